@@ -1,0 +1,31 @@
+"""Run rankbeam's command as its users do, in this process or in one of its own."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from click.testing import CliRunner
+
+from pipelines.cli import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command leaves behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def rankbeam(*arguments: str) -> Outcome:
+    """Run a command; what it does not handle itself is raised."""
+    result = CliRunner(catch_exceptions=False).invoke(main, list(arguments))
+    return Outcome(result.exit_code, result.stdout, result.stderr)
+
+
+def rankbeam_process(*arguments: str, cwd: str | None = None) -> Outcome:
+    """Run a command in a process of its own."""
+    command = [sys.executable, "-c", "from pipelines.cli import main; main()", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=120)
+    return Outcome(done.returncode, done.stdout, done.stderr)

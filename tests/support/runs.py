@@ -1,0 +1,46 @@
+"""Run experiments through the public entry points, and read back what they wrote."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+from click.testing import CliRunner, Result
+
+from pipelines.cli import main
+from pipelines.evaluate import new_run, run
+from pipelines.experiment import load_experiment
+from pipelines.options import pipeline_options
+from pipelines.results import Results
+
+
+def rankbeam(*arguments: object) -> Result:
+    """The command line, in this process."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def run_experiment(
+    folder: Path, experiment: Mapping[str, Any], run_id: str = "run", beam_options: Sequence[str] = ()
+) -> Results:
+    """Write an experiment into a folder, run it, and return its results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump({"name": "test", "output": {"path": "out"}, **experiment}), encoding="utf-8")
+    loaded = load_experiment(str(path))
+    return run(loaded, new_run(loaded, run_id), pipeline_options(beam_options))
+
+
+def query_values(results: Results) -> dict[str, dict[str, dict[str, float]]]:
+    """configuration → query → metric → value."""
+    return {
+        row["name"]: {query["query_id"]: query["metrics"] for query in results.query_metrics(row["config_id"])}
+        for row in results.configurations
+    }
+
+
+def without_run(table: pa.Table) -> list[str]:
+    """The rows of a table in one order, as exact text, without what differs between two runs."""
+    kept = [name for name in table.column_names if name not in ("run_id", "started_at")]
+    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in table.select(kept).to_pylist())

@@ -1,0 +1,41 @@
+"""The array types that kernels take and return, named once."""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
+HashArray: TypeAlias = npt.NDArray[np.uint64]
+StringArray: TypeAlias = pa.StringArray | pa.LargeStringArray
+
+
+def offsets_of(groups: IntArray, count: int) -> IntArray:
+    """Where each group begins in rows that are sorted by group.
+
+    Args:
+        groups: int64[n], group of each row, ascending, from 0 to count - 1.
+        count: number of groups, empty ones included.
+
+    Returns:
+        int64[count + 1]; group g holds the rows from offsets[g] to offsets[g + 1].
+
+    >>> offsets_of(np.array([0, 0, 2]), 3).tolist()
+    [0, 2, 2, 3]
+    """
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(groups, minlength=count), out=offsets[1:])
+    return offsets
+
+
+def position_in_group(groups: IntArray, count: int) -> IntArray:
+    """The position, from 0, of each row inside its group, for rows that are sorted by group.
+
+    >>> position_in_group(np.array([0, 0, 2]), 3).tolist()
+    [0, 1, 0]
+    """
+    return np.arange(len(groups)) - offsets_of(groups, count)[groups]

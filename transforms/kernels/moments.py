@@ -1,0 +1,118 @@
+"""Sums that do not depend on the order of their terms, and the statistics drawn from them.
+
+Floating-point addition is not associative, so a mean would depend on bundles and workers. Here a sum of
+doubles is one exact Python integer, in units of 2^-1074, the smallest double: every double is a whole
+number of them. Adding integers is associative and commutative, merged states are equal as values, and the
+final result is rounded once, correctly (the "long accumulator" of Kulisch, done with big integers).
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from transforms.kernels.arrays import FloatArray
+
+_UNIT_EXPONENT = 1074
+_HALF = 27
+_LOW_MASK = (1 << _HALF) - 1
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, exact sum and exact sum of squares of m metrics over some queries.
+
+    Results beyond the range of a double raise OverflowError.
+
+    Attributes:
+        count: number of queries.
+        sums: per metric, Σx in units of 2^-1074.
+        squares: per metric, Σx² in units of 2^-2148.
+    """
+
+    count: int
+    sums: tuple[int, ...]
+    squares: tuple[int, ...]
+
+    @classmethod
+    def zero(cls, metrics: int) -> "Moments":
+        """The state of no query at all."""
+        return cls(0, (0,) * metrics, (0,) * metrics)
+
+    @classmethod
+    def of(cls, values: FloatArray) -> "Moments":
+        """The state of n queries.
+
+        Args:
+            values: float64[n, m].
+
+        Raises:
+            ValueError: a value is not finite.
+
+        >>> Moments.of(np.array([[0.1], [0.2], [0.3]])).means()
+        (0.2,)
+        """
+        if not np.isfinite(values).all():
+            raise ValueError("only finite values have moments")
+        columns = np.ascontiguousarray(values.T)
+        sums, squares = zip(*(_exact_sums(column) for column in columns), strict=True) if len(columns) else ((), ())
+        return cls(len(values), tuple(sums), tuple(squares))
+
+    def merge(self, other: "Moments") -> "Moments":
+        """The state of both sets of queries; associative and commutative, with `zero` neutral."""
+        return Moments(
+            self.count + other.count,
+            tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)),
+            tuple(a + b for a, b in zip(self.squares, other.squares, strict=True)),
+        )
+
+    def totals(self) -> tuple[float, ...]:
+        """Σx per metric, correctly rounded."""
+        return tuple(float(Fraction(total, 1 << _UNIT_EXPONENT)) for total in self.sums)
+
+    def means(self) -> tuple[float, ...]:
+        """The mean per metric, correctly rounded; NaN over no query."""
+        if self.count == 0:
+            return (math.nan,) * len(self.sums)
+        return tuple(float(Fraction(total, self.count << _UNIT_EXPONENT)) for total in self.sums)
+
+    def variances(self) -> tuple[float, ...]:
+        """The unbiased sample variance per metric (divisor n - 1), correctly rounded; NaN below two queries."""
+        if self.count < 2:
+            return (math.nan,) * len(self.sums)
+        divisor = self.count * (self.count - 1) << (2 * _UNIT_EXPONENT)
+        return tuple(
+            float(Fraction(self.count * square - total * total, divisor))
+            for total, square in zip(self.sums, self.squares, strict=True)
+        )
+
+    def standard_errors(self) -> tuple[float, ...]:
+        """The standard error of the mean, √(s²/n), per metric; NaN below two queries."""
+        return tuple(math.sqrt(variance / self.count) if self.count > 1 else math.nan for variance in self.variances())
+
+
+def _exact_sums(column: FloatArray) -> tuple[int, int]:
+    """Σx in units of 2^-1074 and Σx² in units of 2^-2148."""
+    fraction, exponent = np.frexp(column)
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)  # x = mantissa · 2^(exponent - 53)
+    total = square = 0
+    # Values of one exponent add up as whole numbers; a column of scores has some twenty exponents.
+    for power in np.unique(exponent[mantissa != 0]):
+        same = mantissa[exponent == power]
+        high, low = same >> _HALF, same & _LOW_MASK  # |high| ≤ 2^26: sums of 2^36 terms fit into int64
+        shift = int(power) - 53 + _UNIT_EXPONENT
+        total += _shifted((int(high.sum()) << _HALF) + int(low.sum()), shift)
+        # Products of halves stay below 2^54, and are added in halves themselves.
+        doubled = (_wide_sum(high * high) << 2 * _HALF) + (_wide_sum(high * low) << (_HALF + 1)) + _wide_sum(low * low)
+        square += _shifted(doubled, 2 * shift)
+    return total, square
+
+
+def _wide_sum(values: np.ndarray) -> int:
+    return (int((values >> _HALF).sum()) << _HALF) + int((values & _LOW_MASK).sum())
+
+
+def _shifted(value: int, bits: int) -> int:
+    # Subnormal numbers have fewer mantissa bits; the bits shifted out of them are zero.
+    return value << bits if bits >= 0 else value >> -bits
