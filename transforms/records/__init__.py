@@ -1,0 +1,1 @@
+"""Floor 1: plain values that the floors above share."""

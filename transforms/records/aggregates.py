@@ -1,0 +1,160 @@
+"""Mergeable states of many queries: values with zero, merge and result, which a CombineFn only forwards to."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from transforms.kernels.arrays import FloatArray
+from transforms.kernels.intervals import student_interval, student_p_value
+from transforms.kernels.moments import Moments
+from transforms.records.scored import ScoredConfiguration, Status
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """One metric of one configuration over one slice: a row of `configuration_metrics`."""
+
+    mean: float | None
+    ci_low: float | None
+    ci_high: float | None
+    std_error: float | None
+    lowest: float | None
+    highest: float | None
+
+
+@dataclass(frozen=True)
+class QueryAggregate:
+    """The scores of some queries under one configuration, for all metrics at once.
+
+    Further statistics of the same queries (a keyed bootstrap, say) become further fields that merge alike.
+
+    Attributes:
+        moments: count, sums and squares over the queries that were scored, the empty ones included.
+        empty: how many of these had no result.
+        failed: how many further queries could not be scored.
+    """
+
+    moments: Moments
+    empty: int
+    failed: int
+
+    @classmethod
+    def zero(cls, metrics: int) -> "QueryAggregate":
+        """The state of no query at all."""
+        return cls(Moments.zero(metrics), 0, 0)
+
+    @classmethod
+    def of(cls, scored: ScoredConfiguration, chosen: np.ndarray) -> "QueryAggregate":
+        """The state of the chosen queries.
+
+        Args:
+            scored: n queries.
+            chosen: bool[n].
+        """
+        return cls(
+            Moments.of(scored.values[chosen & scored.scored]),
+            int((scored.status[chosen] == Status.EMPTY).sum()),
+            int((scored.status[chosen] == Status.FAILED).sum()),
+        )
+
+    def merge(self, other: "QueryAggregate") -> "QueryAggregate":
+        """The state of both sets of queries."""
+        return QueryAggregate(self.moments.merge(other.moments), self.empty + other.empty, self.failed + other.failed)
+
+    def result(self, highest: tuple[float | None, ...], confidence: float = 0.95) -> list[MetricSummary]:
+        """Mean, interval and bounds of every metric.
+
+        Args:
+            highest: per metric, the highest value a query can have; None where there is no bound.
+            confidence: of the interval.
+
+        Returns:
+            One summary a metric. The bounds are what the mean could be if every failed query had been scored,
+            at 0 or at the highest value; without failures they are the mean.
+        """
+        count = self.moments.count
+        everyone = count + self.failed
+        means, errors, totals = self.moments.means(), self.moments.standard_errors(), self.moments.totals()
+        summaries = []
+        for mean, error, total, bound in zip(means, errors, totals, highest, strict=True):
+            low, high = student_interval(mean, error, count, confidence)
+            at_most = mean if not self.failed else None if bound is None else (total + self.failed * bound) / everyone
+            at_least = mean if not self.failed else total / everyone
+            summaries.append(MetricSummary(*map(_or_null, (mean, low, high, error, at_least, at_most))))
+        return summaries
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of one configuration against the baseline over one slice: a row of `comparisons`."""
+
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    wins: int
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True)
+class PairedAggregate:
+    """The differences of two configurations over the queries that both have, for all metrics at once.
+
+    Attributes:
+        moments: of the differences.
+        wins: per metric, queries in which the difference is above 0.
+        losses: per metric, queries in which it is below 0.
+    """
+
+    moments: Moments
+    wins: tuple[int, ...]
+    losses: tuple[int, ...]
+
+    @classmethod
+    def zero(cls, metrics: int) -> "PairedAggregate":
+        """The state of no query at all."""
+        return cls(Moments.zero(metrics), (0,) * metrics, (0,) * metrics)
+
+    @classmethod
+    def of(cls, differences: FloatArray) -> "PairedAggregate":
+        """The state of n queries.
+
+        Args:
+            differences: float64[n, m], configuration minus baseline.
+        """
+        wins, losses = (differences > 0).sum(axis=0), (differences < 0).sum(axis=0)
+        return cls(Moments.of(differences), tuple(wins.tolist()), tuple(losses.tolist()))
+
+    def merge(self, other: "PairedAggregate") -> "PairedAggregate":
+        """The state of both sets of queries."""
+        return PairedAggregate(
+            self.moments.merge(other.moments),
+            tuple(a + b for a, b in zip(self.wins, other.wins, strict=True)),
+            tuple(a + b for a, b in zip(self.losses, other.losses, strict=True)),
+        )
+
+    def result(self, confidence: float = 0.95) -> list[Difference]:
+        """Difference, interval and p-value of the paired t test, for every metric."""
+        count = self.moments.count
+        rows = zip(self.moments.means(), self.moments.standard_errors(), self.wins, self.losses, strict=True)
+        differences = []
+        for mean, error, wins, losses in rows:
+            low, high = student_interval(mean, error, count, confidence)
+            p_value = student_p_value(mean, error, count)
+            differences.append(
+                Difference(
+                    difference=_or_null(mean),
+                    ci_low=_or_null(low),
+                    ci_high=_or_null(high),
+                    p_value=_or_null(p_value),
+                    wins=wins,
+                    ties=count - wins - losses,
+                    losses=losses,
+                )
+            )
+        return differences
+
+
+def _or_null(number: float | None) -> float | None:
+    return None if number is None or np.isnan(number) else number

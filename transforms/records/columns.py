@@ -1,0 +1,37 @@
+"""The columns of batches on their way through a pipeline; `tables` holds those that are written."""
+
+import pyarrow as pa
+
+ATTRIBUTES = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
+
+QUERIES = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("attributes", ATTRIBUTES)])
+"""One row a query; `attributes` are its metadata, as text, sorted by name."""
+
+QRELS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("grade", pa.float64())])
+"""One row a judgement."""
+
+RUN = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
+"""One row a retrieved document of a run file; the score gives the order."""
+
+RETRIEVED = pa.schema([*RUN, ("rank", pa.int32()), ("text", pa.string())])
+"""One row a document that a retriever returned; the rank, from 1, gives the order, and the text may be null."""
+
+JUDGED_QUERIES = pa.schema(
+    [
+        *QUERIES,
+        ("judgements", pa.list_(pa.struct([("doc_id", pa.string()), ("grade", pa.float64())]))),
+    ]
+)
+"""One row a judged query, sorted by id, with its pool; the text is null where no queries were given."""
+
+LINE = pa.field("line", pa.int64())
+"""Where a row stood in its file, from 1; readers add it, so that a refusal can say where."""
+
+
+def with_line(schema: pa.Schema) -> pa.Schema:
+    """The schema of what a reader yields.
+
+    >>> with_line(QRELS).names
+    ['query_id', 'doc_id', 'grade', 'line']
+    """
+    return schema.append(LINE)

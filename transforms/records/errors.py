@@ -1,0 +1,71 @@
+"""The errors that rankbeam raises on purpose.
+
+    RankbeamError
+     ├── InputError        what the user gave cannot be used: exit status 2
+     │    └── InputErrors  several of them, reported together
+     └── CallError         a retriever could not answer one query: becomes a row of `failures`
+
+Anything else is a bug, and crashes.
+"""
+
+from collections.abc import Sequence
+
+from transforms.records.failures import FailureKind
+
+
+class RankbeamError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class InputError(RankbeamError):
+    """Input that cannot be used. The message names the file, the line where there is one, and what to do.
+
+    Attributes:
+        problem: what is wrong and what to do about it.
+        path: the file.
+        line: the line of the file, from 1.
+    """
+
+    def __init__(self, problem: str, *, path: str | None = None, line: int | None = None) -> None:
+        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(f"{place}{problem}")
+        self.problem, self.path, self.line = problem, path, line
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _input_error, (self.problem, self.path, self.line)
+
+
+class InputErrors(InputError):
+    """Every problem of one input, one a line.
+
+    Attributes:
+        errors: the problems, at least one.
+    """
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        super().__init__("\n".join(str(error) for error in errors))
+        self.errors = tuple(errors)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return InputErrors, (self.errors,)
+
+
+class CallError(RankbeamError):
+    """A retriever could not answer a query, and no further attempt will be made.
+
+    Attributes:
+        kind: what went wrong.
+        message: what the service said.
+        attempts: how often it was asked.
+    """
+
+    def __init__(self, kind: FailureKind, message: str, attempts: int = 1) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.attempts = kind, message, attempts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CallError, (self.kind, self.message, self.attempts)
+
+
+def _input_error(problem: str, path: str | None, line: int | None) -> InputError:
+    return InputError(problem, path=path, line=line)

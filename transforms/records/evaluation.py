@@ -1,0 +1,136 @@
+"""What a pipeline is asked to do, as plain values: the stages read these and never the command line."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from transforms.records.metrics import Metric
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query as a retriever sees it.
+
+    Attributes:
+        query_id: its identifier.
+        text: what is asked.
+    """
+
+    query_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a retriever returns for one query, best first.
+
+    Attributes:
+        doc_ids: identifiers; one document may stand at several ranks, once a chunk.
+        scores: the retriever's scores, one a document; the order of `doc_ids` counts, not theirs.
+        texts: what each result says; empty where the retriever has none.
+    """
+
+    doc_ids: tuple[str, ...]
+    scores: tuple[float, ...]
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rankings come from: one run to read, or one retriever to ask, for all configurations cut from it.
+
+    Attributes:
+        path: the run that is read; None where a retriever is asked.
+        top_k: results per query that the configurations need at most; None for all.
+        refuse_repeats: a document given twice for one query is an error, not two chunks of it.
+    """
+
+    path: str | None
+    top_k: int | None
+    refuse_repeats: bool
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One system under test.
+
+    Attributes:
+        config_id: hash of its canonical parameters.
+        name: for people.
+        source: position of the source that its rankings are cut from.
+        retriever: the retriever's type.
+        parameters: canonical parameters, JSON.
+        top_k: results looked at per query; None for all.
+        derived_from: config_id of the configuration that is really asked, where this one is a prefix of it.
+    """
+
+    config_id: str
+    name: str
+    source: int
+    retriever: str
+    parameters: str
+    top_k: int | None
+    derived_from: str | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything that the stages after reading need to know.
+
+    Attributes:
+        configurations: in the experiment's order.
+        metrics: in the experiment's order.
+        sources: where their rankings come from.
+        slices: names of query attributes.
+        baseline: position of the configuration that the others are compared with.
+        keep_rankings: rankings are written, not only their scores.
+    """
+
+    configurations: tuple[Configuration, ...]
+    metrics: tuple[Metric, ...]
+    sources: tuple[Source, ...]
+    slices: tuple[str, ...] = ()
+    baseline: int = 0
+    keep_rankings: bool = True
+
+    def primary(self, source: int) -> int:
+        """Position of the configuration that a source is asked for; its others are prefixes of that one."""
+        return next(
+            position
+            for position, each in enumerate(self.configurations)
+            if each.source == source and each.derived_from is None
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of an experiment, as the tables name it.
+
+    Attributes:
+        run_id: its identifier.
+        experiment: the experiment's name.
+        started_at: when it began, in UTC.
+        experiment_yaml: the experiment as it was given.
+    """
+
+    run_id: str
+    experiment: str
+    started_at: datetime
+    experiment_yaml: str
+
+    def stamp(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Add the common columns, and bring the columns into the order and types of the schema.
+
+        Args:
+            table: columns without the common ones.
+            schema: one of `tables.TABLES`.
+        """
+        values = {"run_id": self.run_id, "experiment": self.experiment, "started_at": self.started_at}
+        arrays = [
+            pa.repeat(pa.scalar(values[field.name], field.type), table.num_rows)
+            if field.name in values
+            else table[field.name].cast(field.type)
+            for field in schema
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)

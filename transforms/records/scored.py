@@ -1,0 +1,83 @@
+"""The queries of one bucket, scored for every configuration: where the stages after scoring begin."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from transforms.kernels.arrays import BoolArray, FloatArray
+
+ALL = "all"
+"""The slice of all queries."""
+
+MISSING = "(none)"
+"""The value of an attribute that a query does not have."""
+
+
+class Status(IntEnum):
+    """What became of a query."""
+
+    OK = 0
+    EMPTY = 1
+    FAILED = 2
+
+
+@dataclass(frozen=True)
+class ScoredConfiguration:
+    """The scores of n queries under one configuration.
+
+    Attributes:
+        configuration: its position in the experiment.
+        status: int8[n], a `Status` each.
+        values: float64[n, m], one column a metric; NaN where the call failed.
+        documents: per query a list of `tables.DOCUMENT`; None where rankings are not kept.
+    """
+
+    configuration: int
+    status: npt.NDArray[np.int8]
+    values: FloatArray
+    documents: pa.ListArray | None
+
+    @property
+    def scored(self) -> BoolArray:
+        """bool[n]: the query has values."""
+        scored: BoolArray = self.status != Status.FAILED
+        return scored
+
+
+@dataclass(frozen=True)
+class ScoredPartition:
+    """Scored queries.
+
+    Attributes:
+        queries: query_id, text and attributes of n queries.
+        slices: per slice, which of the queries belong to it: bool[n].
+        configurations: one each, in the experiment's order.
+        unjudged: how many rankings were of queries without judgements, and so were not scored.
+    """
+
+    queries: pa.RecordBatch
+    slices: dict[str, BoolArray]
+    configurations: tuple[ScoredConfiguration, ...]
+    unjudged: int = 0
+
+
+def slice_values(queries: pa.RecordBatch, name: str) -> list[str]:
+    """The value of one attribute of every query, `MISSING` where a query has none."""
+    found = []
+    for attributes in queries.column("attributes").to_pylist():
+        value = next((item["value"] for item in attributes or () if item["name"] == name), None)
+        found.append(MISSING if value is None else value)
+    return found
+
+
+def slices_of(queries: pa.RecordBatch, names: tuple[str, ...]) -> Iterator[tuple[str, BoolArray]]:
+    """The slices of some queries: all of them, then one for each value of each named attribute."""
+    yield ALL, np.ones(queries.num_rows, bool)
+    for name in names:
+        values = np.array(slice_values(queries, name), dtype=object)
+        for value in sorted(set(values.tolist())):
+            yield f"{name}={value}", values == value

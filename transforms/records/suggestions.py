@@ -1,0 +1,21 @@
+"""The nearest valid name, for messages about a misspelt one."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(word: str, valid: Iterable[str]) -> str:
+    """What to add to "unknown …": the nearest valid name, or all of them when none is near.
+
+    >>> did_you_mean("retriver", ["retriever", "name"])
+    "did you mean 'retriever'?"
+    >>> did_you_mean("zzz", ["retriever", "name"])
+    'valid are: name, retriever'
+    """
+    by_lower: dict[str, str] = {}
+    for name in valid:
+        by_lower.setdefault(name.lower(), name)  # of two spellings the first is ours
+    near = difflib.get_close_matches(word.lower(), by_lower, n=max(1, len(by_lower)))
+    # Swapped letters are the commonest slip, and difflib does not prefer them.
+    near.sort(key=lambda name: sorted(name) != sorted(word.lower()))
+    return f"did you mean {by_lower[near[0]]!r}?" if near else f"valid are: {', '.join(sorted(by_lower.values()))}"

@@ -1,0 +1,149 @@
+"""The Arrow schema of every table that is written: the only definition there is.
+
+Parquet files, the DuckDB file, and later BigQuery tables and LookML are derived from these. Every table
+carries the columns of `COMMON`, so that each can be partitioned and clustered without a join.
+"""
+
+import pyarrow as pa
+
+COMMON = (
+    pa.field("run_id", pa.string(), nullable=False),
+    pa.field("experiment", pa.string(), nullable=False),
+    pa.field("started_at", pa.timestamp("us", "UTC"), nullable=False),
+)
+
+
+def _required(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+_NAME_AND_VALUE = pa.struct([_required("name", pa.string()), _required("value", pa.string())])
+_METRIC_AND_VALUE = pa.struct([_required("metric", pa.string()), _required("value", pa.float64())])
+DOCUMENT = pa.struct(
+    [
+        _required("rank", pa.int32()),
+        _required("doc_id", pa.string()),
+        pa.field("score", pa.float64()),
+        pa.field("grade", pa.float64()),
+        pa.field("text", pa.string()),
+    ]
+)
+"""One retrieved document; the grade is null where there is no judgement."""
+
+RUNS = pa.schema(
+    [
+        *COMMON,
+        _required("state", pa.string()),
+        _required("finished_at", pa.timestamp("us", "UTC")),
+        _required("experiment_yaml", pa.string()),
+        _required("dataset_fingerprint", pa.string()),
+        _required("dataset", pa.string()),
+        _required("versions", pa.string()),
+        _required("calls", pa.int64()),
+        _required("failures", pa.int64()),
+        pa.field("warnings", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""One row an execution, written last: only runs with a row here are finished. `dataset` and `versions` are JSON."""
+
+CONFIGURATIONS = pa.schema(
+    [
+        *COMMON,
+        _required("config_id", pa.string()),
+        _required("name", pa.string()),
+        _required("position", pa.int64()),
+        _required("retriever", pa.string()),
+        _required("parameters", pa.string()),
+        pa.field("derived_from", pa.string()),
+    ]
+)
+"""One row a configuration; `parameters` is JSON, `position` its place in the experiment."""
+
+RANKINGS = pa.schema(
+    [
+        *COMMON,
+        _required("config_id", pa.string()),
+        _required("query_id", pa.string()),
+        pa.field("documents", pa.list_(DOCUMENT), nullable=False),
+    ]
+)
+"""One row a configuration and query; the documents stand in rank order."""
+
+QUERY_METRICS = pa.schema(
+    [
+        *COMMON,
+        _required("config_id", pa.string()),
+        _required("query_id", pa.string()),
+        pa.field("text", pa.string()),
+        _required("status", pa.string()),
+        pa.field("slices", pa.list_(_NAME_AND_VALUE), nullable=False),
+        pa.field("metrics", pa.list_(_METRIC_AND_VALUE), nullable=False),
+    ]
+)
+"""One row a configuration and query; a query whose call failed has no metrics."""
+
+CONFIGURATION_METRICS = pa.schema(
+    [
+        *COMMON,
+        _required("config_id", pa.string()),
+        _required("slice", pa.string()),
+        _required("metric", pa.string()),
+        pa.field("mean", pa.float64()),
+        pa.field("ci_low", pa.float64()),
+        pa.field("ci_high", pa.float64()),
+        pa.field("std_error", pa.float64()),
+        _required("queries", pa.int64()),
+        _required("empty", pa.int64()),
+        _required("failed", pa.int64()),
+        pa.field("lowest", pa.float64()),
+        pa.field("highest", pa.float64()),
+    ]
+)
+"""One row a configuration, slice and metric.
+
+`queries` were scored (`empty` of them without any result, scoring 0), `failed` were not; `lowest` and `highest`
+are what the mean could be if every failed query were scored.
+"""
+
+COMPARISONS = pa.schema(
+    [
+        *COMMON,
+        _required("config_id", pa.string()),
+        _required("baseline", pa.string()),
+        _required("slice", pa.string()),
+        _required("metric", pa.string()),
+        pa.field("difference", pa.float64()),
+        pa.field("ci_low", pa.float64()),
+        pa.field("ci_high", pa.float64()),
+        pa.field("p_value", pa.float64()),
+        pa.field("p_adjusted", pa.float64()),
+        _required("queries", pa.int64()),
+        _required("wins", pa.int64()),
+        _required("ties", pa.int64()),
+        _required("losses", pa.int64()),
+    ]
+)
+"""One row a configuration other than the baseline, slice and metric, over the queries that both have."""
+
+FAILURES = pa.schema(
+    [
+        *COMMON,
+        _required("config_id", pa.string()),
+        _required("query_id", pa.string()),
+        _required("stage", pa.string()),
+        _required("kind", pa.string()),
+        _required("attempts", pa.int64()),
+        _required("message", pa.string()),
+    ]
+)
+"""One row a failed call."""
+
+TABLES = {
+    "runs": RUNS,
+    "configurations": CONFIGURATIONS,
+    "rankings": RANKINGS,
+    "query_metrics": QUERY_METRICS,
+    "configuration_metrics": CONFIGURATION_METRICS,
+    "comparisons": COMPARISONS,
+    "failures": FAILURES,
+}
