@@ -1,0 +1,246 @@
+"""Files: blocks of whole lines, compression by content, patterns, and paths on any filesystem."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.inputs import write, write_table
+
+from transforms.clients import files
+from transforms.records.errors import InputError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+CONTENTS = st.binary(max_size=200) | st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r\n", b" "])).map(b"".join)
+
+
+@given(content=CONTENTS, block_bytes=st.integers(1, 50), packed=st.booleans())
+def test_blocks_hold_whole_lines_and_join_to_the_content(
+    content: bytes, block_bytes: int, packed: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # A byte order mark or gzip's magic number in front would rightly not come out as it went in.
+    content = b"#" + content
+    path = tmp_path_factory.mktemp("blocks") / "file.txt"
+    path.write_bytes(gzip.compress(content, 1) if packed else content)
+    blocks = list(files.read_blocks(str(path), block_bytes))
+    assert b"".join(blocks) == content
+    assert all(block.endswith(b"\n") for block in blocks[:-1])
+    assert all(blocks)
+
+
+@given(lines=st.lists(st.integers(0, 30), min_size=1), block_bytes=st.integers(1, 40))
+def test_a_block_is_about_as_large_as_asked(
+    lines: list[int], block_bytes: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = b"".join(b"x" * length + b"\n" for length in lines)
+    path = write(tmp_path_factory.mktemp("blocks") / "file.txt", content)
+    sizes = [len(block) for block in files.read_blocks(path, block_bytes)]
+    assert max(sizes) <= block_bytes + max(lines) + 1
+
+
+def test_an_empty_file_has_no_block(tmp_path: Path) -> None:
+    assert list(files.read_blocks(write(tmp_path / "empty", b""))) == []
+    assert list(files.read_blocks(write(tmp_path / "empty.gz", b""))) == []
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run.gz", "run.bz2"])
+def test_gzip_is_recognised_by_content(tmp_path: Path, name: str) -> None:
+    packed, plain = tmp_path / "packed" / name, tmp_path / "plain" / name
+    packed.parent.mkdir()
+    plain.parent.mkdir()
+    packed.write_bytes(gzip.compress(b"a\nb\n"))
+    plain.write_bytes(b"a\nb\n")
+    assert files.read_all(str(packed)) == files.read_all(str(plain)) == b"a\nb\n"
+
+
+def test_gzip_files_may_be_concatenated(tmp_path: Path) -> None:
+    path = write(tmp_path / "run", gzip.compress(b"a\nb") + gzip.compress(b"c\nd\n"))
+    assert files.read_all(path) == b"a\nbc\nd\n"
+
+
+@pytest.mark.parametrize("name", ["file.txt", "file.txt.gz"])
+def test_a_byte_order_mark_is_dropped_once(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, BYTE_ORDER_MARK + b"a\n" + BYTE_ORDER_MARK + b"b\n")
+    assert files.read_all(path) == b"a\n" + BYTE_ORDER_MARK + b"b\n"
+
+
+def test_the_head_ends_with_a_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "file.txt", b"one\ntwo\nthree\n")
+    assert files.read_head(path, bytes_wanted=9) == b"one\ntwo\n"
+    assert files.read_head(path, bytes_wanted=2) == b"one\n"
+
+
+@pytest.mark.parametrize("kept", [0.05, 0.5, 0.99])
+def test_a_gzip_file_cut_short_is_refused(tmp_path: Path, kept: float) -> None:
+    packed = gzip.compress(b"".join(b"line %d\n" % number for number in range(2000)))
+    path = write(tmp_path / "run", packed[: int(len(packed) * kept)])
+    with pytest.raises(InputError, match="gzip file is cut short") as caught:
+        list(files.read_blocks(path))
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize("block_bytes", [100, files.BLOCK_BYTES])
+def test_the_line_where_a_gzip_file_is_cut_is_named(tmp_path: Path, block_bytes: int) -> None:
+    # Two members: all of the first can be read, nothing of the second.
+    whole = gzip.compress(b"".join(b"line %d\n" % number for number in range(1, 1001)))
+    path = write(tmp_path / "run", whole + gzip.compress(b"line 1001\n")[:12])
+    with pytest.raises(InputError) as caught:
+        list(files.read_blocks(path, block_bytes))
+    assert caught.value.line == 1001
+
+
+def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(b"".join(b"%d\n" % (number * number) for number in range(2000))))
+    packed[len(packed) // 2] ^= 0xFF
+    with pytest.raises(InputError, match="damaged"):
+        files.read_all(write(tmp_path / "run", bytes(packed)))
+
+
+def test_a_pattern_names_its_files_sorted(tmp_path: Path) -> None:
+    written = [write(tmp_path / name, b"x") for name in ("b.txt", "a.txt", "c.csv", "below/d.txt")]
+    assert files.expand(str(tmp_path / "b.txt")) == [written[0]]
+    assert files.expand(str(tmp_path / "*.txt")) == [written[1], written[0]]
+
+
+def test_a_folder_names_the_parquet_files_below_it(tmp_path: Path) -> None:
+    for name in ("z.parquet", "a.parquet"):
+        write_table(tmp_path / "flat" / name, {"x": [1]})
+    write(tmp_path / "flat" / "_SUCCESS", b"")
+    write_table(tmp_path / "deep" / "date=1" / "p.parquet", {"x": [1]})
+    flat, deep = str(tmp_path / "flat"), str(tmp_path / "deep")
+    assert files.expand(flat) == files.expand(flat + "/") == [f"{flat}/a.parquet", f"{flat}/z.parquet"]
+    assert files.expand(deep) == [f"{deep}/date=1/p.parquet"]
+
+
+@pytest.mark.parametrize("name", ["run[1].txt", "run [v2.txt", "what?.txt", "a*b.txt", "ä ö.txt"])
+def test_a_file_is_found_by_its_exact_name(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, b"abc")
+    assert files.expand(path) == [path]
+    assert files.size(path) == 3
+
+
+def test_an_exact_name_is_stronger_than_a_pattern(tmp_path: Path) -> None:
+    exact = write(tmp_path / "run[1].txt", b"meant")
+    write(tmp_path / "run1.txt", b"not meant")
+    assert files.expand(exact) == [exact]
+
+
+def test_a_folder_of_parquet_may_have_brackets_in_its_name(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "export[1]" / "p.parquet", {"x": [1]})
+    assert files.expand(str(tmp_path / "export[1]")) == [path]
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "*.txt", "missing/", "empty", "file/below.txt"])
+def test_what_is_not_there_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    write(tmp_path / "file", b"")
+    pattern = str(tmp_path) + "/" + name
+    with pytest.raises(InputError, match=r"no such file|folder without Parquet files") as caught:
+        files.expand(pattern)
+    assert caught.value.path == pattern
+
+
+def test_the_size_is_that_of_all_files_as_stored(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", b"123")
+    write(tmp_path / "b.txt", b"12345")
+    assert files.size(str(tmp_path / "*.txt")) == 8
+
+
+def test_a_missing_file_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be opened"):
+        files.open_raw(str(tmp_path / "missing"))
+
+
+def test_a_folder_is_made_and_left_empty(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    files.make_folder(str(folder))
+    files.make_folder(str(folder))
+    assert folder.is_dir()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "file/far/below"])
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "file", b"content")
+    with pytest.raises(InputError, match=r"cannot be (made|written)") as caught:
+        files.make_folder(str(tmp_path / name))
+    assert str(tmp_path / name) in str(caught.value)
+    assert (tmp_path / "file").read_bytes() == b"content"
+
+
+def test_delete_takes_files_and_folders_and_nothing_else(tmp_path: Path) -> None:
+    write(tmp_path / "folder" / "deep" / "file", b"")
+    kept = write(tmp_path / "folder2" / "file", b"")
+    files.delete(str(tmp_path / "folder"))
+    files.delete(str(tmp_path / "folder"))
+    assert files.expand(str(tmp_path / "*" / "*")) == [kept]
+
+
+def test_write_replaces_what_was_there(tmp_path: Path) -> None:
+    path = str(tmp_path / "below" / "file.gz")
+    files.write(path, b"a longer first content")
+    files.write(path, b"second")
+    assert Path(path).read_bytes() == b"second"
+
+
+@pytest.mark.parametrize(
+    ("folder", "names", "expected"),
+    [
+        ("out", ["runs", "part.parquet"], "out/runs/part.parquet"),
+        ("out/", ["runs"], "out/runs"),
+        ("/out", ["a"], "/out/a"),
+        ("", ["a"], "a"),
+        ("gs://bucket/out", ["runs", "a"], "gs://bucket/out/runs/a"),
+        ("gs://bucket/out/", ["a"], "gs://bucket/out/a"),
+        ("gs://bucket", ["a"], "gs://bucket/a"),
+        ("s3://bucket/out", ["a"], "s3://bucket/out/a"),
+    ],
+)
+def test_join(folder: str, names: list[str], expected: str) -> None:
+    assert files.join(folder, *names) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("e.yaml", ""),
+        ("a/e.yaml", "a"),
+        ("/e.yaml", "/"),
+        ("/a/b/e.yaml", "/a/b"),
+        ("gs://bucket/e.yaml", "gs://bucket"),
+        ("gs://bucket/a/e.yaml", "gs://bucket/a"),
+    ],
+)
+def test_parent(path: str, expected: str) -> None:
+    assert files.parent(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "expected"),
+    [
+        ("/data", "q.tsv", "/data/q.tsv"),
+        ("/data", "a/q.tsv", "/data/a/q.tsv"),
+        ("/data", "/q.tsv", "/q.tsv"),
+        ("/data", "gs://b/q.tsv", "gs://b/q.tsv"),
+        ("", "q.tsv", "q.tsv"),
+        ("gs://b/e", "q.tsv", "gs://b/e/q.tsv"),
+        ("gs://b/e", "gs://c/q.tsv", "gs://c/q.tsv"),
+        ("gs://b/e", "/q.tsv", "/q.tsv"),
+    ],
+)
+def test_below(folder: str, path: str, expected: str) -> None:
+    assert files.below(folder, path) == expected
+
+
+@pytest.mark.parametrize("folder", ["/data", "gs://bucket/e"])
+def test_a_tilde_is_the_home_folder(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert files.below(folder, "~/q.tsv") == "/home/ada/q.tsv"
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe: is a pipe"):
+        files.open_raw(str(tmp_path / "pipe"))

@@ -1,0 +1,1 @@
+"""Floor 2: the outside world behind small Protocols."""

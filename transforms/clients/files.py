@@ -1,0 +1,268 @@
+"""Files on any of Beam's filesystems: local, gs://, hdfs://, s3://. There is no second code path.
+
+Compressed text is recognised by its content, not by its name, and a gzip file that is cut short is an error
+(Beam's own reader ends quietly at the cut).
+"""
+
+import glob
+import gzip
+import io
+import os
+import posixpath
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from transforms.records.errors import InputError
+
+BLOCK_BYTES = 16 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def is_local(path: str) -> bool:
+    """Whether a path lies on this machine.
+
+    >>> is_local("out/run"), is_local("gs://bucket/run")
+    (True, False)
+    """
+    return "://" not in path
+
+
+def join(folder: str, *names: str) -> str:
+    """A path below a folder of any filesystem.
+
+    >>> join("gs://bucket/out", "runs", "part.parquet")
+    'gs://bucket/out/runs/part.parquet'
+    """
+    return posixpath.join(folder, *names) if not is_local(folder) else FileSystems.join(folder, *names)
+
+
+def parent(path: str) -> str:
+    """The folder a file lies in.
+
+    >>> parent("gs://bucket/a/e.yaml"), parent("a/e.yaml"), parent("e.yaml")
+    ('gs://bucket/a', 'a', '')
+    """
+    return path.rpartition("/")[0] if not is_local(path) else os.path.dirname(path)  # noqa: PTH120  "" stays ""
+
+
+def below(folder: str, path: str) -> str:
+    """A path as it is when absolute or on another filesystem, else below the folder.
+
+    >>> below("/data", "q.tsv"), below("/data", "/q.tsv"), below("/data", "gs://b/q.tsv")
+    ('/data/q.tsv', '/q.tsv', 'gs://b/q.tsv')
+    """
+    absolute = not is_local(path) or path.startswith(("/", "~"))
+    return str(Path(path).expanduser()) if path.startswith("~") else path if absolute else join(folder, path)
+
+
+def expand(pattern: str) -> list[str]:
+    """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
+
+    A file of that very name comes first: brackets and stars may be part of it.
+
+    Raises:
+        InputError: there is none.
+    """
+    try:
+        if FileSystems.exists(pattern) and not _is_folder(pattern):
+            return [pattern]
+        folder = join(_escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
+        found = [] if _is_folder(pattern) else [path for path in _match(pattern) if not _is_folder(path)]
+        found = found or _match(folder + "*.parquet") or _match(folder + "**/*.parquet")
+    except (BeamIOError, OSError, ValueError) as error:
+        raise InputError(f"cannot be looked up: {error}", path=pattern) from error
+    if not found and _is_folder(pattern):
+        raise InputError(
+            f"is a folder without Parquet files; write {join(pattern, '*')} for all its files", path=pattern
+        )
+    if not found:
+        raise InputError("no such file", path=pattern)
+    return sorted(found)
+
+
+def size(pattern: str) -> int:
+    """Bytes of all files that a path or pattern names, as stored."""
+    return sum(bytes_stored for _, bytes_stored, _ in version(pattern))
+
+
+def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
+    """Path, bytes and time of change of every file that a path or pattern names: other values, other content."""
+    paths = expand(pattern)
+    if is_local(pattern):
+        stats = [(path, Path(path).stat()) for path in paths]
+        return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
+    each = [metadata for result in FileSystems.match(paths) for metadata in result.metadata_list]
+    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in each)
+
+
+def open_raw(path: str) -> BinaryIO:
+    """Open a file for reading as it is stored.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    if is_local(path) and Path(path).is_fifo():
+        raise InputError("is a pipe, and files are read more than once; write it to a file (gzip is fine)", path=path)
+    try:
+        handle: BinaryIO = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+    except (BeamIOError, OSError) as error:
+        raise InputError(f"cannot be opened: {error}", path=path) from error
+    return handle
+
+
+def open_text(path: str) -> "io.BufferedReader[Any]":
+    """Open a file for reading, unpacked where its content is gzip, without its byte order mark."""
+    handle = open_raw(path)
+    packed = handle.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    handle.seek(0)
+    stream = (
+        cast("io.BufferedReader[Any]", gzip.GzipFile(fileobj=handle)) if packed else io.BufferedReader(_Raw(handle))
+    )
+    if stream.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
+        stream.read(len(_BYTE_ORDER_MARK))
+    return stream
+
+
+def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """Read a text file in blocks of whole lines.
+
+    Args:
+        path: any file that `open_text` takes.
+        block_bytes: about how many bytes a block holds; a longer line makes a longer block.
+
+    Yields:
+        Blocks; only the last one may lack its final newline.
+
+    Raises:
+        InputError: the file cannot be opened, or its gzip stream is cut short or damaged.
+    """
+    rest = b""
+    lines = 0
+    try:
+        with open_text(path) as stream:
+            for piece in _pieces(stream, block_bytes):
+                end = piece.rfind(b"\n") + 1
+                if not end:
+                    rest += piece
+                    continue
+                block, rest = rest + piece[:end], piece[end:]
+                lines += block.count(b"\n")
+                yield block
+    except _GZIP_ERRORS as error:
+        problem = f"the gzip file is cut short or damaged ({error}); copy it again"
+        raise InputError(problem, path=path, line=lines + 1) from error
+    if rest:
+        yield rest
+
+
+def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[bytes]:
+    """Read on until the end, or until an error, before which everything readable is given out."""
+    damage: Exception | None = None
+    while damage is None:
+        parts: list[bytes] = []
+        missing = piece_bytes
+        while missing > 0:
+            try:
+                part = stream.read1(missing)
+            except _GZIP_ERRORS as error:
+                damage = error
+                break
+            if not part:
+                break
+            parts.append(part)
+            missing -= len(part)
+        if parts:
+            yield b"".join(parts)
+        if damage is None and missing > 0:
+            return
+    raise damage
+
+
+def read_head(path: str, bytes_wanted: int = 1 << 16) -> bytes:
+    """The first block of a text file that holds more than white space, unpacked; complete lines."""
+    return next((block for block in read_blocks(path, bytes_wanted) if block.strip()), b"")
+
+
+def read_all(path: str) -> bytes:
+    """The whole content of a text file, unpacked."""
+    return b"".join(read_blocks(path))
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a file in one go.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as handle:
+            handle.write(content)
+    except (BeamIOError, OSError) as error:
+        raise InputError(f"cannot be written: {error}", path=path) from error
+
+
+def delete(path: str) -> None:
+    """Delete a file or a folder with all it holds; nothing happens when there is none.
+
+    Raises:
+        OSError: it cannot be deleted.
+    """
+    if _match(path) or FileSystems.exists(path):
+        FileSystems.delete([path])
+
+
+def make_folder(path: str) -> None:
+    """Make sure that a folder exists and can be written to.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    try:
+        if not FileSystems.exists(path):
+            FileSystems.mkdirs(path)
+    except (BeamIOError, OSError) as error:
+        raise InputError(f"the folder cannot be made: {error}", path=path) from error
+    probe = join(path, ".rankbeam-can-write")
+    write(probe, b"")
+    delete(probe)
+
+
+class _Raw(io.RawIOBase):
+    """Lets a Beam file, which has no `readinto`, stand below a BufferedReader."""
+
+    def __init__(self, handle: BinaryIO) -> None:
+        self._handle = handle
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # typeshed has WriteableBuffer
+        data = self._handle.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._handle.close()
+        super().close()
+
+
+def _match(pattern: str) -> list[str]:
+    if is_local(pattern):  # Beam's own matching knows no escaped brackets
+        return glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
+    return [metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list]
+
+
+def _escaped(path: str) -> str:
+    return glob.escape(path) if is_local(path) else path
+
+
+def _is_folder(path: str) -> bool:
+    return is_local(path) and Path(path).is_dir()

@@ -1,0 +1,15 @@
+"""Readers of queries, corpora, judgements and runs; each recognises its format by content, without a flag.
+
+What real files hold, and what happens:
+
+    byte order mark, CRLF, blank lines, .gz      accepted
+    ids with blanks, quotes, slashes, unicode    accepted (blanks not in TREC's blank-separated files)
+    float grades, grades below 0                 accepted; below 0 means "pooled, not judged"
+    trailing words on a run's line, # comments   accepted, ignored, as trec_eval does
+    an empty document or query                   accepted, counted in a warning
+    the same judgement twice                     accepted once, counted in a warning
+    two grades for one document                  refused, with both lines
+    an id given twice (queries, corpus)          refused, with both lines
+    too few columns, no number, NaN, infinity    refused, with the line
+    a gzip file cut short, bytes not UTF-8       refused, with the line
+"""

@@ -1,0 +1,151 @@
+"""Join queries with their judgements, and refuse what contradicts itself, with its lines."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.clients import files
+from transforms.clients.formats import rows, texts
+from transforms.clients.formats.places import repeated_at
+from transforms.kernels import hashing, rankings
+from transforms.kernels.arrays import BoolArray, HashArray, offsets_of
+from transforms.records import columns
+from transforms.records.dataset import DatasetSummary
+from transforms.records.errors import InputError
+
+
+def judge(
+    queries: Sequence[pa.RecordBatch] | None, qrels: Sequence[pa.RecordBatch]
+) -> tuple[pa.RecordBatch, DatasetSummary]:
+    """Join the queries and the judgements of one bucket.
+
+    Args:
+        queries: batches of `columns.QUERIES`; None where no queries were given.
+        qrels: batches of `columns.QRELS`.
+
+    Returns:
+        The judged queries, sorted by id, and the summary of the bucket.
+
+    Raises:
+        InputError: a query id is given twice, or a document is given two grades.
+    """
+    judgements = pa.Table.from_batches(qrels, columns.QRELS).combine_chunks()
+    given = pa.Table.from_batches(queries or [], columns.QUERIES).combine_chunks()
+    judged_ids = pc.unique(judgements["query_id"])
+    if queries is None:
+        ids = judged_ids.take(pc.sort_indices(judged_ids))
+        nothing = [pa.nulls(len(ids), field.type) for field in columns.QUERIES if field.name != "query_id"]
+        known = pa.Table.from_arrays([ids, *nothing], schema=columns.QUERIES)
+    else:
+        _refuse_repeated_queries(given)
+        is_judged = pc.is_in(given["query_id"], value_set=judged_ids)
+        known = given.filter(is_judged).sort_by("query_id")
+    ids = _flat(known["query_id"])
+    place = pc.index_in(judgements["query_id"], value_set=ids)
+    unknown = pc.unique(judgements["query_id"].filter(place.is_null()))
+    judgements, repeated = _without_repeats(judgements.append_column("place", place).filter(place.is_valid()))
+    judgements = judgements.sort_by([("place", "ascending"), ("doc_id", "ascending")]).combine_chunks()
+    doc_id, grade = _flat(judgements["doc_id"]), _flat(judgements["grade"])
+    position = judgements["place"].to_numpy().astype(np.int64)
+    lists = pa.ListArray.from_arrays(
+        pa.array(offsets_of(position, len(ids)), pa.int32()),
+        pa.StructArray.from_arrays(
+            [doc_id, grade], fields=list(columns.JUDGED_QUERIES.field("judgements").type.value_type)
+        ),
+    )
+    joined = pa.RecordBatch.from_arrays(
+        [*(_flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
+    )
+    unjudged = given["query_id"].filter(pc.invert(pc.is_in(given["query_id"], value_set=judged_ids)))
+    query_hash = hashing.hash_strings(ids)
+    grade_bits = grade.to_numpy().view(np.uint64)
+    summary = DatasetSummary(
+        queries=None if queries is None else given.num_rows,
+        judged=len(ids),
+        judgements=judgements.num_rows,
+        repeated=repeated,
+        without_text=0 if queries is None else int(pc.sum(pc.equal(known["text"], "")).as_py() or 0),
+        unjudged=len(unjudged),
+        unjudged_ids=_smallest(unjudged),
+        unknown=len(unknown),
+        unknown_ids=_smallest(unknown),
+        attributes=_attribute_names(known["attributes"]),
+        qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits)),
+        texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(_flat(pc.fill_null(known["text"], ""))))),
+    )
+    return joined, summary
+
+
+class Conflict(Exception):
+    """Input that contradicts itself; the lines are looked up again in the files."""
+
+    def __init__(self, query_id: str, doc_id: str | None) -> None:
+        super().__init__(query_id, doc_id)
+        self.query_id, self.doc_id = query_id, doc_id
+
+    def located(self, queries: str | None, qrels: str) -> InputError:
+        """The error to report."""
+        if self.doc_id is None:
+            assert queries is not None  # noqa: S101  only a file of queries can repeat one
+            problem = f"query {self.query_id!r} is given more than once; ids must differ"
+            return _at_last(problem, queries, texts.read_queries, {"query_id": self.query_id})
+        problem = f"document {self.doc_id!r} has two grades for query {self.query_id!r}; keep one"
+        return _at_last(problem, qrels, rows.read_qrels, {"query_id": self.query_id, "doc_id": self.doc_id})
+
+
+def _at_last(
+    problem: str, pattern: str, reader: Callable[[str], Iterator[pa.RecordBatch]], wanted: dict[str, str]
+) -> InputError:
+    places = []
+    for path in files.expand(pattern):
+        for batch in reader(path):
+            found = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in wanted.items()])
+            places += [(path, line) for line in batch["line"].filter(pa.array(found)).to_pylist()]
+    return repeated_at(problem, places)
+
+
+def _refuse_repeated_queries(given: pa.Table) -> None:
+    counts = pc.value_counts(given["query_id"])
+    again = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(again):
+        raise Conflict(min(again.field("values").to_pylist()), None)
+
+
+def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
+    """Judgements once each, and how many were left out."""
+    place = judgements["place"].to_numpy().astype(np.int64)
+    again = rankings.repeats(place, _flat(judgements["doc_id"]))
+    if not again.any():
+        return judgements, 0
+    grades = judgements.group_by(["query_id", "doc_id"]).aggregate([("grade", "min"), ("grade", "max")])
+    contradicting = grades.filter(pc.not_equal(grades["grade_min"], grades["grade_max"]))
+    if contradicting.num_rows:
+        first = contradicting.sort_by([("query_id", "ascending"), ("doc_id", "ascending")]).slice(0, 1).to_pylist()[0]
+        raise Conflict(first["query_id"], first["doc_id"])
+    return judgements.filter(pa.array(~again)), int(again.sum())
+
+
+def _attribute_names(attributes: pa.ChunkedArray) -> tuple[str, ...]:
+    items = pc.list_flatten(attributes)
+    return tuple(sorted(pc.unique(pc.struct_field(items, "name")).to_pylist()))
+
+
+def _smallest(ids: pa.Array) -> tuple[str, ...]:
+    return tuple(sorted(ids.to_pylist())[:3])
+
+
+def _sum(hashes: HashArray) -> int:
+    return int(hashes.sum(dtype=np.uint64))
+
+
+def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+
+
+def _numpy(array: pa.Array) -> BoolArray:
+    values: BoolArray = array.to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,108 @@
+"""Read columns of a Parquet file under the names that people give them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from transforms.clients import files
+from transforms.records.errors import InputError
+
+
+def open_file(path: str) -> pq.ParquetFile:
+    """Open a Parquet file on any filesystem.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        return pq.ParquetFile(files.open_raw(path))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"the Parquet file is cut short or damaged ({error}); copy it again", path=path) from error
+
+
+def find_columns(path: str, found: Sequence[str], wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Which of a table's columns holds what is wanted.
+
+    Args:
+        path: the file, for messages.
+        found: names of the columns there are.
+        wanted: for each of our names, the names people give it, best first.
+
+    Raises:
+        InputError: a wanted column is missing; the message lists those there are.
+    """
+    names = {}
+    missing = []
+    for ours, theirs in wanted.items():
+        name = next((name for name in theirs if name in found), None)
+        if name is None:
+            missing.append(f"no column for {ours} (one of {', '.join(theirs)})")
+        else:
+            names[ours] = name
+    if missing:
+        raise InputError(f"{'; '.join(missing)}; the table has: {', '.join(found)}", path=path)
+    return names
+
+
+def read(path: str, wanted: Mapping[str, Sequence[str]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a Parquet file, cast to a schema.
+
+    Args:
+        path: the file.
+        wanted: for each column of the schema except `line`, the names people give it.
+        schema: what to yield; its last column is `line`, the number of the row from 1.
+
+    Raises:
+        InputError: a column is missing, holds nulls, or cannot be cast.
+    """
+    file = open_file(path)
+    names = find_columns(path, file.schema_arrow.names, wanted)
+    rows = 0
+    try:
+        for batch in file.iter_batches(batch_size=1 << 17, columns=list(names.values())):
+            line = pa.array(np.arange(rows + 1, rows + batch.num_rows + 1))
+            arrays = [cast(path, batch.column(name), schema.field(ours), rows) for ours, name in names.items()]
+            rows += batch.num_rows
+            yield pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
+
+
+def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
+    """A column as the type of a field, without nulls.
+
+    Args:
+        path: the file, for messages.
+        column: the values.
+        field: the wanted name and type; an id must not be empty.
+        rows: how many rows came before.
+
+    Raises:
+        InputError: a value is null, empty, or cannot be cast.
+    """
+    if column.null_count:
+        line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"the {field.name} is null", path=path, line=line)
+    try:
+        found = pc.cast(column, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        problem = f"column {field.name} holds {column.type}, which cannot be read as {field.type} ({error})"
+        raise InputError(problem, path=path, line=_first_uncastable(column, field.type, rows)) from error
+    if field.name.endswith("_id") and (empty := pc.index(found, "").as_py()) >= 0:
+        raise InputError(f"the {field.name} is empty", path=path, line=rows + 1 + empty)
+    return found
+
+
+def _first_uncastable(column: pa.Array, kind: pa.DataType, rows: int) -> int | None:
+    """The row, from 1, of the first value that cannot be cast; None where no value of the column can."""
+    for place in range(len(column)):
+        try:
+            pc.cast(column.slice(place, 1), kind)
+        except pa.ArrowInvalid:
+            return rows + place + 1
+        except pa.ArrowNotImplementedError:
+            return None
+    return None

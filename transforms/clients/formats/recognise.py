@@ -1,0 +1,105 @@
+"""Tell formats apart by the first line of a file, and say what a file looks like when it is the wrong one."""
+
+from enum import StrEnum
+
+from transforms.clients import files
+from transforms.records.errors import InputError
+
+
+class Format(StrEnum):
+    """The formats that readers know."""
+
+    PARQUET = "Parquet"
+    JSON_LINES = "JSON lines (BEIR)"
+    TAB_TEXT = "id and text, tab separated"
+    BEIR_QRELS = "BEIR judgements, tab separated with a header"
+    TREC_QRELS = "TREC judgements (query iteration document grade)"
+    TREC_RUN = "TREC run (query Q0 document rank score tag)"
+
+
+_BEIR_HEADERS = ("query", "corpus", "doc", "score", "relevance", "grade")
+
+
+def recognise(path: str, role: str) -> Format:
+    """The format of one file.
+
+    Args:
+        path: the file.
+        role: what it is meant to be: "queries", "corpus", "qrels" or "run".
+
+    Raises:
+        InputError: the file is missing, empty, unreadable, or of no format that fits its role.
+    """
+    with files.open_raw(path) as handle:
+        if handle.read(4) == b"PAR1":
+            return Format.PARQUET
+    lines = _first_lines(path)
+    if not lines:
+        raise InputError(f"the file is empty; {role} were expected", path=path)
+    found = {"queries": _texts, "corpus": _texts, "qrels": _qrels, "run": _run}[role](lines[0])
+    if found is None:
+        raise InputError(f"is not {_WANTED[role]}; it looks like {_looks_like(lines[0])}", path=path)
+    return found
+
+
+_WANTED = {
+    "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, or Parquet",
+    "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, or Parquet",
+    "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), or Parquet",
+    "run": "a run: TREC (query Q0 document rank score tag) or Parquet",
+}
+
+
+def _first_lines(path: str) -> list[str]:
+    head = files.read_head(path).decode("utf-8", errors="replace")
+    lines = [line for line in head.split("\n") if line.strip()]
+    return [line for line in lines if not line.lstrip().startswith("#")][:1] or lines[:1]
+
+
+def _texts(line: str) -> Format | None:
+    if line.lstrip().startswith("{"):
+        return Format.JSON_LINES
+    tabs = line.count("\t")  # one tab makes an id and a text, whatever the text looks like
+    looks_like_rows = tabs > 1 and (_qrels(line) or _run(line))
+    return Format.TAB_TEXT if tabs and not looks_like_rows else None
+
+
+def _qrels(line: str) -> Format | None:
+    if _is_beir_header(line):
+        return Format.BEIR_QRELS
+    fields = line.split("\t")
+    if len(fields) == 3 and _is_number(fields[2]):
+        return Format.BEIR_QRELS
+    words = line.split()
+    return Format.TREC_QRELS if len(words) == 4 and _is_number(words[3]) else None
+
+
+def _run(line: str) -> Format | None:
+    words = line.split()
+    return Format.TREC_RUN if len(words) >= 5 and _is_number(words[3]) and _is_number(words[4]) else None
+
+
+def _is_beir_header(line: str) -> bool:
+    names = [name.strip().lower() for name in line.split("\t")]
+    return len(names) == 3 and all(any(word in name for word in _BEIR_HEADERS) for name in names)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _looks_like(line: str) -> str:
+    first = line.strip()
+    if first.startswith("{"):
+        return "JSON lines"
+    if first.startswith("<"):
+        return "XML or SGML (for TREC topics, write one line per topic: id, tab, text)"
+    found = _qrels(line) or _run(line)
+    if found is not None:
+        return str(found)
+    words = len(first.split())
+    return f"text of {words} {'word' if words == 1 else 'words'} a line, beginning with {first[:60]!r}"

@@ -1,0 +1,97 @@
+"""Retrievers: what can be asked, and how a further one is added.
+
+A retriever is two small things in one file: its parameters, a `RetrieverParameters` that an experiment's YAML
+fills in, and what `open` returns, a `Retriever` that answers queries. One line registers it: the entry point
+group `rankbeam.retrievers`, in this package's pyproject.toml or in that of any other installed package.
+"""
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from transforms.records.errors import InputError
+from transforms.records.evaluation import Query, Ranking
+from transforms.records.suggestions import did_you_mean
+
+ENTRY_POINT_GROUP = "rankbeam.retrievers"
+
+
+class Retriever(Protocol):
+    """Answers queries. One is opened per process and configuration, and asked from one thread.
+
+    It may also have `warnings`, a sequence of texts that users should see and that the `runs` table keeps.
+    """
+
+    def retrieve(self, query: Query, top_k: int) -> Ranking:
+        """The best results for a query, best first, at most `top_k` of them.
+
+        Raises:
+            CallError: there is no answer, after whatever retries make sense; becomes a row of `failures`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of whatever `open` took."""
+        ...
+
+
+class RetrieverParameters(BaseModel):
+    """The parameters of one type of retriever, as an experiment gives them under `retriever:`.
+
+    A subclass is a pydantic model; its fields are the parameters. Unknown keys are refused.
+
+    Attributes:
+        needs: which files of the dataset it cannot do without: "queries", "corpus".
+        input_role: what files of its own are, where rankbeam knows the format: "run".
+        default_top_k: what `top_k` is when a configuration does not say; None means all there is.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    needs: ClassVar[tuple[str, ...]] = ("queries",)
+    input_role: ClassVar[str | None] = None
+    default_top_k: ClassVar[int | None] = 100
+
+    def inputs(self) -> dict[str, str]:
+        """Files of its own that must exist: the parameter's name and the path."""
+        return {}
+
+    def resolved(self, folder: str) -> "RetrieverParameters":  # noqa: ARG002  for subclasses that have paths
+        """The same parameters with relative paths taken as below `folder`; the default has no paths."""
+        return self
+
+    def open(self, corpus: str | None) -> Retriever:
+        """Make ready to answer queries; called once per process, where the work is done.
+
+        Args:
+            corpus: path of the dataset's corpus.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no open()")
+
+
+@cache
+def registered() -> dict[str, Any]:
+    """The entry point of every type of retriever that is installed, by type."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def parameters_class(kind: str) -> type[RetrieverParameters]:
+    """The parameters of a type of retriever.
+
+    Args:
+        kind: such as "bm25".
+
+    Raises:
+        InputError: there is no such type, or what is registered under it cannot be used.
+    """
+    if kind not in registered():
+        raise InputError(f"unknown retriever type {kind!r}; {did_you_mean(kind, registered())}")
+    try:
+        found = registered()[kind].load()
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"retriever type {kind!r} cannot be imported: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, RetrieverParameters)):
+        raise InputError(f"retriever type {kind!r}: {registered()[kind].value} is no RetrieverParameters")
+    return found

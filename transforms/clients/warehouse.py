@@ -1,0 +1,118 @@
+"""The local warehouse: one DuckDB file with the rows of the Parquet tables, and views over them."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import duckdb
+
+from transforms.clients import files
+from transforms.records import tables
+from transforms.records.errors import InputError
+
+FILE_NAME = "results.duckdb"
+
+VIEWS = {
+    "leaderboard": """
+        SELECT r.run_id, r.experiment, r.started_at, m.metric,
+               rank() OVER (PARTITION BY r.run_id, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
+               c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error,
+               m.queries, m.empty, m.failed, m.lowest, m.highest, c.config_id
+        FROM runs AS r
+        JOIN configurations AS c ON c.run_id = r.run_id
+        JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+        WHERE m.slice = 'all'
+    """,
+    "per_query": """
+        SELECT r.run_id, r.experiment, r.started_at, c.name AS configuration, q.query_id, q.text, q.status,
+               q.slices, item.metric, item.value, c.config_id
+        FROM runs AS r
+        JOIN configurations AS c ON c.run_id = r.run_id
+        JOIN (SELECT *, unnest(metrics) AS item FROM query_metrics) AS q
+          ON q.run_id = r.run_id AND q.config_id = c.config_id
+    """,
+}
+"""Views see only runs that have a row in `runs`, which is written last."""
+
+
+def build(output: str) -> str:
+    """Make `results.duckdb` anew from the Parquet files of all finished runs; returns its path.
+
+    The file is complete or not there: it is built beside and then put in place.
+
+    Args:
+        output: the folder of all tables, on any filesystem.
+
+    Raises:
+        InputError: there is no finished run.
+    """
+    path = files.join(output, FILE_NAME)
+    with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
+        beside = Path(folder) / FILE_NAME
+        runs = finished_runs(output)
+        with duckdb.connect(str(beside)) as connection:
+            for name in tables.TABLES:
+                parts = [
+                    _local(part, folder) for run_id in runs for part in files.expand(files.join(output, name, run_id))
+                ]
+                connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM read_parquet(?)', [parts])  # noqa: S608  a name of ours
+            for name, query in VIEWS.items():
+                connection.execute(f'CREATE VIEW "{name}" AS {query}')
+        if files.is_local(output):
+            beside.replace(path)
+        else:
+            files.write(path, beside.read_bytes())
+    return path
+
+
+def refuse_foreign(output: str) -> None:
+    """Make sure that what `build` will replace is nothing, or a file that it made.
+
+    Raises:
+        InputError: something else stands there.
+    """
+    path = Path(files.join(output, FILE_NAME))
+    if not files.is_local(output) or not path.exists():
+        return
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            found = {
+                name for (name,) in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
+            }
+    except duckdb.Error as error:
+        if "lock" in str(error):
+            problem = "is open for writing in another program; close it there first"
+            raise InputError(problem, path=str(path)) from error
+        found = set()
+    if not {*tables.TABLES, *VIEWS} <= found:
+        raise InputError(
+            "was not made by rankbeam and would be replaced; move it, or choose another --output", path=str(path)
+        )
+    if own := sorted(found - {*tables.TABLES, *VIEWS}):
+        problem = (
+            f"holds {', '.join(own)}, and is made anew by every run; keep your own tables and views in another file"
+        )
+        raise InputError(problem, path=str(path))
+
+
+def finished_runs(output: str) -> list[str]:
+    """The ids of the runs that are complete, oldest id first.
+
+    Raises:
+        InputError: there is none.
+    """
+    try:
+        found = files.expand(files.join(output, "runs", "*", "run.parquet"))
+    except InputError as error:
+        raise InputError("holds no finished run", path=output) from error
+    return sorted(path.replace("\\", "/").split("/")[-2] for path in found)
+
+
+def _local(path: str, folder: str) -> str:
+    """The path of a local copy, where the file is not local already."""
+    if files.is_local(path):
+        return path
+    copy = tempfile.NamedTemporaryFile(dir=folder, suffix=".parquet", delete=False)  # noqa: SIM115  DuckDB reads it by name
+    with files.open_raw(path) as source, copy as target:
+        shutil.copyfileobj(source, target)
+    return copy.name
