@@ -1,0 +1,197 @@
+"""Read queries, judgements and runs, and bring what belongs together into one bucket.
+
+A bucket is a hash of the query's id, so rows in any order, from any number of files, meet in one place.
+Elements are Arrow batches: one element per row would cost Beam more than everything else together.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from transforms.clients import files
+from transforms.clients.formats import rows, texts
+from transforms.clients.formats.judged import Conflict, judge
+from transforms.kernels import hashing
+from transforms.kernels.arrays import offsets_of
+from transforms.records import batches
+from transforms.records.batches import Bucketed, SourceRows
+from transforms.records.counters import Counter, count
+from transforms.records.dataset import DatasetSummary
+
+batches.register()
+
+
+class Dataset(NamedTuple):
+    """What `ReadDataset` returns."""
+
+    judged: beam.PCollection[Bucketed]
+    """Per bucket one batch of `columns.JUDGED_QUERIES`."""
+    summary: beam.PCollection[DatasetSummary]
+    """One element. As a side input it lets a stage begin only after the whole dataset was found good."""
+
+
+@dataclass
+class ReadDataset(beam.PTransform):
+    """Read judgements, and queries where there are any, and join them.
+
+    Attributes:
+        qrels: path or pattern of the judgements.
+        queries: path or pattern of the queries; None takes the judged ones, without text.
+        buckets: into how many parts the queries are divided.
+        slices: attributes that the queries must have.
+    """
+
+    qrels: str
+    queries: str | None
+    buckets: int
+    slices: tuple[str, ...] = ()
+
+    def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
+        """Add the steps."""
+        parts = {"qrels": pbegin | "ReadQrels" >> _ReadFiles(self.qrels, rows.read_qrels, self.buckets)}
+        if self.queries is not None:
+            parts["queries"] = pbegin | "ReadQueries" >> _ReadFiles(self.queries, texts.read_queries, self.buckets)
+        joined = (
+            parts
+            | "GroupByBucket" >> beam.CoGroupByKey()
+            | "JudgeQueries"
+            >> beam.ParDo(JudgeQueriesFn(self.qrels, self.queries))
+            .with_output_types(Bucketed, summary=DatasetSummary)
+            .with_outputs("summary", main="judged")
+        )
+        summary = (
+            joined.summary
+            | "Summarise" >> beam.CombineGlobally(MergeSummariesFn())
+            | "Check" >> beam.Map(checked, self.queries, self.qrels, self.slices)
+        )
+        return Dataset(joined.judged, summary)
+
+
+@dataclass
+class ReadRun(beam.PTransform):
+    """Read the rows of a run into buckets, marked with their source.
+
+    Attributes:
+        path: path or pattern of the run.
+        source: position of the source.
+        buckets: as for the dataset.
+    """
+
+    path: str
+    source: int
+    buckets: int
+
+    def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[SourceRows]:
+        """Add the steps."""
+        return (
+            pbegin
+            | "ReadRows" >> _ReadFiles(self.path, rows.read_run, self.buckets)
+            | "MarkSource" >> beam.Map(mark, self.source).with_output_types(SourceRows)
+        )
+
+
+@dataclass
+class _ReadFiles(beam.PTransform):
+    """Read all files of a pattern, and divide every batch by bucket."""
+
+    pattern: str
+    reader: Callable[[str], Iterator[pa.RecordBatch]]
+    buckets: int
+
+    def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Bucketed]:
+        paths = files.expand(self.pattern)
+        created = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
+        return created | "Read" >> beam.ParDo(ReadFn(self.reader, self.buckets))
+
+
+class ReadFn(beam.DoFn):
+    """Reads a file in batches."""
+
+    def __init__(self, reader: Callable[[str], Iterator[pa.RecordBatch]], buckets: int) -> None:
+        self._reader, self._buckets = reader, buckets
+
+    def process(self, element: str) -> Iterator[Bucketed]:
+        """Yield the parts of every batch, by bucket."""
+        for batch in self._reader(element):
+            count(Counter.ROWS_READ, batch.num_rows)
+            yield from divide(batch.drop_columns(["line"]), self._buckets)
+
+
+class JudgeQueriesFn(beam.DoFn):
+    """Joins the queries and the judgements of one bucket."""
+
+    def __init__(self, qrels: str, queries: str | None) -> None:
+        self._qrels, self._queries = qrels, queries
+
+    def process(self, element: tuple[int, dict[str, Iterable[pa.RecordBatch]]]) -> Iterator[object]:
+        """Yield the bucket's judged queries, if any, and its part of the summary."""
+        bucket, parts = element
+        queries = None if self._queries is None else list(parts["queries"])
+        try:
+            judged, summary = judge(queries, list(parts["qrels"]))
+        except Conflict as conflict:
+            raise conflict.located(self._queries, self._qrels) from None
+        count(Counter.JUDGED_QUERIES, judged.num_rows)
+        yield beam.pvalue.TaggedOutput("summary", summary)
+        if judged.num_rows:
+            yield bucket, judged
+
+
+class MergeSummariesFn(beam.CombineFn):
+    """Forwards to `DatasetSummary`."""
+
+    def create_accumulator(self) -> DatasetSummary:
+        """Nothing read."""
+        return DatasetSummary()
+
+    def add_input(self, accumulator: DatasetSummary, element: DatasetSummary) -> DatasetSummary:
+        """Merge one part."""
+        return accumulator.merge(element)
+
+    def merge_accumulators(self, accumulators: Iterable[DatasetSummary]) -> DatasetSummary:
+        """Merge several."""
+        merged = DatasetSummary()
+        for accumulator in accumulators:
+            merged = merged.merge(accumulator)
+        return merged
+
+    def extract_output(self, accumulator: DatasetSummary) -> DatasetSummary:
+        """The summary itself."""
+        return accumulator
+
+
+def checked(summary: DatasetSummary, queries: str | None, qrels: str, slices: tuple[str, ...]) -> DatasetSummary:
+    """The summary of a dataset that can be evaluated.
+
+    Raises:
+        InputError: it cannot.
+    """
+    summary.check(queries, qrels, slices)
+    return summary
+
+
+def mark(element: Bucketed, source: int) -> SourceRows:
+    """Say which source the rows of a bucket come from."""
+    bucket, batch = element
+    return bucket, (source, batch)
+
+
+def divide(batch: pa.RecordBatch, buckets: int) -> Iterator[Bucketed]:
+    """Divide rows by the bucket of their query.
+
+    Args:
+        batch: has a column query_id.
+        buckets: how many there are.
+
+    Yields:
+        The bucket and its rows, in their order, for each bucket that has any.
+    """
+    bucket = hashing.buckets(batch.column("query_id"), buckets)
+    order = np.argsort(bucket, kind="stable")
+    offsets = offsets_of(bucket[order], buckets)
+    for found in np.flatnonzero(np.diff(offsets)).tolist():
+        yield found, batch.take(pa.array(order[offsets[found] : offsets[found + 1]]))

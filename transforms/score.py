@@ -1,0 +1,219 @@
+"""Score rankings: one bucket holds the same queries for every configuration, so nothing is joined afterwards."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.clients import run_file
+from transforms.clients.formats.places import repeated_at
+from transforms.kernels import rankings
+from transforms.kernels.arrays import FloatArray, IntArray, StringArray, offsets_of
+from transforms.records import batches, columns, tables
+from transforms.records.counters import Counter, count
+from transforms.records.errors import InputError
+from transforms.records.evaluation import Evaluation
+from transforms.records.failures import Failure
+from transforms.records.metrics import metric_values
+from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status, slices_of
+
+JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
+Group = tuple[int, Mapping[str, Iterable[Any]]]  # parts of different types
+
+batches.register()
+
+
+@dataclass
+class ScoreRankings(beam.PTransform):
+    """Score every query of every configuration.
+
+    The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "rankings" pairs of
+    source and rows, "failures" pairs of source and failure.
+
+    Attributes:
+        evaluation: configurations, metrics and slices.
+    """
+
+    evaluation: Evaluation
+
+    def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[ScoredPartition]:
+        """Add the steps."""
+        return (
+            parts
+            | "GroupByBucket" >> beam.CoGroupByKey()
+            | "Score" >> beam.ParDo(ScoreFn(self.evaluation)).with_output_types(ScoredPartition)
+        )
+
+
+class ScoreFn(beam.DoFn):
+    """Scores one bucket."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+
+    def process(self, element: Group) -> Iterator[ScoredPartition]:
+        """Yield the scores of the bucket's queries, if it has judged ones."""
+        _, parts = element
+        rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+        for source, batch in parts[RANKINGS]:
+            rows[source].append(batch)
+        failures: defaultdict[int, list[Failure]] = defaultdict(list)
+        for source, failure in parts[FAILURES]:
+            failures[source].append(failure)
+        partition = score(list(parts[JUDGED]), rows, failures, self._evaluation)
+        if partition.queries.num_rows:
+            count(Counter.QUERIES_SCORED, partition.queries.num_rows * len(partition.configurations))
+        yield partition
+
+
+def score(
+    judged: Sequence[pa.RecordBatch],
+    rows: Mapping[int, Sequence[pa.RecordBatch]],
+    failures: Mapping[int, Sequence[Failure]],
+    evaluation: Evaluation,
+) -> ScoredPartition:
+    """Score some queries under every configuration.
+
+    Args:
+        judged: the queries, at most one batch of `columns.JUDGED_QUERIES`.
+        rows: for each source, batches of `columns.RUN` (ordered by score) or `columns.RETRIEVED` (by rank).
+        failures: for each source, the queries without an answer.
+        evaluation: configurations, metrics and slices.
+
+    Returns:
+        The scores.
+
+    Raises:
+        InputError: a ranking names a document twice, and its source does not allow that.
+    """
+    queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
+    pool = pool_of(queries)
+    scored: dict[int, ScoredConfiguration] = {}
+    unjudged = 0
+    for source in range(len(evaluation.sources)):
+        retrieved, strangers = _retrieved(queries, rows.get(source, ()))
+        unjudged += strangers
+        ranked = retrieved.ranked(pool.queries).upto(evaluation.sources[source].top_k)
+        if evaluation.sources[source].refuse_repeats and ranked.repeated.any():
+            raise _repeated(retrieved, ranked, queries, evaluation.sources[source].path)
+        judgement = rankings.find_judgements(retrieved.query, retrieved.doc_id, pool)
+        failed = pc.is_in(
+            queries["query_id"], value_set=pa.array([each.query_id for each in failures.get(source, ())], pa.string())
+        )
+        for position, configuration in enumerate(evaluation.configurations):
+            if configuration.source == source:
+                scored[position] = _score_one(
+                    position, ranked.upto(configuration.top_k), retrieved, judgement, pool, _bools(failed), evaluation
+                )
+    return ScoredPartition(
+        queries=queries.select(columns.QUERIES.names),
+        slices=dict(slices_of(queries, evaluation.slices)),
+        configurations=tuple(scored[position] for position in sorted(scored)),
+        unjudged=unjudged,
+    )
+
+
+@dataclass(frozen=True)
+class _Retrieved:
+    """The rows of one source whose queries are judged."""
+
+    query: IntArray
+    doc_id: StringArray
+    score: FloatArray
+    rank: IntArray | None
+    text: StringArray | None
+
+    def ranked(self, queries: int) -> rankings.Ranked:
+        if self.rank is None:
+            order = rankings.order_by_score(self.query, self.score, self.doc_id)
+        else:
+            order = rankings.order_by_rank(self.query, self.rank)
+        return rankings.Ranked.of(order, self.query, self.doc_id, queries)
+
+
+def pool_of(queries: pa.RecordBatch) -> rankings.Pool:
+    """The judgements of `columns.JUDGED_QUERIES`, flat."""
+    lists = queries["judgements"]
+    flat = lists.flatten()
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    place = np.repeat(np.arange(queries.num_rows), lengths)
+    return rankings.Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
+
+
+def _retrieved(queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> tuple[_Retrieved, int]:
+    """The rows of judged queries, and how many other queries there were."""
+    schema = batches[0].schema if batches else columns.RUN
+    table = pa.Table.from_batches(batches, schema).combine_chunks()
+    encoded = table["query_id"].combine_chunks().dictionary_encode()
+    place_of_unique = pc.index_in(encoded.dictionary, value_set=queries["query_id"])
+    place = place_of_unique.take(encoded.indices)
+    if place_of_unique.null_count:
+        table, place = table.filter(place.is_valid()).combine_chunks(), place.drop_null()
+    has_rank = "rank" in schema.names
+    return _Retrieved(
+        query=place.to_numpy().astype(np.int64),
+        doc_id=table["doc_id"].combine_chunks(),
+        score=table["score"].to_numpy(),
+        rank=table["rank"].to_numpy().astype(np.int64) if has_rank else None,
+        text=table["text"].combine_chunks() if has_rank else None,
+    ), place_of_unique.null_count
+
+
+def _score_one(
+    position: int,
+    ranked: rankings.Ranked,
+    retrieved: _Retrieved,
+    judgement: IntArray,
+    pool: rankings.Pool,
+    failed: np.ndarray,
+    evaluation: Evaluation,
+) -> ScoredConfiguration:
+    documents = rankings.assess(ranked.collapsed(pool.queries), judgement, pool)
+    needs_chunks = any(metric.definition.chunks for metric in evaluation.metrics)
+    chunks = rankings.assess(ranked, judgement, pool) if needs_chunks else None
+    values = metric_values(evaluation.metrics, documents, chunks)
+    values[failed] = np.nan
+    status = np.where(documents.retrieved == 0, Status.EMPTY, Status.OK).astype(np.int8)
+    status[failed] = Status.FAILED
+    kept = _documents(ranked, retrieved, judgement, pool) if evaluation.keep_rankings else None
+    return ScoredConfiguration(position, status, values, kept)
+
+
+def _documents(
+    ranked: rankings.Ranked, retrieved: _Retrieved, judgement: IntArray, pool: rankings.Pool
+) -> pa.ListArray:
+    """The rankings as lists of `tables.DOCUMENT`."""
+    row = pa.array(ranked.row)
+    judged_by = judgement[ranked.row]
+    place = pa.array(judged_by, mask=judged_by < 0)
+    text = pa.nulls(len(row), pa.string()) if retrieved.text is None else retrieved.text.take(row)
+    fields = [
+        pa.array(ranked.rank, pa.int32()),
+        retrieved.doc_id.take(row),
+        pa.array(retrieved.score[ranked.row]),
+        pa.array(pool.grade).take(place),
+        text,
+    ]
+    structs = pa.StructArray.from_arrays(fields, fields=list(tables.DOCUMENT))
+    return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, pool.queries), pa.int32()), structs)
+
+
+def _repeated(retrieved: _Retrieved, ranked: rankings.Ranked, queries: pa.RecordBatch, path: str | None) -> InputError:
+    first = int(ranked.row[np.argmax(ranked.repeated)])
+    query_id, doc_id = queries["query_id"][int(retrieved.query[first])].as_py(), retrieved.doc_id[first].as_py()
+    problem = f"document {doc_id!r} stands more than once in the ranking of query {query_id!r}"
+    if path is None:
+        advice = "a chunk must not; with dataset.unit: document, its best rank stands for it"
+        return InputError(f"a retriever's answer cannot be scored: {problem}; {advice}")
+    advice = "take one out, or say duplicates: collapse (--duplicates collapse) to let its best rank stand for it"
+    return repeated_at(problem, list(run_file.locate(path, query_id, doc_id)), advice)
+
+
+def _bools(array: pa.Array) -> np.ndarray:
+    values: np.ndarray = array.to_numpy(zero_copy_only=False)
+    return values
