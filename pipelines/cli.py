@@ -1,0 +1,250 @@
+"""The command line. What is heavy to import is imported by the command that needs it."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pipelines.experiment import Experiment
+
+Result = TypeVar("Result")
+
+_REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
+
+FAILED, REFUSED, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
+
+_GRADE = click.FloatRange(min=0, min_open=True)
+_COUNT = click.IntRange(min=1)
+_DUPLICATES = click.Choice(["refuse", "collapse"])
+_FORMATS = click.Choice(["table", "json", "csv", "trec"])
+_METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
+_DUPLICATES_HELP = "A document given twice for a query: refuse it, or let its best rank stand for it."
+_BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="rankbeam", message="rankbeam %(version)s")
+def main() -> None:
+    """Evaluate retrieval and RAG systems in batch, on Apache Beam.
+
+    \b
+    Exit status: 0 done, 1 the run failed, 2 the input was refused, 130 interrupted.
+    Results go to stdout, progress and messages to stderr.
+    """
+
+
+@main.command(context_settings=_BEAM)
+@click.argument("experiment")
+@click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
+@click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
+def evaluate(experiment: str, output: str | None, run_id: str | None, form: str, beam_options: tuple[str, ...]) -> None:
+    """Run EXPERIMENT (a YAML file), and show its leaderboard.
+
+    All options of Apache Beam pass through, such as --runner or --direct_num_workers; the default runner is Beam's
+    local one.
+
+    \b
+    Example:
+      rankbeam evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
+    """
+    with _messages():
+        from dataclasses import replace
+
+        from pipelines.experiment import load_experiment
+
+        _refuse_option(experiment)
+        found = load_experiment(experiment)
+        if output is not None:
+            found = replace(found, output=output)
+        _run(found, run_id, form, beam_options)
+
+
+@main.command(context_settings=_BEAM)
+@click.argument("qrels")
+@click.argument("runs", nargs=-1, required=True, type=click.UNPROCESSED, metavar="RUN [RUN …]")
+@click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
+@click.option("-q", "--per-query", is_flag=True, help="Also show every query.")
+@click.option("-l", "--relevance-level", type=_GRADE, metavar="GRADE", help="The lowest relevant grade (1).")
+@click.option("-M", "--max-documents", type=_COUNT, metavar="N", help="Look at the first N documents per query.")
+@click.option("-J", "--judged-only", is_flag=True, help="Take documents without a judgement out first.")
+@click.option("-c", "--complete", is_flag=True, help="Accepted for trec_eval's sake: it is always so here.")
+@click.option("--duplicates", type=_DUPLICATES, default="refuse", show_default=True, help=_DUPLICATES_HELP)
+@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
+def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output: str | None, **options: Any) -> None:
+    """Score existing runs against QRELS, like trec_eval.
+
+    The mean runs over every judged query; one that is missing from a run scores 0 (trec_eval -c).
+
+    \b
+    Examples:
+      rankbeam score qrels.txt bm25.run dense.run -m nDCG@10 -m R@100
+      rankbeam score qrels.txt bm25.run --format trec --per-query -m all_trec
+    """
+    with _messages():
+        import contextlib
+        import tempfile
+
+        from pipelines.score import ScoreOptions, scoring_experiment, tags
+
+        paths, beam_options = _split(runs)
+        with contextlib.ExitStack() as stack:
+            scratch = tempfile.TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True)
+            folder = output or stack.enter_context(scratch)
+            found = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
+            _run(found, None, form, beam_options, per_query=per_query, temporary=output is None, tags=tags(found))
+
+
+@main.command()
+@click.argument("experiment")
+def validate(experiment: str) -> None:
+    """Check EXPERIMENT and the files it names, without running anything.
+
+    \b
+    Example:
+      rankbeam validate examples/helpdesk/experiment.yaml
+    """
+    with _messages():
+        from pipelines.experiment import load_experiment
+
+        found = load_experiment(experiment)
+        evaluation = found.evaluation
+        click.echo(
+            f"{experiment}: good. {len(evaluation.configurations)} configurations from "
+            f"{len(evaluation.sources)} retrievers or runs, {len(evaluation.metrics)} metrics."
+        )
+
+
+def _run(
+    experiment: "Experiment",
+    run_id: str | None,
+    form: str,
+    beam_options: tuple[str, ...],
+    *,
+    per_query: bool = False,
+    temporary: bool = False,
+    tags: dict[str, str] | None = None,
+) -> None:
+    from pipelines import evaluate as evaluation
+    from pipelines import progress
+    from pipelines.options import pipeline_options
+
+    own = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
+    options = pipeline_options(beam_options, own)
+    execution = evaluation.new_run(experiment, run_id)
+    if not temporary:
+        from transforms.clients import warehouse
+
+        warehouse.refuse_foreign(experiment.output)
+    asked = sum(source.path is None for source in experiment.evaluation.sources)
+    try:
+        with progress.shown(asked, len(experiment.evaluation.configurations)):
+            results = _in_background(lambda: evaluation.run(experiment, execution, options))
+    except KeyboardInterrupt:
+        evaluation.forget(experiment.output, execution.run_id)
+        folders = evaluation.run_folders(experiment.output, execution.run_id)
+        raise _Interrupted([experiment.output] if temporary else folders) from None
+    for warning in results.run["warnings"]:
+        click.echo(f"warning: {warning}", err=True)
+    path = None if temporary else warehouse.build(experiment.output)  # before a closed pipe can end it all
+    _show(results, form, per_query, tags or {})
+    if path is not None:
+        click.echo(f"\nrun {execution.run_id} of {experiment.name}", err=form != "table")
+        click.echo(f"tables  {experiment.output}", err=form != "table")
+        click.echo(f"DuckDB  {path}", err=form != "table")
+
+
+def _show(results: Any, form: str, per_query: bool, tags: dict[str, str]) -> None:
+    from pipelines import show
+
+    if form == "json":
+        click.echo(show.as_json(results, per_query=per_query))
+    elif form == "csv":
+        click.echo(show.as_csv(results, per_query=per_query), nl=False)
+    elif form == "trec":
+        for line in show.as_trec(results, tags, per_query=per_query):
+            click.echo(line)
+    else:
+        if per_query:
+            click.echo(show.as_csv(results, per_query=True))
+        show.print_table(results)
+
+
+def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Paths of runs, and Beam's options after them."""
+    first = next((place for place, word in enumerate(words) if word.startswith("--")), len(words))
+    return words[:first], words[first:]
+
+
+def _refuse_option(word: str) -> None:
+    if word.startswith("-"):
+        raise click.UsageError(f"the experiment comes first, before Beam's options; found {word}")
+
+
+@contextmanager
+def _messages() -> Iterator[None]:
+    """Turn the errors that users cause, or can do something about, into one message and an exit status."""
+    from transforms.records.errors import InputError, RankbeamError
+
+    try:
+        yield
+    except InputError as error:
+        _exit(str(error), REFUSED)
+    except RankbeamError as error:
+        _exit(str(error), FAILED)
+    except KeyboardInterrupt as interrupt:
+        click.echo("rankbeam: interrupted; nothing of this run was kept, other runs are as they were", err=True)
+        _vanish(interrupt.folders if isinstance(interrupt, _Interrupted) else [])
+    except BrokenPipeError:  # whoever read the output, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(CLOSED_PIPE)
+    except OSError as error:
+        _exit(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
+
+
+class _Interrupted(KeyboardInterrupt):
+    """Ctrl-C while Beam was writing into some folders."""
+
+    def __init__(self, folders: list[str]) -> None:
+        super().__init__()
+        self.folders = folders
+
+
+def _vanish(folders: list[str]) -> NoReturn:
+    """Leave at once, with all threads, and without what they wrote to this machine until the last moment.
+
+    Python would wait for Beam's threads to finish their work. Another program takes this process over instead: that
+    ends them all, and then nobody is left who could write.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # closed, as cron and daemons have it
+            stream.flush()
+    local = [folder for folder in folders if "://" not in folder]
+    os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", _REMOVE, str(INTERRUPTED), *local])  # noqa: S606  no shell
+
+
+def _in_background(work: Callable[[], Result]) -> Result:
+    """Do the work in another thread, so that Ctrl-C always finds this one waiting, and never Beam holding a lock."""
+    outcome: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome.result()
+
+
+def _exit(message: str, status: int) -> None:
+    click.echo(f"rankbeam: {message}", err=True)
+    sys.exit(status)

@@ -1,0 +1,81 @@
+"""What a finished run says, read back from its tables."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.clients import files
+from transforms.clients.formats import parquet
+from transforms.records.scored import ALL
+from transforms.write import run_folder
+
+
+@dataclass(frozen=True)
+class Results:
+    """One finished run.
+
+    Attributes:
+        output: the folder of all tables.
+        run_id: which run.
+    """
+
+    output: str
+    run_id: str
+
+    @cached_property
+    def run(self) -> dict[str, Any]:
+        """The row of `runs`, with its JSON columns as values."""
+        row: dict[str, Any] = self.table("runs").to_pylist()[0]
+        return row | {name: json.loads(row[name]) for name in ("dataset", "versions")}
+
+    @cached_property
+    def configurations(self) -> list[dict[str, Any]]:
+        """The rows of `configurations`, in the experiment's order."""
+        rows = self.table("configurations").to_pylist()
+        return sorted(rows, key=lambda row: row["position"])
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics, in the experiment's order."""
+        first = self.configurations[0]["config_id"]
+        return list(dict.fromkeys(metric for config_id, _, metric in self.means if config_id == first))
+
+    @cached_property
+    def slices(self) -> list[str]:
+        """The slices, "all" first."""
+        return list(dict.fromkeys(name for _, name, _ in self.means))
+
+    @cached_property
+    def means(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+        """The rows of `configuration_metrics` by config_id, slice and metric."""
+        rows = self.table("configuration_metrics").to_pylist()
+        return {(row["config_id"], row["slice"], row["metric"]): row for row in rows}
+
+    def leaderboard(self) -> list[dict[str, Any]]:
+        """The configurations, the best by the first metric first; failed ones last."""
+        metric = self.metrics[0]
+
+        def height(row: dict[str, Any]) -> tuple[float, int]:
+            mean = self.means[row["config_id"], ALL, metric]["mean"]
+            return (math.inf if mean is None else -mean, row["position"])
+
+        return sorted(self.configurations, key=height)
+
+    def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
+        """The queries of one configuration by id, byte by byte, each with its metrics as a dict."""
+        table = self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
+        rows = table.filter(pc.equal(table["config_id"], config_id)).sort_by("query_id")
+        for row in rows.to_pylist():
+            yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}}
+
+    def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        """One table of the run."""
+        folder = run_folder(self.output, name, self.run_id)
+        parts = [parquet.open_file(path).read(columns) for path in files.expand(folder)]
+        return pa.concat_tables(parts)

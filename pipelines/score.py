@@ -1,0 +1,97 @@
+"""`rankbeam score`: the experiment behind a trec_eval-like command line."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import yaml
+
+from pipelines.experiment import Experiment, parse_experiment
+from transforms.clients import files
+from transforms.clients.formats import rows
+from transforms.records.metrics import Metric
+from transforms.records.trec_names import parse_metrics
+
+DEFAULT_METRICS = ("nDCG@10", "P@10", "R@100", "RR", "AP")
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """The options of the command.
+
+    Attributes:
+        output: the folder for the tables.
+        metrics: names in rankbeam's or trec_eval's words; none means `DEFAULT_METRICS`.
+        relevance_level: the lowest grade that counts as relevant; None means 1.
+        max_documents: look at the first so many documents per query; None means all.
+        judged_only: take documents without a judgement out first.
+        complete: trec_eval's -c, which is always in force here.
+        duplicates: "refuse" or "collapse".
+    """
+
+    output: str
+    metrics: Sequence[str] = ()
+    relevance_level: float | None = None
+    max_documents: int | None = None
+    judged_only: bool = False
+    complete: bool = True
+    duplicates: str = "refuse"
+
+
+def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -> Experiment:
+    """The experiment that scores runs.
+
+    Args:
+        qrels: path of the judgements.
+        runs: paths of runs.
+        options: how to score.
+
+    Raises:
+        InputErrors: a file is missing or of a wrong format, or a metric is unknown.
+    """
+    metrics = [_with(metric, options) for metric in parse_metrics(options.metrics or DEFAULT_METRICS)]
+    configurations = []
+    for name, path in zip(_names(runs), runs, strict=True):
+        retriever = {"type": "run_file", "path": _absolute(path), "duplicates": options.duplicates}
+        configurations.append({"name": name, "retriever": retriever, "top_k": options.max_documents})
+    experiment = {
+        "name": "score",
+        "dataset": {"qrels": _absolute(qrels)},
+        "configurations": configurations,
+        "metrics": [str(metric) for metric in metrics],
+        "output": {"path": _absolute(options.output), "rankings": False},
+    }
+    return parse_experiment(yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True), None)
+
+
+def tags(experiment: Experiment) -> dict[str, str]:
+    """The tag that stands in each run, by configuration name; runs without one are left out."""
+    found = {}
+    for each in experiment.evaluation.configurations:
+        path = experiment.evaluation.sources[each.source].path
+        tag = None if path is None else rows.run_tag(files.expand(path)[0])
+        if tag is not None:
+            found[each.name] = tag
+    return found
+
+
+def _with(metric: Metric, options: ScoreOptions) -> Metric:
+    if options.relevance_level is not None:
+        metric = metric.with_default("rel", options.relevance_level)
+    return Metric(metric.name, metric.options, metric.cutoff, metric.judged_only or options.judged_only)
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """File names without their endings, where these tell the runs apart, else the paths."""
+    stems = [PurePosixPath(path).name for path in paths]
+    for ending in (".gz", ".parquet", ".run", ".txt", ".trec"):
+        stems = [stem.removesuffix(ending) or stem for stem in stems]
+    counts = Counter(stems)
+    return [stem if counts[stem] == 1 else path for stem, path in zip(stems, paths, strict=True)]
+
+
+def _absolute(path: str) -> str:
+    from pathlib import Path
+
+    return str(Path(path).expanduser().absolute()) if files.is_local(path) else path
