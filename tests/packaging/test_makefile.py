@@ -1,0 +1,104 @@
+"""The Makefile in a folder whose name has a space; nothing is installed here."""
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.data import REPOSITORY
+
+PYTHON = ".venv/bin/python"
+CREATE = ["python3.11", "-m", "venv", ".venv"]
+INSTALL = [PYTHON, "-m", "pip", "install", "--quiet", "--editable"]
+DEMO = [".venv/bin/rankbeam", "evaluate", "examples/helpdesk/experiment.yaml", "--output", "out/helpdesk"]
+TEST = [PYTHON, "-m", "pytest", "-n", "auto"]
+CHECK = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
+CHECK += [[".venv/bin/lint-imports"]]
+SHOWN = ("command", "echo", "touch")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder as it is after a checkout."""
+    made = tmp_path / "a folder"
+    made.mkdir()
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(REPOSITORY / name, made)
+        os.utime(made / name, (1000, 1000))
+    return made
+
+
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run make, without what a `make test` around these tests hands down."""
+    handed_down = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "PYTHON"}
+    environment = {name: value for name, value in os.environ.items() if name not in handed_down}
+    return subprocess.run(["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def planned(folder: Path, *arguments: str) -> list[list[str]]:
+    """The commands that make would run, in a shell's words, without those that only look or say something."""
+    done = make(folder, "--dry-run", *arguments)
+    assert done.returncode == 0, done.stderr
+    commands = [shlex.split(line) for line in done.stdout.splitlines()]
+    return [words for words in commands if words[0] not in SHOWN]
+
+
+def put(folder: Path, name: str, seconds: int) -> None:
+    """Put an empty file into the environment, as old as if it had been made that many seconds after 1970."""
+    path = folder / ".venv" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    os.utime(path, (seconds, seconds))
+
+
+def test_a_new_folder_gets_an_environment_by_relative_paths(folder: Path) -> None:
+    assert planned(folder, "demo") == [CREATE, [*INSTALL, "."], DEMO]
+    assert planned(folder, "test") == [CREATE, [*INSTALL, ".[dev]"], TEST]
+    assert planned(folder, "check", "test") == [CREATE, [*INSTALL, ".[dev]"], *CHECK, TEST]
+
+
+def test_nothing_is_installed_twice(folder: Path) -> None:
+    put(folder, "bin/python", 2000)
+    put(folder, ".installed-demo", 3000)
+    assert planned(folder, "demo") == [DEMO]
+    assert planned(folder, "test") == [[*INSTALL, ".[dev]"], TEST]
+    put(folder, ".installed-dev", 3000)
+    assert planned(folder, "check", "test") == [*CHECK, TEST]
+    put(folder, "bin/python", 4000)
+    assert planned(folder, "demo", "test") == [DEMO, TEST]
+
+
+def test_new_dependencies_are_installed(folder: Path) -> None:
+    put(folder, "bin/python", 2000)
+    put(folder, ".installed-demo", 3000)
+    put(folder, ".installed-dev", 3000)
+    os.utime(folder / "pyproject.toml", (4000, 4000))
+    assert planned(folder, "demo") == [[*INSTALL, "."], DEMO]
+    assert planned(folder, "test") == [[*INSTALL, ".[dev]"], TEST]
+
+
+def test_another_python_may_lie_in_a_folder_with_a_space(folder: Path) -> None:
+    assert planned(folder, "demo", "PYTHON=/opt/my python/python3")[0] == ["/opt/my python/python3", *CREATE[1:]]
+
+
+def test_a_missing_python_is_named(folder: Path) -> None:
+    done = make(folder, "demo", "PYTHON=python-that-is-not-there")
+    assert done.returncode == 2
+    assert done.stderr.startswith("python-that-is-not-there is not installed; name another")
+    assert not (folder / ".venv").exists()
+
+
+def test_an_environment_that_could_not_be_made_is_made_again(folder: Path) -> None:
+    # As on Debian without python3-venv: the interpreter is there already when pip turns out to be missing.
+    broken = folder / "broken python"
+    broken.write_text('#!/bin/sh\nmkdir -p .venv/bin && ln -s "$0" .venv/bin/python\nexit 1\n')
+    broken.chmod(0o755)
+    assert make(folder, "demo", f"PYTHON={broken}").returncode == 2
+    assert planned(folder, "demo")[0] == CREATE
+
+
+def test_make_alone_shows_the_commands(folder: Path) -> None:
+    shown = [line.split()[:2] for line in make(folder).stdout.splitlines()]
+    assert shown == [["make", name] for name in ("help", "demo", "test", "check", "format", "clean")]

@@ -1,0 +1,154 @@
+"""What is built holds everything, and works away from the repository, as on Beam's workers."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from collections.abc import Mapping
+from configparser import ConfigParser
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from support.data import REPOSITORY
+
+PACKAGES = ("pipelines", "transforms")
+UNPACKAGED = ("tests", "examples", "LICENSE", "Makefile", "README.md", "pyproject.toml", "setup.py")
+
+IMPORT_EVERYTHING = """
+import importlib, json, os, sys, sysconfig
+from importlib.metadata import entry_points
+
+installed = sysconfig.get_path("purelib")
+modules = {name: os.path.relpath(importlib.import_module(name).__file__, installed) for name in sys.argv[1:]}
+retrievers = {point.name: point.load().__qualname__ for point in entry_points(group="rankbeam.retrievers")}
+print(json.dumps([modules, retrievers]))
+"""
+
+
+@dataclass
+class Built:
+    """A checkout and what was built from it; archives are path in the archive → content."""
+
+    checkout: Path
+    sdist: Mapping[str, bytes]
+    wheel: Mapping[str, bytes]
+    wheel_file: Path
+
+    @property
+    def project(self) -> dict[str, Any]:
+        """The table `project` of pyproject.toml."""
+        project: dict[str, Any] = tomllib.loads((self.checkout / "pyproject.toml").read_text())["project"]
+        return project
+
+    @property
+    def sources(self) -> set[str]:
+        """Every file of both packages."""
+        found = (path for package in PACKAGES for path in (self.checkout / package).rglob("*") if path.is_file())
+        return {path.relative_to(self.checkout).as_posix() for path in found}
+
+    @property
+    def modules(self) -> dict[str, str]:
+        """Every module of both packages, and its file."""
+        files = [PurePosixPath(path) for path in self.sources if path.endswith(".py")]
+        dotted = {path: ".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in files}
+        return {dotted[path]: str(path) for path in files}
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """What a command prints; it sees no setting of Python's, such as PYTHONPATH."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The sdist, and the wheel that comes out of it, of a copy whose path has a space."""
+    folder = tmp_path_factory.mktemp("packaging")
+    checkout, made = folder / "a checkout", folder / "made here"
+    for name in PACKAGES + UNPACKAGED:
+        if (REPOSITORY / name).is_dir():
+            shutil.copytree(REPOSITORY / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__", "out"))
+        else:
+            shutil.copy(REPOSITORY / name, checkout / name)
+    # Without isolation, as Beam does it: with isolation, build would download setuptools.
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", made, checkout, cwd=folder)
+    (sdist_file,), (wheel_file,) = made.glob("*.tar.gz"), made.glob("*.whl")
+    with tarfile.open(sdist_file) as archive:
+        members = {member.name: archive.extractfile(member) for member in archive.getmembers() if member.isfile()}
+        sdist = {name.partition("/")[2]: file.read() for name, file in members.items() if file is not None}
+    with zipfile.ZipFile(wheel_file) as archive:
+        wheel = {name: archive.read(name) for name in archive.namelist()}
+    return Built(checkout, sdist, wheel, wheel_file)
+
+
+@pytest.fixture(scope="module")
+def worker(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that has our dependencies, and rankbeam from the wheel alone."""
+    folder = tmp_path_factory.mktemp("a worker")
+    venv.EnvBuilder(symlinks=True).create(folder)
+    python = folder / "bin" / "python"
+    install = ("install", "--quiet", "--no-deps", "--no-index", built.wheel_file)
+    run(sys.executable, "-m", "pip", "--isolated", "--python", python, *install, cwd=folder)
+    # A path that stands in a .pth file is searched, but its own .pth files, such as that of an editable
+    # rankbeam, are not read.
+    site_packages = Path(
+        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
+    )
+    dependencies = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
+    (site_packages / "dependencies.pth").write_text("".join(f"{path}\n" for path in dependencies))
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("archive", ["sdist", "wheel"])
+def test_every_file_of_both_packages_is_packaged_as_it_is(built: Built, archive: str) -> None:
+    packaged: Mapping[str, bytes] = getattr(built, archive)
+    ours = {name: content for name, content in packaged.items() if name.startswith(("pipelines/", "transforms/"))}
+    assert ours == {name: (built.checkout / name).read_bytes() for name in built.sources}
+    assert {"pipelines/py.typed", "transforms/py.typed"} <= ours.keys()
+
+
+def test_the_sdist_can_be_built_again(built: Built) -> None:
+    for name in ("LICENSE", "README.md", "pyproject.toml", "setup.py"):
+        assert built.sdist[name] == (built.checkout / name).read_bytes()
+
+
+def test_the_wheel_installs_nothing_but_the_two_packages(built: Built) -> None:
+    about = f"rankbeam-{built.project['version']}.dist-info"
+    assert {name.partition("/")[0] for name in built.wheel} == {*PACKAGES, about}
+    assert built.wheel[f"{about}/licenses/LICENSE"] == (built.checkout / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("archive", ["sdist", "wheel"])
+def test_the_command_and_the_retrievers_are_registered(built: Built, archive: str) -> None:
+    packaged: Mapping[str, bytes] = getattr(built, archive)
+    (written,) = (content for name, content in packaged.items() if name.endswith("/entry_points.txt"))
+    registered = ConfigParser(delimiters="=")
+    registered.read_string(written.decode())
+    assert {group: dict(registered[group]) for group in registered.sections()} == {
+        "console_scripts": {"rankbeam": "pipelines.cli:main"},
+        "rankbeam.retrievers": built.project["entry-points"]["rankbeam.retrievers"],
+    }
+
+
+def test_a_worker_imports_every_module_from_the_wheel(built: Built, worker: Path, tmp_path: Path) -> None:
+    printed = run(worker / "python", "-I", "-c", IMPORT_EVERYTHING, *sorted(built.modules), cwd=tmp_path)
+    modules, retrievers = json.loads(printed)
+    assert modules == built.modules
+    classes = built.project["entry-points"]["rankbeam.retrievers"]
+    assert retrievers == {name: place.partition(":")[2] for name, place in classes.items()}
+
+
+def test_the_command_works_from_the_wheel(built: Built, worker: Path, tmp_path: Path) -> None:
+    assert run(worker / "rankbeam", "--help", cwd=tmp_path).startswith("Usage: rankbeam [OPTIONS] COMMAND")
+    example = built.checkout / "examples" / "helpdesk" / "experiment.yaml"
+    assert run(worker / "rankbeam", "validate", example, cwd=tmp_path).startswith(f"{example}: good. 3 configurations")

@@ -1,0 +1,52 @@
+"""What a command does not need, it does not import: help and refusals come at once."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from support.data import REPOSITORY
+
+from pipelines.cli import main
+
+HEAVY = {"apache_beam", "bm25s", "duckdb", "google", "numpy", "pyarrow", "pydantic", "rich"}
+
+# Some packages import parts of `google` through .pth files whenever Python starts: only what comes after counts.
+PROBE = """
+import sys
+before = set(sys.modules)
+from pathlib import Path
+try:
+    from pipelines.cli import main
+    if sys.argv[2:]:
+        main(sys.argv[2:], "rankbeam")
+finally:
+    Path(sys.argv[1]).write_text("\\n".join(set(sys.modules) - before))
+"""
+
+
+def imported(arguments: Sequence[str], folder: Path) -> set[str]:
+    """The top-level packages that a command imports; without arguments, those that `pipelines.cli` does."""
+    found = folder / "modules.txt"
+    command = [sys.executable, "-c", PROBE, str(found), *arguments]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {name.partition(".")[0] for name in found.read_text().splitlines()}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--help"], ["--version"], *([name, "--help"] for name in sorted(main.commands))],
+    ids=lambda arguments: " ".join(["rankbeam", *arguments]) if arguments else "import pipelines.cli",
+)
+def test_nothing_heavy_is_imported_for(arguments: list[str], tmp_path: Path) -> None:
+    found = imported(arguments, tmp_path)
+    assert {"click", "pipelines"} <= found
+    assert found & HEAVY == set()
+
+
+def test_validate_needs_no_warehouse_and_no_terminal_colours(tmp_path: Path) -> None:
+    found = imported(["validate", "examples/helpdesk/experiment.yaml"], tmp_path)
+    assert {"click", "yaml"} <= found
+    assert found & {"duckdb", "rich"} == set()

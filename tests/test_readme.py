@@ -1,0 +1,86 @@
+"""Every example in the documentation is run, and prints what the documentation says it prints."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+from support.data import REPOSITORY
+from support.runs import rankbeam
+
+from pipelines.experiment import load_experiment
+from transforms.records import tables
+from transforms.records.metrics import ALIASES, METRICS
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def _blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+COMMANDS = [block for block in _blocks("console") if block.startswith("$ rankbeam")]
+
+
+@pytest.fixture
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("block", COMMANDS, ids=lambda block: block.splitlines()[0])
+@pytest.mark.usefixtures("examples")
+def test_commands_print_what_is_shown(block: str) -> None:
+    command, *shown = block.splitlines()
+    result = rankbeam(*shlex.split(command.removeprefix("$ rankbeam ")))
+    assert result.exit_code == 0, result.stderr
+    printed = [line.rstrip() for line in result.stdout.splitlines()]
+    assert [line.rstrip() for line in shown] == printed[: len(shown)]
+
+
+def test_the_make_targets_exist() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text()
+    for target in re.findall(r"`?make ([a-z]+)", README):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_the_experiment_is_valid_and_runs(examples: Path) -> None:
+    (block,) = _blocks("yaml")
+    path = examples / "examples" / "helpdesk" / "readme.yaml"
+    path.write_text(block, encoding="utf-8")
+    assert len(load_experiment(str(path)).evaluation.configurations) == 6
+    result = rankbeam("evaluate", path)
+    assert result.exit_code == 0, result.stderr
+    assert "bm25:top_k=5,b=0.4" in result.stdout
+
+
+@pytest.mark.usefixtures("examples")
+def test_the_query_runs() -> None:
+    rankbeam("evaluate", "examples/helpdesk/experiment.yaml", "--output", "out/helpdesk")
+    (block,) = _blocks("sql")
+    with duckdb.connect("out/helpdesk/results.duckdb", read_only=True) as connection:
+        rows = connection.execute(block).fetchall()
+    assert [value for _, _, value in rows] == sorted(value for _, _, value in rows)
+    assert len(rows) == 5
+
+
+def test_the_other_examples_run(examples: Path) -> None:
+    for path in sorted(examples.glob("examples/*/experiment.yaml")):
+        result = rankbeam("evaluate", path, "--output", examples / "out")
+        assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize("name", [*METRICS, *ALIASES])
+def test_every_metric_is_documented(name: str) -> None:
+    documented = {match.partition("@")[0] for match in re.findall(r"`([A-Za-z_0-9]+(?:@k)?)`", README)}
+    assert name in documented or name in ("RPrec", "BPref")  # two spellings that ir_measures accepts too
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_every_column_is_documented(name: str) -> None:
+    (row,) = re.findall(rf"^\| `{name}` \|.*$", README, flags=re.MULTILINE)
+    for column in tables.TABLES[name].names:
+        assert column in row or column in ("run_id", "experiment", "started_at"), column
