@@ -97,6 +97,8 @@ class Assessment:
         hit_query, hit_rank, hit_grade: int64[h], int64[h] (from 1), float64[h].
         hit_repeated: bool[h], the document already stood at a better rank (only where chunks count each).
         pool_query, pool_grade: int64[p], float64[p].
+        hit_first, hit_last: int64[h], the first and the last rank that the hit could have if documents of equal score
+            were ordered otherwise; both are its rank where nothing is tied. None where nobody asked.
     """
 
     retrieved: IntArray
@@ -106,6 +108,8 @@ class Assessment:
     hit_repeated: BoolArray
     pool_query: IntArray
     pool_grade: FloatArray
+    hit_first: IntArray | None = None
+    hit_last: IntArray | None = None
 
     @property
     def queries(self) -> int:
