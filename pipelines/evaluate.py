@@ -19,7 +19,7 @@ from pipelines.experiment import Experiment
 from pipelines.results import Results
 from transforms import write
 from transforms.aggregate import AggregateScores, CompareConfigurations
-from transforms.clients import files
+from transforms.clients import files, spill
 from transforms.read import ReadDataset, ReadRun
 from transforms.records import tables
 from transforms.records.errors import InputError, RankbeamError
@@ -30,7 +30,7 @@ from transforms.score import FAILURES, JUDGED, RANKINGS, ScoreRankings
 _BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it raises again
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SYSTEM_ERROR = re.compile(r"\[Errno \d+\] (?P<what>.+) \[while running '(?P<step>[^']*)'\]")
-_BUCKET_BYTES = 32 << 20
+_BUCKET_BYTES = 8 << 20
 _LEAST_BUCKETS, _MOST_BUCKETS = 16, 4096
 
 
@@ -65,7 +65,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     for folder in run_folders(experiment.output, execution.run_id):
         files.delete(folder)
     try:
-        with _quiet_beam():
+        with _quiet_beam(), _spilling(options):
             pipeline = build(experiment, execution, options)
             state = pipeline.run().wait_until_finish()
     except BaseException as error:
@@ -92,19 +92,19 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     judged, summary = pipeline | "ReadDataset" >> ReadDataset(
         experiment.qrels, experiment.queries, buckets, evaluation.slices
     )
-    rankings = [
-        pipeline | f"ReadRun{source}" >> ReadRun(each.path, source, buckets)
+    runs = {
+        f"{RANKINGS}_{source}": pipeline | f"ReadRun{source}" >> ReadRun(each.path, source, buckets)
         for source, each in enumerate(evaluation.sources)
         if each.path is not None
-    ]
+    }
     asked = {
         source: experiment.retrievers[source] for source, each in enumerate(evaluation.sources) if each.path is None
     }
     top_k = {source: evaluation.sources[source].top_k or 0 for source in asked}
     retrieve = RetrieveRankings(asked, top_k, experiment.corpus, summary)
     retrieved, failures, warnings = judged | "RetrieveRankings" >> retrieve
-    all_rankings = [*rankings, retrieved] | "AllRankings" >> beam.Flatten()
-    scored = {JUDGED: judged, RANKINGS: all_rankings, FAILURES: failures} | "ScoreRankings" >> ScoreRankings(evaluation)
+    parts = {JUDGED: judged, RANKINGS: retrieved, FAILURES: failures, **runs}
+    scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
 
     rows = {
         "configurations": pipeline | "Configurations" >> beam.Create([write.configurations(evaluation)]),
@@ -152,10 +152,15 @@ def find_input_error(error: BaseException | None) -> InputError | None:
     return None
 
 
+def _spilling(options: PipelineOptions) -> contextlib.AbstractContextManager[None]:
+    local = options.view_as(StandardOptions).runner == "FnApiRunner"
+    return spill.spilling() if local else contextlib.nullcontext()
+
+
 def _buckets(experiment: Experiment) -> int:
     """Enough parts that one of them fits into memory many times over, and keeps several workers busy."""
-    total = sum(files.size(path) for path in experiment.inputs())
-    return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-total // _BUCKET_BYTES)))
+    largest = max(files.size(path) for path in experiment.inputs())
+    return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-largest // _BUCKET_BYTES)))
 
 
 def forget(output: str, run_id: str) -> None:

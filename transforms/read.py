@@ -12,15 +12,18 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from transforms.clients import files
+from transforms.clients import batches, files
+from transforms.clients.batches import Bucketed, SourceRows
 from transforms.clients.formats import rows, texts
 from transforms.clients.formats.judged import Conflict, judge
 from transforms.kernels import hashing
-from transforms.kernels.arrays import offsets_of
-from transforms.records import batches
-from transforms.records.batches import Bucketed, SourceRows
+from transforms.kernels.arrays import offsets_of, stable_order
 from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
+from transforms.records.retrieved import by_query
+
+_ROWS_AT_ONCE = 1 << 19
+"""Rows divided at once: each bucket gets a piece of every part, and small pieces cost more than they hold."""
 
 batches.register()
 
@@ -96,7 +99,7 @@ class ReadRun(beam.PTransform):
 
 @dataclass
 class _ReadFiles(beam.PTransform):
-    """Read all files of a pattern, and divide every batch by bucket."""
+    """Read all files of a pattern, and divide the rows by bucket."""
 
     pattern: str
     reader: Callable[[str], Iterator[pa.RecordBatch]]
@@ -115,10 +118,11 @@ class ReadFn(beam.DoFn):
         self._reader, self._buckets = reader, buckets
 
     def process(self, element: str) -> Iterator[Bucketed]:
-        """Yield the parts of every batch, by bucket."""
-        for batch in self._reader(element):
-            count(Counter.ROWS_READ, batch.num_rows)
-            yield from divide(batch.drop_columns(["line"]), self._buckets)
+        """Yield the file's rows by bucket, a large part of it at a time."""
+        for part in parts_of(self._reader(element), _ROWS_AT_ONCE):
+            count(Counter.ROWS_READ, part.num_rows)
+            is_run = "score" in part.schema.names
+            yield from divide(by_query(part) if is_run else part, self._buckets)
 
 
 class JudgeQueriesFn(beam.DoFn):
@@ -180,18 +184,34 @@ def mark(element: Bucketed, source: int) -> SourceRows:
     return bucket, (source, batch)
 
 
-def divide(batch: pa.RecordBatch, buckets: int) -> Iterator[Bucketed]:
+def parts_of(given: Iterable[pa.RecordBatch], rows_at_once: int) -> Iterator[pa.RecordBatch]:
+    """Bring batches, without their line numbers, together into batches of about so many rows."""
+    pending: list[pa.RecordBatch] = []
+    for batch in given:
+        pending.append(batch.drop_columns(["line"]))
+        if sum(each.num_rows for each in pending) >= rows_at_once:
+            yield pa.concat_batches(pending)
+            pending = []
+    if pending:
+        yield pa.concat_batches(pending)
+
+
+def divide(part: pa.RecordBatch, buckets: int) -> Iterator[Bucketed]:
     """Divide rows by the bucket of their query.
 
     Args:
-        batch: has a column query_id.
+        part: has a column query_id.
         buckets: how many there are.
 
     Yields:
         The bucket and its rows, in their order, for each bucket that has any.
     """
-    bucket = hashing.buckets(batch.column("query_id"), buckets)
-    order = np.argsort(bucket, kind="stable")
-    offsets = offsets_of(bucket[order], buckets)
+    bucket = hashing.buckets(part.column("query_id"), buckets)
+    offsets = offsets_of(np.sort(bucket), buckets)
+    ordered = part.take(pa.array(stable_order(bucket, buckets)))
     for found in np.flatnonzero(np.diff(offsets)).tolist():
-        yield found, batch.take(pa.array(order[offsets[found] : offsets[found + 1]]))
+        rows_found = ordered.slice(offsets[found], offsets[found + 1] - offsets[found])
+        yield (
+            found,
+            rows_found if isinstance(rows_found, pa.RecordBatch) else rows_found.combine_chunks().to_batches()[0],
+        )

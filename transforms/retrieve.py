@@ -6,14 +6,16 @@ and several retrievers are asked in parallel.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
 
+from transforms.clients import batches
+from transforms.clients.batches import Bucketed, SourceRows
 from transforms.clients.retrievers import Retriever, RetrieverParameters
-from transforms.records import batches, columns
-from transforms.records.batches import Bucketed, SourceRows
+from transforms.records import columns
 from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
 from transforms.records.errors import CallError
@@ -121,10 +123,10 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
         except CallError as error:
             failures.append(Failure(STAGE, error.kind, query_id, error.attempts, error.message))
             continue
-        found = min(len(ranking.doc_ids), top_k)
-        rows["query_id"] += [query_id] * found
-        rows["doc_id"] += ranking.doc_ids[:found]
-        rows["score"] += ranking.scores[:found]
-        rows["rank"] += range(1, found + 1)
-        rows["text"] += ranking.texts[:found] or [None] * found
+        texts = ranking.texts or (None,) * len(ranking.doc_ids)
+        documents = zip(ranking.doc_ids, ranking.scores, texts, strict=True)
+        rows["query_id"].append(query_id)
+        rows["documents"].append(
+            [{"doc_id": name, "score": score, "text": said} for name, score, said in islice(documents, top_k)]
+        )
     return pa.RecordBatch.from_pydict(rows, schema=columns.RETRIEVED), failures

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import apache_beam as beam
@@ -10,16 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clients import run_file
+from transforms.clients import batches, run_file
 from transforms.clients.formats.places import repeated_at
 from transforms.kernels import rankings
-from transforms.kernels.arrays import FloatArray, IntArray, StringArray, offsets_of
-from transforms.records import batches, columns, tables
+from transforms.kernels.arrays import IntArray, offsets_of
+from transforms.records import columns, tables
 from transforms.records.counters import Counter, count
 from transforms.records.errors import InputError
 from transforms.records.evaluation import Evaluation
 from transforms.records.failures import Failure
 from transforms.records.metrics import metric_values
+from transforms.records.retrieved import Retrieved
 from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status, slices_of
 
 JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
@@ -32,8 +34,8 @@ batches.register()
 class ScoreRankings(beam.PTransform):
     """Score every query of every configuration.
 
-    The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "rankings" pairs of
-    source and rows, "failures" pairs of source and failure.
+    The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "failures" pairs of
+    source and failure, and whatever begins with "rankings" pairs of source and rows.
 
     Attributes:
         evaluation: configurations, metrics and slices.
@@ -60,7 +62,7 @@ class ScoreFn(beam.DoFn):
         """Yield the scores of the bucket's queries, if it has judged ones."""
         _, parts = element
         rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
-        for source, batch in parts[RANKINGS]:
+        for source, batch in chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)):
             rows[source].append(batch)
         failures: defaultdict[int, list[Failure]] = defaultdict(list)
         for source, failure in parts[FAILURES]:
@@ -81,7 +83,7 @@ def score(
 
     Args:
         judged: the queries, at most one batch of `columns.JUDGED_QUERIES`.
-        rows: for each source, batches of `columns.RUN` (ordered by score) or `columns.RETRIEVED` (by rank).
+        rows: for each source, batches of `columns.RANKINGS` (ordered by score) or `columns.RETRIEVED` (as given).
         failures: for each source, the queries without an answer.
         evaluation: configurations, metrics and slices.
 
@@ -96,12 +98,11 @@ def score(
     scored: dict[int, ScoredConfiguration] = {}
     unjudged = 0
     for source in range(len(evaluation.sources)):
-        retrieved, strangers = _retrieved(queries, rows.get(source, ()))
-        unjudged += strangers
-        ranked = retrieved.ranked(pool.queries).upto(evaluation.sources[source].top_k)
+        retrieved = Retrieved.of(queries, rows.get(source, ()))
+        unjudged += retrieved.strangers
+        judgement, ranked = _rank(retrieved, pool, evaluation, source)
         if evaluation.sources[source].refuse_repeats and ranked.repeated.any():
             raise _repeated(retrieved, ranked, queries, evaluation.sources[source].path)
-        judgement = rankings.find_judgements(retrieved.query, retrieved.doc_id, pool)
         failed = pc.is_in(
             queries["query_id"], value_set=pa.array([each.query_id for each in failures.get(source, ())], pa.string())
         )
@@ -118,24 +119,6 @@ def score(
     )
 
 
-@dataclass(frozen=True)
-class _Retrieved:
-    """The rows of one source whose queries are judged."""
-
-    query: IntArray
-    doc_id: StringArray
-    score: FloatArray
-    rank: IntArray | None
-    text: StringArray | None
-
-    def ranked(self, queries: int) -> rankings.Ranked:
-        if self.rank is None:
-            order = rankings.order_by_score(self.query, self.score, self.doc_id)
-        else:
-            order = rankings.order_by_rank(self.query, self.rank)
-        return rankings.Ranked.of(order, self.query, self.doc_id, queries)
-
-
 def pool_of(queries: pa.RecordBatch) -> rankings.Pool:
     """The judgements of `columns.JUDGED_QUERIES`, flat."""
     lists = queries["judgements"]
@@ -145,29 +128,25 @@ def pool_of(queries: pa.RecordBatch) -> rankings.Pool:
     return rankings.Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
 
 
-def _retrieved(queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> tuple[_Retrieved, int]:
-    """The rows of judged queries, and how many other queries there were."""
-    schema = batches[0].schema if batches else columns.RUN
-    table = pa.Table.from_batches(batches, schema).combine_chunks()
-    encoded = table["query_id"].combine_chunks().dictionary_encode()
-    place_of_unique = pc.index_in(encoded.dictionary, value_set=queries["query_id"])
-    place = place_of_unique.take(encoded.indices)
-    if place_of_unique.null_count:
-        table, place = table.filter(place.is_valid()).combine_chunks(), place.drop_null()
-    has_rank = "rank" in schema.names
-    return _Retrieved(
-        query=place.to_numpy().astype(np.int64),
-        doc_id=table["doc_id"].combine_chunks(),
-        score=table["score"].to_numpy(),
-        rank=table["rank"].to_numpy().astype(np.int64) if has_rank else None,
-        text=table["text"].combine_chunks() if has_rank else None,
-    ), place_of_unique.null_count
+def _rank(
+    retrieved: Retrieved, pool: rankings.Pool, evaluation: Evaluation, source: int
+) -> tuple[IntArray, rankings.Ranked]:
+    """The judgement of every row, and the rows in rank order."""
+    key = rankings.keys(retrieved.query, retrieved.doc_id)
+    judgement = rankings.find_judgements(retrieved.query, retrieved.doc_id, pool, key)
+    order = np.arange(len(retrieved.query))
+    if evaluation.sources[source].path is not None:  # a retriever's own order stands
+        top_k = evaluation.sources[source].top_k
+        matters = None if evaluation.keep_rankings or top_k is not None else judgement >= 0
+        order = rankings.order_by_score(retrieved.query, retrieved.score, retrieved.doc_id, matters)
+    ranked = rankings.Ranked.of(order, retrieved.query, retrieved.doc_id, pool.queries, key)
+    return judgement, ranked.upto(evaluation.sources[source].top_k)
 
 
 def _score_one(
     position: int,
     ranked: rankings.Ranked,
-    retrieved: _Retrieved,
+    retrieved: Retrieved,
     judgement: IntArray,
     pool: rankings.Pool,
     failed: np.ndarray,
@@ -184,9 +163,7 @@ def _score_one(
     return ScoredConfiguration(position, status, values, kept)
 
 
-def _documents(
-    ranked: rankings.Ranked, retrieved: _Retrieved, judgement: IntArray, pool: rankings.Pool
-) -> pa.ListArray:
+def _documents(ranked: rankings.Ranked, retrieved: Retrieved, judgement: IntArray, pool: rankings.Pool) -> pa.ListArray:
     """The rankings as lists of `tables.DOCUMENT`."""
     row = pa.array(ranked.row)
     judged_by = judgement[ranked.row]
@@ -203,7 +180,7 @@ def _documents(
     return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, pool.queries), pa.int32()), structs)
 
 
-def _repeated(retrieved: _Retrieved, ranked: rankings.Ranked, queries: pa.RecordBatch, path: str | None) -> InputError:
+def _repeated(retrieved: Retrieved, ranked: rankings.Ranked, queries: pa.RecordBatch, path: str | None) -> InputError:
     first = int(ranked.row[np.argmax(ranked.repeated)])
     query_id, doc_id = queries["query_id"][int(retrieved.query[first])].as_py(), retrieved.doc_id[first].as_py()
     problem = f"document {doc_id!r} stands more than once in the ranking of query {query_id!r}"

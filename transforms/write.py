@@ -9,15 +9,22 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.timestamp import MIN_TIMESTAMP
+from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.clients import files
+from transforms.clients.parts import Part, put_in_place
 from transforms.kernels.arrays import offsets_of
 from transforms.records import tables
 from transforms.records.dataset import DatasetSummary
 from transforms.records.evaluation import Evaluation, Run
 from transforms.records.failures import Failure
 from transforms.records.scored import ScoredPartition, Status, slice_values
+
+
+WrittenPart = tuple[str, str]
+"""A table, and the path of a complete part of it."""
 
 
 def run_folder(output: str, table: str, run_id: str) -> str:
@@ -31,7 +38,9 @@ def run_folder(output: str, table: str, run_id: str) -> str:
 
 @dataclass
 class WriteTable(beam.PTransform):
-    """Write one table of a run to Parquet; yields the paths written, once they are complete.
+    """Write one table of a run to Parquet; yields the paths written, which `FinishRun` puts in their place.
+
+    Beam's own writer would do; it adds eight steps a table, and ten tables' worth of them take a second to start.
 
     Attributes:
         name: of the table, a key of `tables.TABLES`.
@@ -43,19 +52,38 @@ class WriteTable(beam.PTransform):
     output: str
     run: Run
 
-    def expand(self, rows: beam.PCollection[pa.Table]) -> beam.PCollection[str]:
+    def expand(self, rows: beam.PCollection[pa.Table]) -> beam.PCollection[WrittenPart]:
         """Add the steps."""
-        schema = tables.TABLES[self.name]
-        prefix = files.join(run_folder(self.output, self.name, self.run.run_id), "part")
-        stamped = rows | "Stamp" >> beam.Map(self.run.stamp, schema).with_output_types(pa.Table)
-        return stamped | "WriteParquet" >> beam.io.WriteToParquetBatched(
-            prefix, schema, codec="zstd", file_name_suffix=".parquet"
-        )
+        return rows | "Write" >> beam.ParDo(WriteFn(self.name, self.output, self.run))
+
+
+class WriteFn(beam.DoFn):
+    """Writes the rows of a bundle to one file."""
+
+    def __init__(self, name: str, output: str, run: Run) -> None:
+        self._name, self._folder, self._run = name, run_folder(output, name, run.run_id), run
+
+    def start_bundle(self) -> None:
+        """Nothing is open."""
+        self._part: Part | None = None
+
+    def process(self, element: pa.Table) -> Iterator[WrittenPart]:
+        """Write rows that lack the common columns."""
+        schema = tables.TABLES[self._name]
+        if self._part is None:
+            self._part = Part(self._folder, schema)
+        self._part.write(self._run.stamp(element, schema))
+        yield from ()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield the table and the path, once the file is complete."""
+        if self._part is not None:
+            yield WindowedValue((self._name, self._part.close()), MIN_TIMESTAMP, [GlobalWindow()])
 
 
 @dataclass
 class FinishRun(beam.PTransform):
-    """Write the row of `runs`, after all other tables: whoever reads it knows that the run is complete.
+    """Put all tables in their place, and write the row of `runs` last: whoever reads it knows the run is complete.
 
     Attributes:
         output: the folder of all tables.
@@ -71,7 +99,7 @@ class FinishRun(beam.PTransform):
     output: str
     run: Run
     versions: dict[str, str]
-    written: list[beam.PCollection[str]]
+    written: list[beam.PCollection[WrittenPart]]
     failures: beam.PCollection[Any]
     warnings: beam.PCollection[str]
     summary: beam.PCollection[DatasetSummary]
@@ -81,7 +109,7 @@ class FinishRun(beam.PTransform):
         """Add the steps."""
         failed = self.failures | "CountFailures" >> beam.combiners.Count.Globally()
         unjudged = self.scored | "Unjudged" >> beam.Map(_unjudged) | "CountUnjudged" >> beam.CombineGlobally(sum)
-        done = [beam.pvalue.AsIter(paths) for paths in self.written]
+        written = self.written | "AllWritten" >> beam.Flatten()
         return (
             pbegin
             | "Once" >> beam.Create([self.output])
@@ -94,7 +122,7 @@ class FinishRun(beam.PTransform):
                 beam.pvalue.AsSingleton(failed),
                 beam.pvalue.AsSingleton(unjudged),
                 beam.pvalue.AsIter(self.warnings),
-                *done,
+                beam.pvalue.AsIter(written),
             )
         )
 
@@ -107,7 +135,7 @@ def write_run(
     failures: int,
     unjudged: int,
     retriever_warnings: Iterable[str],
-    *written: Iterable[str],
+    written: Iterable[WrittenPart],
 ) -> str:
     """Write the row of a finished run; returns the path.
 
@@ -119,8 +147,13 @@ def write_run(
         failures: how many calls failed.
         unjudged: how many rankings were of queries without judgements.
         retriever_warnings: of the retrievers; each is kept once.
-        written: the paths of the other tables; that they are known means that they are complete.
+        written: the complete parts of all other tables.
     """
+    parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name != "runs"}
+    for name, path in written:
+        parts[name].append(path)
+    for name, paths in parts.items():
+        put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
     warnings = [*summary.warnings(), *sorted(set(retriever_warnings))]
     if unjudged:
         warnings.append(f"{unjudged:,} rankings of queries without judgements, not scored")
@@ -136,12 +169,10 @@ def write_run(
         "warnings": warnings,
     }
     plain = pa.schema([field for field in tables.RUNS if field.name in row])
-    sink = pa.BufferOutputStream()
-    pq.write_table(run.stamp(pa.Table.from_pylist([row], plain), tables.RUNS), sink, compression="zstd")
-    path = files.join(run_folder(output, "runs", run.run_id), "run.parquet")
-    del written
-    files.write(path, sink.getvalue().to_pybytes())
-    return path
+    folder = run_folder(output, "runs", run.run_id)
+    part = Part(folder, tables.RUNS)
+    part.write(run.stamp(pa.Table.from_pylist([row], plain), tables.RUNS))
+    return put_in_place(folder, [part.close()], tables.RUNS)[0]
 
 
 def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.Table]:

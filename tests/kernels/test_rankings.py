@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transforms.kernels import hashing
 from transforms.kernels.arrays import HashArray, IntArray, StringArray
-from transforms.kernels.rankings import Pool, Ranked, find_judgements, order_by_rank, order_by_score, repeats
+from transforms.kernels.rankings import Pool, Ranked, find_judgements, order_by_score, repeats
 
 QUERIES = 3
 # Few letters, so that rows repeat; of one to four bytes, so that byte order, UTF-16 order and case differ.
@@ -35,12 +35,6 @@ def test_ties_are_ordered_by_the_bytes_of_the_id_descending(
     order = order_by_score(query, score, pa.array(ids, strings))
     by_bytes = sorted(rows, key=lambda row: row[2].encode(), reverse=True)
     assert [rows[row] for row in order] == sorted(by_bytes, key=lambda row: (row[0], -row[1]))
-
-
-@given(rows=st.lists(st.tuples(st.integers(0, QUERIES - 1), st.integers(1, 1000)), unique=True))
-def test_a_services_order_is_kept_within_every_query(rows: list[tuple[int, int]]) -> None:
-    order = order_by_rank(places([query for query, _ in rows]), places([rank for _, rank in rows]))
-    assert [rows[row] for row in order] == sorted(rows)
 
 
 @given(rows=ROWS, top_k=st.none() | st.integers(0, 5))

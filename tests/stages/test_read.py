@@ -129,7 +129,13 @@ def test_rows_of_a_run_are_marked_with_their_source(tmp_path: Path) -> None:
     (found,) = run(tmp_path, lambda pipeline: [pipeline | ReadRun(str(tmp_path / "run.*"), 7, 2)])
     batches = [batch for _, (_, batch) in found]
     assert {source for _, (source, _) in found} == {7}
-    assert sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist()) == sorted(rows)
+    read = [
+        (row["query_id"], *document.values())
+        for batch in batches
+        for row in batch.to_pylist()
+        for document in row["documents"]
+    ]
+    assert sorted(read) == sorted(rows)
     home = {query: bucket for bucket, (_, batch) in found for query in batch["query_id"].to_pylist()}
     assert all(home[query] == bucket for bucket, (_, batch) in found for query in batch["query_id"].to_pylist())
 

@@ -102,7 +102,7 @@ def finished_runs(output: str) -> list[str]:
         InputError: there is none.
     """
     try:
-        found = files.expand(files.join(output, "runs", "*", "run.parquet"))
+        found = files.expand(files.join(output, "runs", "*", "part-*.parquet"))
     except InputError as error:
         raise InputError("holds no finished run", path=output) from error
     return sorted(path.replace("\\", "/").split("/")[-2] for path in found)

@@ -39,3 +39,27 @@ def position_in_group(groups: IntArray, count: int) -> IntArray:
     [0, 1, 0]
     """
     return np.arange(len(groups)) - offsets_of(groups, count)[groups]
+
+
+def stable_order(groups: IntArray, count: int) -> IntArray:
+    """The rows sorted by group, in their own order inside each group.
+
+    Args:
+        groups: int64[n], group of each row, from 0 to count - 1.
+        count: number of groups.
+
+    Returns:
+        int64[n].
+
+    >>> stable_order(np.array([1, 0, 1]), 2).tolist()
+    [1, 0, 2]
+    """
+    if (groups[1:] >= groups[:-1]).all():
+        return np.arange(len(groups))
+    # NumPy sorts 16-bit numbers by radix, ten times as fast; two passes of it sort any number of groups.
+    order = np.argsort((groups & 0xFFFF).astype(np.uint16), kind="stable")
+    if count > 1 << 16:
+        order = order[
+            np.argsort((groups[order] >> 16).astype(np.uint16 if count <= 1 << 32 else np.int64), kind="stable")
+        ]
+    return order

@@ -13,8 +13,21 @@ QRELS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("grade",
 RUN = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
 """One row a retrieved document of a run file; the score gives the order."""
 
-RETRIEVED = pa.schema([*RUN, ("rank", pa.int32()), ("text", pa.string())])
-"""One row a document that a retriever returned; the rank, from 1, gives the order, and the text may be null."""
+RANKINGS = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("documents", pa.list_(pa.struct([("doc_id", pa.string()), ("score", pa.float64())]))),
+    ]
+)
+"""One row a query of a run file, or the part of it that was read at once; the score gives the order."""
+
+RETRIEVED = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("documents", pa.list_(pa.struct([("doc_id", pa.string()), ("score", pa.float64()), ("text", pa.string())]))),
+    ]
+)
+"""One row a query that a retriever answered; the documents stand in its order, best first, and texts may be null."""
 
 JUDGED_QUERIES = pa.schema(
     [

@@ -46,9 +46,10 @@ def judge(
     place = pc.index_in(judgements["query_id"], value_set=ids)
     unknown = pc.unique(judgements["query_id"].filter(place.is_null()))
     judgements, repeated = _without_repeats(judgements.append_column("place", place).filter(place.is_valid()))
-    judgements = judgements.sort_by([("place", "ascending"), ("doc_id", "ascending")]).combine_chunks()
-    doc_id, grade = _flat(judgements["doc_id"]), _flat(judgements["grade"])
     position = judgements["place"].to_numpy().astype(np.int64)
+    order = rankings.order_by_id(position, _flat(judgements["doc_id"]))
+    position, in_order = position[order], pa.array(order)
+    doc_id, grade = _flat(judgements["doc_id"]).take(in_order), _flat(judgements["grade"]).take(in_order)
     lists = pa.ListArray.from_arrays(
         pa.array(offsets_of(position, len(ids)), pa.int32()),
         pa.StructArray.from_arrays(

@@ -1,0 +1,319 @@
+"""The reach of ties against every order of the tied documents, tried out one by one in plain Python."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, combinations_with_replacement, groupby, pairwise, permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.assessments import Qrels, Row, assessment_of
+from support.strategies import large_collection
+
+from transforms.kernels import metrics as kernels
+from transforms.kernels import ties
+from transforms.kernels.arrays import FloatArray
+from transforms.kernels.rankings import Assessment
+from transforms.kernels.ties import TIES, Exactness, Kernel, bounds, luckiest, regrouped, unluckiest
+from transforms.records.metrics import METRICS
+
+Groups = Sequence[Sequence[str]]
+"""The documents of a ranking, best first, those of equal score together."""
+
+
+@dataclass(frozen=True)
+class Tied:
+    """One ranking with ties, and the grade of every document of the pool."""
+
+    pool: Mapping[str, float]
+    groups: Groups
+
+
+def assess(rankings: Sequence[Groups], pools: Sequence[Mapping[str, float]], chunks: bool) -> Assessment:
+    """See rankings as they stand, with the ranks that each hit's tie group takes."""
+    qrels = {str(place): pool for place, pool in enumerate(pools)}
+    rows = [(str(place), doc, -float(at)) for place, groups in enumerate(rankings) for at, doc in numbered(groups)]
+    a = assessment_of(qrels, rows, chunks=chunks)
+    reach = [list(reaches(map(len, groups))) for groups in rankings]
+    mine = [reach[query][rank - 1] for query, rank in zip(a.hit_query.tolist(), a.hit_rank.tolist(), strict=True)]
+    first, last = np.array(mine, np.int64).reshape(-1, 2).T
+    return replace(a, hit_first=first, hit_last=last)
+
+
+def numbered(groups: Groups) -> Iterable[tuple[int, str]]:
+    return enumerate(chain.from_iterable(groups))
+
+
+def reaches(sizes: Iterable[int]) -> Iterable[tuple[int, int]]:
+    """The first and the last rank of every document's group."""
+    done = 0
+    for size in sizes:
+        yield from [(done + 1, done + size)] * size
+        done += size
+
+
+def orders(groups: Groups) -> list[Groups]:
+    """Every ranking that the ties allow."""
+    return [[[doc] for doc in chain(*order)] for order in set(product(*(permutations(group) for group in groups)))]
+
+
+# The product of the factorials is the number of orders. Documents alone on top push the tied ones down.
+SIZES = st.sampled_from([(4,), (5,), (1, 4), (1, 1, 1, 4), (3, 3), (2, 3, 2), (4, 2), (1, 3, 1, 2), (2, 2, 2, 2)])
+GRADES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.0, 2.0, 3.0])
+
+
+@st.composite
+def tied(draw: st.DrawFn, chunks: bool = False) -> Tied:
+    """A ranking with ties; with chunks a document can stand in it several times."""
+    sizes = draw(SIZES)
+    names = ["a", "b", "c", "d"] if chunks else [f"d{place}" for place in range(sum(sizes))]
+    pool = draw(st.dictionaries(st.sampled_from([*names, "elsewhere", "too"]), GRADES))
+    repeating = st.lists(st.sampled_from(names), min_size=sum(sizes), max_size=sum(sizes))
+    docs = iter(draw(repeating if chunks else st.permutations(names)))
+    return Tied(pool, [[next(docs) for _ in range(size)] for size in sizes])
+
+
+VALUES: Mapping[str, st.SearchStrategy[Any]] = {
+    "rel": st.sampled_from([0.0, 0.5, 1.0, 2.0]),
+    "p": st.sampled_from([0.5, 0.8, 1.0]),
+    "beta": st.sampled_from([0.5, 2.0]),
+    "max_rel": st.sampled_from([1.0, 4.0]),
+    "gain": st.sampled_from(["linear", "exp"]),
+}
+
+
+def options_of(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Keyword arguments of a metric's kernel."""
+    definition = METRICS[name]
+    chosen = {option: VALUES[option] for option in definition.options}
+    cutoffs = {"required": st.integers(1, 9), "optional": st.none() | st.integers(1, 9)}
+    if definition.cutoff in cutoffs:
+        chosen["cutoff"] = cutoffs[definition.cutoff]
+    return st.fixed_dictionaries(chosen)
+
+
+def is_exact(name: str, query: Tied, rel: float) -> bool:
+    """Whether the lowest value is the value of some order, as the documentation says."""
+    seen: set[str] = set()
+    for group in query.groups:
+        grades = [query.pool[doc] for doc in group if doc in query.pool]
+        if name == "infAP" and max(grades, default=-1) >= rel and min(grades) < 0:
+            return False
+        relevant = [doc for doc in group if query.pool.get(doc, -1) >= rel and doc not in seen]
+        if name == "chunk_R" and len(set(relevant)) < len(relevant):
+            return False
+        seen.update(group)
+    return True
+
+
+def by_trial(query: Tied, chunks: bool, kernel: Kernel, options: Mapping[str, Any]) -> FloatArray:
+    rankings = orders(query.groups)
+    return kernel(assess(rankings, [query.pool] * len(rankings), chunks), **options)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@settings(max_examples=50)
+@given(data=st.data())
+def test_bounds_are_the_extremes_of_all_orders(name: str, data: st.DataObject) -> None:
+    chunks, kernel = METRICS[name].chunks, METRICS[name].kernel
+    query, options = data.draw(tied(chunks)), data.draw(options_of(name))
+    every = by_trial(query, chunks, kernel, options)
+    lowest, highest = bounds(assess([query.groups], [query.pool], chunks), kernel, options)
+    assert highest.tolist() == pytest.approx([every.max()], rel=0, abs=1e-12)
+    if is_exact(name, query, options.get("rel", 1.0)):
+        assert lowest.tolist() == pytest.approx([every.min()], rel=0, abs=1e-12)
+    else:
+        assert TIES[kernel].exactness is Exactness.BOUNDED
+        assert lowest[0] <= every.min() + 1e-12
+    if TIES[kernel].exactness is Exactness.ORDER_FREE:
+        assert len(set(every.tolist())) == 1
+
+
+def test_every_metric_has_its_entry() -> None:
+    assert set(TIES) == {definition.kernel for definition in METRICS.values()}
+    assert all(bool(entry.exact_unless) == (entry.exactness is Exactness.BOUNDED) for entry in TIES.values())
+
+
+# Judged a 2, b 0, c 1 and d, unjudged, share ranks 2 to 5 with one more; x, grade 1, is not retrieved.
+EXAMPLE = Tied({"a": 2, "b": 0, "c": 1, "x": 1}, [["top"], ["d", "b", "c", "a"]])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "expected"),
+    [
+        (kernels.precision, {"cutoff": 2}, (0, 1 / 2)),
+        (kernels.recall, {"cutoff": 3}, (0, 2 / 3)),
+        (kernels.reciprocal_rank, {"rel": 2}, (1 / 5, 1 / 2)),
+        (kernels.average_precision, {}, ((1 / 4 + 2 / 5) / 3, (1 / 2 + 2 / 3) / 3)),
+        (kernels.judged, {"cutoff": 3}, (1 / 3, 2 / 3)),
+        (kernels.bpref, {}, (0, 2 / 3)),
+        (kernels.ndcg, {"cutoff": 3}, (0, (2 / np.log2(3) + 1 / 2) / (2 + 1 / np.log2(3) + 1 / 2))),
+        (kernels.set_precision, {}, (2 / 5, 2 / 5)),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_an_example_worked_out_by_hand(kernel: Kernel, options: dict[str, Any], expected: tuple[float, float]) -> None:
+    found = bounds(assess([EXAMPLE.groups], [EXAMPLE.pool], chunks=False), kernel, options)
+    assert [bound.item() for bound in found] == pytest.approx(expected, rel=0, abs=1e-12)
+
+
+def test_no_order_may_be_as_bad_as_a_bounded_metrics_lowest_value() -> None:
+    # One document with two chunks, tied: it comes first in both orders, but its second chunk might be anyone's.
+    chunks = Tied({"a": 1.0}, [["a", "a"]])
+    lowest, _ = bounds(assess([chunks.groups], [chunks.pool], chunks=True), kernels.chunk_recall, {"cutoff": 1})
+    assert (lowest[0], by_trial(chunks, True, kernels.chunk_recall, {"cutoff": 1}).min()) == (0.0, 1.0)
+    # The unjudged document takes rank 1 either way; counted as half relevant it would give (1 + 1/2) / 2.
+    sample = Tied({"a": 1.0, "b": -1.0}, [["a", "b"]])
+    lowest, _ = bounds(assess([sample.groups], [sample.pool], chunks=False), kernels.inferred_ap, {})
+    assert (lowest[0], by_trial(sample, False, kernels.inferred_ap, {}).min()) == (0.5, 0.75)
+
+
+# R relevant, N not, U pooled but not judged, o outside the pool.
+@pytest.mark.parametrize("above", ["", "R", "N", "U", "oo", "ooo", "Ro", "Noo", "RRNoooo", "ooooooo"])
+def test_unjudged_documents_of_the_pool_help_some_relevant_ones_and_harm_others(above: str) -> None:
+    for group in combinations_with_replacement("RNUo", 4):
+        kinds = [*above, *group]
+        names = [f"{kind}{place}" for place, kind in enumerate(kinds)]
+        grades = {"R": 1.0, "N": 0.0, "U": -1.0}
+        pool = {name: grades[name[0]] for name in names if name[0] in grades}
+        query = Tied(pool, [*([name] for name in names[: len(above)]), names[len(above) :]])
+        every = by_trial(query, False, kernels.inferred_ap, {})
+        lowest, highest = bounds(assess([query.groups], [pool], chunks=False), kernels.inferred_ap, {})
+        assert highest.tolist() == pytest.approx([every.max()], rel=0, abs=1e-12), group
+        assert lowest[0] <= every.min() + 1e-12, group
+
+
+def test_below_rank_100_000_the_epsilon_of_infap_turns_an_order_round() -> None:
+    deep = 10**6
+    a = assess([[["n"], ["r"]]], [{"n": 0.0, "r": 1.0}], chunks=False)
+    ranks = np.array([deep + 1, deep + 2])
+    here = np.full(2, deep + 1)
+    a = replace(a, retrieved=np.array([deep + 2]), hit_rank=ranks, hit_first=here, hit_last=here + 1)
+    value = kernels.inferred_ap(a)
+    assert value > kernels.inferred_ap(luckiest(a))
+    lowest, highest = bounds(a, kernels.inferred_ap, {})
+    assert lowest <= value <= highest
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_no_shuffle_of_large_ties_leaves_the_bounds(name: str) -> None:
+    definition = METRICS[name]
+    options: dict[str, Any] = {"cutoff": 7} if definition.cutoff != "refused" else {}
+    values = [definition.kernel(a, **options) for a in shuffles(definition.chunks)]
+    found = [bounds(a, definition.kernel, options) for a in shuffles(definition.chunks)]
+    for lowest, highest in found:
+        assert (lowest <= np.min(values, axis=0) + 1e-12).all()
+        assert (highest >= np.max(values, axis=0) - 1e-12).all()
+    np.testing.assert_allclose(found, [found[0]] * len(found), rtol=0, atol=1e-12)
+
+
+@cache
+def shuffles(chunks: bool) -> list[Assessment]:
+    """Sixty rankings in which dozens of documents are tied, in ten of their orders."""
+    qrels, run = large_collection(3, grades=[-1, 0, 0, 0, 1, 2, 3], ties=True)
+    scored = {query: [(doc, -(-score // 2)) for doc, score in results.items()] for query, results in run.items()}
+    if chunks:
+        scored = {query: [(f"d{int(doc[1:]) // 2}", score) for doc, score in rows] for query, rows in scored.items()}
+    rng = np.random.default_rng(4)
+    rankings = [[grouped(rng.permutation(len(rows)), rows) for rows in scored.values()] for _ in range(10)]
+    return [assess(ranking, list(qrels.values()), chunks) for ranking in rankings]
+
+
+def grouped(order: Iterable[int], rows: Sequence[tuple[str, float]]) -> Groups:
+    """Rows by score, highest first, and in the given order where scores are equal."""
+    ranked = sorted((rows[row] for row in order), key=lambda row: -row[1])
+    return [[doc for doc, _ in group] for _, group in groupby(ranked, key=lambda row: row[1])]
+
+
+@pytest.mark.parametrize("name", METRICS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_bounds_enclose_the_value_and_grow_with_the_ties(name: str, data: st.DataObject) -> None:
+    chunks, kernel = METRICS[name].chunks, METRICS[name].kernel
+    options = data.draw(options_of(name))
+    queries = data.draw(st.lists(tied(chunks), min_size=1, max_size=5))
+    pools = [query.pool for query in queries]
+
+    def found(rankings: Sequence[Groups]) -> tuple[FloatArray, FloatArray]:
+        return bounds(assess(rankings, pools, chunks), kernel, options)
+
+    alone = [[[doc] for doc in chain(*query.groups)] for query in queries]
+    value = kernel(assess(alone, pools, chunks), **options)
+    lowest, highest = found([query.groups for query in queries])
+    wider = found([[list(chain(*query.groups[:2])), *query.groups[2:]] for query in queries])
+    assert [bound.tolist() for bound in found(alone)] == [value.tolist()] * 2
+    assert (lowest <= value).all()
+    assert (value <= highest).all()
+    assert (wider[0] <= lowest + 1e-12).all()
+    assert (highest <= wider[1] + 1e-12).all()
+    each = [bounds(assess([query.groups], [query.pool], chunks), kernel, options) for query in queries]
+    assert np.concatenate(each, axis=1).tolist() == [lowest.tolist(), highest.tolist()]
+
+
+@given(queries=st.lists(tied(chunks=True), min_size=1, max_size=4), rel=VALUES["rel"])
+def test_rearranged_hits_are_the_same_hits_inside_their_groups(queries: list[Tied], rel: float) -> None:
+    a = assess([query.groups for query in queries], [query.pool for query in queries], chunks=True)
+    rearranged: list[Callable[[Assessment], Assessment]] = [
+        *(luckiest, unluckiest, ties.luckiest_chunks, ties.unluckiest_chunks),
+        lambda a: ties.luckiest_sample(a, rel),
+    ]
+    for b in (rearrange(a) for rearrange in rearranged):
+        assert hits_of(b) == hits_of(a)
+        assert b.hit_first is a.hit_first
+        assert b.hit_last is a.hit_last
+        assert all(first <= rank <= last for rank, first, last in columns(b.hit_rank, b.hit_first, b.hit_last))
+        places = list(columns(b.hit_query, b.hit_rank))
+        assert all(upper < lower for upper, lower in pairwise(places))
+
+
+def hits_of(a: Assessment) -> list[tuple[Any, ...]]:
+    return sorted(columns(a.hit_query, a.hit_first, a.hit_grade, a.hit_repeated))
+
+
+def columns(*arrays: Any) -> Iterable[tuple[Any, ...]]:
+    return zip(*(array.tolist() for array in arrays), strict=True)
+
+
+@pytest.mark.parametrize("name", [name for name, definition in METRICS.items() if not definition.chunks])
+@settings(max_examples=20)
+@given(data=st.data())
+def test_ties_among_judged_documents_alone(name: str, data: st.DataObject) -> None:
+    query, options, kernel = data.draw(tied()), data.draw(options_of(name)), METRICS[name].kernel
+    a = assess([query.groups], [query.pool], chunks=False)
+    left = a.judged_only()
+    assert a.hit_first is not None
+    first, last = regrouped(left.hit_query, a.hit_first[a.hit_grade >= 0], left.queries)
+    lowest, highest = bounds(replace(left, hit_first=first, hit_last=last), kernel, options)
+    rankings = orders(query.groups)
+    every = kernel(assess(rankings, [query.pool] * len(rankings), chunks=False).judged_only(), **options)
+    assert [lowest.item(), highest.item()] == pytest.approx([every.min(), every.max()], rel=0, abs=1e-12)
+
+
+@given(sizes=st.lists(st.lists(st.integers(1, 4), max_size=4), min_size=1, max_size=4), data=st.data())
+def test_groups_close_up_after_a_removal(sizes: list[list[int]], data: st.DataObject) -> None:
+    rows = [(query, group) for query, held in enumerate(sizes) for group, size in enumerate(held) for _ in range(size)]
+    kept = [row for row in rows if data.draw(st.booleans())]
+    query, group = np.array(kept, np.int64).reshape(-1, 2).T
+    left = [[kept.count((query, group)) for group in range(len(held))] for query, held in enumerate(sizes)]
+    expected = [reach for held in left for reach in reaches(held)]
+    assert list(columns(*regrouped(query, group, len(sizes)))) == expected
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_unknown_ties_are_refused(name: str) -> None:
+    qrels: Qrels = {"q": {"a": 1.0}}
+    rows: list[Row] = [("q", "a", 1.0)]
+    options = {"cutoff": 1} if METRICS[name].cutoff == "required" else {}
+    with pytest.raises(ValueError, match="does not know its ties"):
+        bounds(assessment_of(qrels, rows), METRICS[name].kernel, options)
+
+
+def test_rankings_without_hits_score_nothing() -> None:
+    a = assess([[["b", "c"]], []], [{"a": 1.0}, {}], chunks=False)
+    for name, definition in METRICS.items():
+        options = {"cutoff": 1} if definition.cutoff == "required" else {}
+        value = definition.kernel(a, **options).tolist()
+        assert [bound.tolist() for bound in bounds(a, definition.kernel, options)] == [value, value], name

@@ -1,0 +1,92 @@
+"""The rankings of one source, query by query, as arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.kernels.arrays import FloatArray, IntArray, StringArray, offsets_of, stable_order
+from transforms.records import columns
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """The rows of one source whose queries are judged.
+
+    Attributes:
+        query: int64[m], position of each row's query among the judged ones, ascending.
+        doc_id: Arrow strings [m].
+        score: float64[m].
+        text: Arrow strings [m]; None where the source has none.
+        strangers: how many further queries were not judged.
+    """
+
+    query: IntArray
+    doc_id: StringArray
+    score: FloatArray
+    text: StringArray | None
+    strangers: int
+
+    @classmethod
+    def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "Retrieved":
+        """The rows that several batches hold of some queries.
+
+        Args:
+            queries: the judged ones, as `columns.JUDGED_QUERIES`.
+            batches: of `columns.RANKINGS` or of `columns.RETRIEVED`; a query may stand in several.
+        """
+        table = pa.Table.from_batches(batches, batches[0].schema if batches else columns.RANKINGS).combine_chunks()
+        place = pc.index_in(table["query_id"], value_set=queries["query_id"])
+        strangers = len(pc.unique(table["query_id"].filter(place.is_null()))) if place.null_count else 0
+        known = np.flatnonzero(place.is_valid().to_numpy())
+        query = place.drop_null().to_numpy().astype(np.int64)
+        order = stable_order(query, queries.num_rows)
+        lists = _one_chunk(table["documents"]).take(pa.array(known[order]))
+        documents = lists.flatten()
+        return cls(
+            query=np.repeat(query[order], lists.value_lengths().to_numpy(zero_copy_only=False)),
+            doc_id=documents.field("doc_id"),
+            score=documents.field("score").to_numpy(),
+            text=documents.field("text") if "text" in documents.type.names else None,
+            strangers=strangers,
+        )
+
+
+def by_query(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of a run as one row a query, in the order in which the queries first come.
+
+    Args:
+        rows: `columns.RUN`.
+
+    Returns:
+        `columns.RANKINGS`.
+
+    >>> rows = pa.record_batch([["a", "b", "a"], ["x", "y", "z"], [3.0, 2.0, 1.0]], schema=columns.RUN)
+    >>> [(row["query_id"], len(row["documents"])) for row in by_query(rows).to_pylist()]
+    [('a', 2), ('b', 1)]
+    """
+    query_id, doc_id, score = (rows[name] for name in columns.RUN.names)
+    begins = np.flatnonzero(np.concatenate([[len(query_id) > 0], _differs_from_last(query_id)]))
+    names = query_id.take(pa.array(begins))
+    offsets = np.append(begins, len(query_id))
+    encoded = names.dictionary_encode()
+    if len(encoded.dictionary) < len(names):  # a query comes back
+        code = np.repeat(encoded.indices.to_numpy(), np.diff(offsets)).astype(np.int64)
+        order = pa.array(stable_order(code, len(encoded.dictionary)))
+        doc_id, score = doc_id.take(order), score.take(order)
+        names, offsets = encoded.dictionary, offsets_of(code, len(encoded.dictionary))
+    kind = columns.RANKINGS.field("documents").type
+    documents = pa.StructArray.from_arrays([doc_id, score], fields=list(kind.value_type))
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), documents)
+    return pa.RecordBatch.from_arrays([names, lists], schema=columns.RANKINGS)
+
+
+def _differs_from_last(values: StringArray) -> np.ndarray:
+    differs: np.ndarray = pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
+    return differs
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
