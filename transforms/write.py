@@ -22,7 +22,6 @@ from transforms.records.evaluation import Evaluation, Run
 from transforms.records.failures import Failure
 from transforms.records.scored import ScoredPartition, Status, slice_values
 
-
 WrittenPart = tuple[str, str]
 """A table, and the path of a complete part of it."""
 

@@ -1,8 +1,11 @@
 """What real files hold, and every reader takes; and the same content in every format."""
 
+import itertools
+import threading
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +24,8 @@ from support.inputs import (
 )
 from support.readers import BYTE_ORDER_MARK, HEADER, attributes, qrels, queries, read_corpus, run
 
-from transforms.clients.formats.rows import run_tag
+from transforms.clients import files
+from transforms.clients.formats.rows import read_run, run_tag
 from transforms.clients.formats.texts import Entry
 
 DIRTY_QRELS = {
@@ -238,3 +242,66 @@ def test_every_format_has_the_same_queries(
         write_table(folder / "parquet", texts_table([("first", "a question"), *rows])),
     ]
     assert [[row[:2] for row in queries(path)][1:] for path in paths] == [rows] * 3
+
+
+# --- Many blocks, fast and slow ----------------------------------------------------------------------------------
+
+# Each is said once every so many lines, so that some blocks of a file are even and others are not.
+SPELLED = {
+    "even": "{query} Q0 {doc} 1 {score} tag\n",
+    "tabs": "{query}\tQ0\t{doc}\t1\t{score}\ttag\r\n",
+    "blanks": "  {query} Q0  {doc} 1 {score} tag \n",
+    "more words": "{query} Q0 {doc} 1 {score} tag and more\n",
+    "no tag": "{query} Q0 {doc} 1 {score}\n",
+    "comment": "# c\n{query} Q0 {doc} 1 {score} tag\n",
+    "empty line": "\n{query} Q0 {doc} 1 {score} tag\n",
+}
+
+
+@pytest.mark.parametrize("kind", SPELLED)
+@pytest.mark.parametrize("seldom", [True, False])
+def test_a_run_of_many_blocks_is_read_the_same_however_it_is_spelled(tmp_path: Path, kind: str, seldom: bool) -> None:
+    name = "d" * 1000  # long ids fill several blocks with few lines
+    rows = [(f"q{number // 1000}", f"{name}{number}", number / 7) for number in range(3 * files.BLOCK_BYTES // 1000)]
+    odd = {len(rows) // 2} if seldom else set(range(len(rows)))
+    lines = [
+        SPELLED[kind if number in odd else "even"].format(query=query, doc=doc, score=repr(score))
+        for number, (query, doc, score) in enumerate(rows)
+    ]
+    before = [line.count("\n") for line in lines]
+    found = run(write(tmp_path / "run", "".join(lines)))
+    assert [row[:3] for row in found] == rows
+    assert [row[3] for row in found] == list(itertools.accumulate(before))
+
+
+def test_judgements_below_a_header_are_numbered_on_from_it(tmp_path: Path) -> None:
+    rows = [(f"q {number}", "d" * 1000, float(number)) for number in range(2 * files.BLOCK_BYTES // 1000)]
+    found = qrels(write(tmp_path / "qrels.tsv", "\n \n" + beir_qrels(rows)))
+    assert found == [(*row, line) for line, row in enumerate(rows, 4)]
+
+
+def test_ids_that_look_like_nothing_are_kept(tmp_path: Path) -> None:
+    names = ["NA", "N/A", "null", "NULL", "nan", "None", "true", "d#1", '"q"', "-"]
+    rows = [(query, doc, 1.0) for query, doc in zip(names, reversed(names), strict=True)]
+    assert [row[:3] for row in qrels(write(tmp_path / "trec", trec_qrels(rows)))] == rows
+    assert [row[:3] for row in qrels(write(tmp_path / "beir", beir_qrels(rows)))] == rows
+    assert [row[:3] for row in run(write(tmp_path / "run", trec_run(rows)))] == rows
+
+
+@pytest.mark.parametrize("kind", ["trec", "parquet"])
+def test_a_reader_that_is_left_early_leaves_no_thread(tmp_path: Path, kind: str) -> None:
+    rows = [(f"q{number}", "d" * 1000, 1.0) for number in range(5 * files.BLOCK_BYTES // 1000)]
+    path = tmp_path / "run"
+    batches = read_run(write(path, trec_run(rows)) if kind == "trec" else write_table(path, run_table(rows)))
+    first = next(batches)
+    batches.close()  # type: ignore[attr-defined]  # what a loop does that is left
+    assert first["line"][0].as_py() == 1
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("ahead")] == []
+
+
+def test_parquet_of_many_small_row_groups_comes_in_few_batches(tmp_path: Path) -> None:
+    rows = [(f"q{number}", f"d{number}", number / 7) for number in range(5000)]
+    pq.write_table(pa.table(run_table(rows)), tmp_path / "run", row_group_size=10)
+    batches = list(read_run(str(tmp_path / "run")))
+    assert [row[:3] for row in run(str(tmp_path / "run"))] == rows
+    assert [batch.num_rows for batch in batches] == [5000]

@@ -141,6 +141,19 @@ def test_an_empty_file_is_refused(tmp_path: Path, reader: Reader, content: bytes
 
 
 @pytest.mark.parametrize(
+    ("reader", "words"),
+    [
+        (read_qrels, "judgements were expected"),
+        (read_run, "a run was expected"),
+        (read_queries, "queries were expected"),
+        (read_corpus, "a corpus was expected"),
+    ],
+)
+def test_an_empty_file_is_told_what_it_should_be(tmp_path: Path, reader: Reader, words: str) -> None:
+    assert str(refusal(reader, write(tmp_path / "file", b""))).endswith(f"the file is empty; {words}")
+
+
+@pytest.mark.parametrize(
     ("reader", "line"), [(read_qrels, "q 0 d%d 1\n"), (read_run, "q Q0 d%d 1 1 t\n"), (read_queries, "q%d\ttext\n")]
 )
 def test_a_gzip_file_cut_short_is_refused(tmp_path: Path, reader: Reader, line: str) -> None:

@@ -1,12 +1,14 @@
 """Splitting whole blocks, against Python's split on each line."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from transforms.kernels.text import Fields, split_blanks, split_tabs
+from transforms.kernels.text import Fields, Layout, parse_rows, split_blanks, split_tabs
 
 # U+0085, U+00A0 and U+3000 are white space to str.split but not to trec_eval, and so belong to an id.
 PIECES = [" ", "  ", "\t", "\n", "\n", "\r\n", "\r", "\v", "\f", "#", '"', "'", "q1", "Q0", "d 2", "0.5"]
@@ -67,3 +69,104 @@ def test_a_block_cut_between_lines_has_the_same_fields(block: bytes, cut: int) -
         assert lines.tolist() == whole.line.tolist()
         for column, name in enumerate(whole.columns):
             assert name.to_pylist() == [value for part in parts for value in part.columns[column].to_pylist()]
+
+
+# --- The fast way ------------------------------------------------------------------------------------------------
+
+RUN = Layout((0, 2, 4), at_least=5, at_most=None)
+TREC_QRELS = Layout((0, 2, 3), at_least=4, at_most=4)
+BEIR_QRELS = Layout((0, 1, 2), at_least=3, at_most=3, tabs=True)
+LAYOUTS = [RUN, TREC_QRELS, BEIR_QRELS]
+
+NUMBERS = ["1", "-2", "0.25", "1e3", "+5", ".5", "5.", "1e-999", "1E5", "123456789.123456789012345"]
+ODD_NUMBERS = ["1_000", "nan", "inf", "-Infinity", "1e999", "0x10", "1\0", "0,5", "1f", "high", " 1 ", "\u00a01", ""]
+IDS = ["q1", "NA", "null", "nan", "日本", "\u0085", "a\u00a0b", '"', '"a', "'", "\\", "d#1", "\0", ",", "\ufeff"]
+ODD_IDS = ["#q", "#", "a b", "", " ", "x" * 70, "\udcff", "\ufeff"]
+BLANKS = [" "] * 6 + ["  ", "\t", " \t", "\v", "\f", "\r", "   "]
+ENDS = ["\n"] * 6 + ["\r\n", " \n", "\t\r\n", "\n\n", "\n ", "\n# c\n", " more\n", "\r\r\n", "\n\ufeff", "\n#"]
+
+
+@st.composite
+def rows_of_text(draw: st.DrawFn, layout: Layout) -> bytes:
+    """Lines that are faultless, or have one fault or a few; lone surrogates become bytes that are not UTF-8."""
+    odd = draw(st.booleans())
+    ids = st.sampled_from(IDS + ODD_IDS if odd else IDS)
+    numbers = st.sampled_from(NUMBERS + ODD_NUMBERS if odd and draw(st.booleans()) else NUMBERS)
+    between = st.just("\t") if layout.tabs else st.sampled_from(BLANKS if draw(st.booleans()) else [" "])
+    end = st.sampled_from(ENDS if draw(st.booleans()) else ["\n"])
+    width = draw(st.integers(layout.at_least, layout.at_most or 7))
+    block = draw(st.sampled_from(["", "", "", " ", "\ufeff", "\n"]))
+    for _ in range(draw(st.integers(0, 6))):
+        words = [draw(numbers if place == layout.wanted[2] else ids) for place in range(width)]
+        block += words[0] + "".join(draw(between) + word for word in words[1:]) + draw(end)
+    last = draw(st.sampled_from(["", "\n", "q", "q1 0 d 1", "q\td\t1\r"]))
+    return (block.removesuffix("\n") + last).encode(errors="surrogateescape")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@settings(max_examples=500)
+@given(data=st.data())
+def test_what_is_read_fast_is_what_the_lines_hold(layout: Layout, data: st.DataObject) -> None:
+    block = data.draw(rows_of_text(layout))
+    parsed, fields = parse_rows(block, layout), layout.split(block)
+    if parsed is None:
+        return
+    query, doc, words = (column.to_pylist() for column in fields.columns)
+    assert [column.to_pylist() for column in parsed] == [query, doc, [float(word) for word in words]]
+    assert all(column.null_count == 0 and column.validate(full=True) is None for column in parsed)
+    # Nothing that should be refused is in it, and its rows are its lines; blanks at the very end make none.
+    lines_seen = layout.split(block.rstrip(b" \t\r\v\f")).lines_seen
+    assert fields.line.tolist() == list(range(lines_seen)) == list(range(len(query)))
+    assert layout.at_least <= fields.count.min() <= fields.count.max() <= (layout.at_most or math.inf)
+    assert all(query)
+    assert all(doc)
+    assert all(math.isfinite(float(word)) and "_" not in word for word in words)
+
+
+@settings(max_examples=300)
+@given(data=st.data(), layout=st.sampled_from(LAYOUTS))
+def test_every_faultless_block_is_read_fast(data: st.DataObject, layout: Layout) -> None:
+    names = st.sampled_from([name for name in IDS if name != "\ufeff"])
+    width = data.draw(st.integers(layout.at_least, layout.at_most or 8))
+    between = st.just("\t") if layout.tabs else st.sampled_from(BLANKS)
+    ends = st.sampled_from(["\n", "\r\n"] if layout.tabs else ["\n", "\r\n", " \n", "\t\r\n", "\n \t"])
+    rows, block = [], ""
+    for _ in range(data.draw(st.integers(1, 5))):
+        words = data.draw(st.lists(names, min_size=width, max_size=width))
+        words[layout.wanted[2]] = data.draw(st.sampled_from(NUMBERS))
+        block += words[0] + "".join(data.draw(between) + word for word in words[1:]) + data.draw(ends)
+        rows.append([words[place] for place in layout.wanted])
+    parsed = parse_rows(block.rstrip("\r\n\t ").encode(), layout)
+    assert parsed is not None
+    expected = [(query, doc, float(number)) for query, doc, number in rows]
+    assert list(zip(*(column.to_pylist() for column in parsed), strict=True)) == expected
+
+
+def test_blanks_behind_the_last_newline_are_no_line() -> None:
+    parsed = parse_rows(b"q Q0 d 1 0.5 t\n \t", RUN)
+    assert parsed is not None
+    assert [column.to_pylist() for column in parsed] == [["q"], ["d"], [0.5]]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"",
+        b"\n",
+        b" ",
+        b"q Q0 d 1 0.5 t\n\nq Q0 e 2 0.25 t\n",  # an empty line
+        b"q Q0 d 1 0.5 t\n# a comment of 6 words\n",
+        b"q Q0 d 1 0.5 t\n  # a 1 of 6 words\n",
+        b"# Q0 d 1 0.5 t\n",
+        b"q Q0 d 1 0.5 t\nq Q0 e 2 0.25\n",  # fewer columns, though enough
+        b"q  d 1 0.5 t\n",  # four columns and a tag, though five blanks
+        b"q Q0 d  1 t\n",
+        b"q Q0 d 1 1_000 t\n",
+        b"q Q0 d 1 nan t\n",
+        b"q Q0 d 1 1e999 t\n",
+        b"q Q0 caf\xe9 1 1 t\n",
+        b"\xef\xbb\xbfq Q0 d 1 1 t\n",  # here the mark is part of an id
+    ],
+)
+def test_what_is_left_to_the_tokenizer(block: bytes) -> None:
+    assert parse_rows(block, RUN) is None

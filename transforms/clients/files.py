@@ -10,16 +10,21 @@ import io
 import os
 import posixpath
 import zlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from transforms.records.errors import InputError
 
-BLOCK_BYTES = 16 << 20
+_T = TypeVar("_T")
+
+BLOCK_BYTES = 4 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -147,19 +152,49 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     lines = 0
     try:
         with open_text(path) as stream:
+            packed = isinstance(stream, gzip.GzipFile)
             for piece in _pieces(stream, block_bytes):
                 end = piece.rfind(b"\n") + 1
                 if not end:
                     rest += piece
                     continue
-                block, rest = rest + piece[:end], piece[end:]
-                lines += block.count(b"\n")
+                block, rest = b"".join((rest, memoryview(piece)[:end])), piece[end:]
+                lines += block.count(b"\n") if packed else 0  # nothing else can be cut short
                 yield block
     except _GZIP_ERRORS as error:
         problem = f"the gzip file is cut short or damaged ({error}); copy it again"
         raise InputError(problem, path=path, line=lines + 1) from error
     if rest:
         yield rest
+
+
+def ahead(items: Iterator[_T], ready: int = 2) -> Iterator[_T]:
+    """Make items in a thread of their own while the ones before them are used.
+
+    The thread ends with the items, with an error, which is raised here, and when this iterator is closed, which
+    closes `items` too.
+
+    Args:
+        items: what is made; anything that yields.
+        ready: how many items may wait to be used.
+
+    >>> list(ahead(iter([1, 2, 3])))
+    [1, 2, 3]
+    """
+    maker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    try:
+        waiting = deque(maker.submit(_next, items) for _ in range(ready))
+        while made := waiting.popleft().result():
+            waiting.append(maker.submit(_next, items))
+            yield made.pop()
+    finally:
+        maker.shutdown(cancel_futures=True)
+        if isinstance(items, Generator):
+            items.close()
+
+
+def _next(items: Iterator[_T]) -> list[_T]:
+    return list(islice(items, 1))
 
 
 def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[bytes]:
@@ -235,15 +270,18 @@ def make_folder(path: str) -> None:
 
 
 class _Raw(io.RawIOBase):
-    """Lets a Beam file, which has no `readinto`, stand below a BufferedReader."""
+    """Lets a Beam file, which need not have `readinto`, stand below a BufferedReader."""
 
     def __init__(self, handle: BinaryIO) -> None:
         self._handle = handle
+        self._readinto = getattr(handle, "readinto", None)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # typeshed has WriteableBuffer
+        if self._readinto is not None:
+            return int(self._readinto(buffer))
         data = self._handle.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)

@@ -3,6 +3,9 @@
 TREC files are separated by any mixture of blanks and tabs, may carry carriage returns, blank lines,
 comments and trailing words; BEIR's judgements are separated by single tabs and may hold blanks and
 quotes inside an id. No CSV reader takes both, and Python's `split` is an order of magnitude slower.
+
+Most blocks hold nothing but lines of equally many fields. `parse_rows` hands those to Arrow's CSV reader, which is
+ten times faster than `split_blanks` and `split_tabs`, and leaves all others alone.
 """
 
 from collections.abc import Sequence
@@ -10,11 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
 
 from transforms.kernels.arrays import BoolArray, ByteArray, IntArray, StringArray
 
-_NEWLINE, _RETURN, _TAB, _HASH = (ord(character) for character in "\n\r\t#")
+_NEWLINE, _RETURN, _TAB, _HASH, _BLANK = (ord(character) for character in "\n\r\t# ")
 _IS_BLANK: BoolArray = np.isin(np.arange(256), [ord(character) for character in " \t\r\n\v\f"])
+_OTHER_BLANKS = b"\t\r\v\f"
+_TO_BLANK = bytes.maketrans(_OTHER_BLANKS, b" " * len(_OTHER_BLANKS))
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MOST_FIELDS = 100  # of a line that Arrow's reader is given; more are words behind a tag, and seldom equally many
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,123 @@ def split_tabs(block: bytes, wanted: Sequence[int]) -> Fields:
     written[np.searchsorted(newline, np.flatnonzero(~_IS_BLANK[data]))] = True
     keep = written[line_of_field]
     return _gather(data, start[keep], end[keep], line_of_field[keep], wanted, len(newline))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the lines of a file of rows look like.
+
+    Attributes:
+        wanted: the positions, from 0, of the query id, the document id and the number.
+        at_least: how many fields a line has at least.
+        at_most: how many fields a line has at most; None where further words are ignored.
+        tabs: whether single tabs separate the fields, or else any blanks and tabs.
+    """
+
+    wanted: tuple[int, int, int]
+    at_least: int
+    at_most: int | None
+    tabs: bool = False
+
+    def split(self, block: bytes) -> Fields:
+        """The wanted fields of all lines, whatever they look like."""
+        return (split_tabs if self.tabs else split_blanks)(block, self.wanted)
+
+
+def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
+    """Read a block in which every line is a faultless row, fast.
+
+    Args:
+        block: whole lines; only the last one may lack its newline.
+        layout: what the lines should look like.
+
+    Returns:
+        Query ids, document ids and finite numbers of all lines, exactly as `layout.split` would find them; or None
+        where the lines have different numbers of fields, one is empty, a comment or wrong, or there is none.
+        Row and line have the same number; blanks behind the last newline are no line.
+
+    >>> run = Layout(wanted=(0, 2, 4), at_least=5, at_most=None)
+    >>> [column.to_pylist() for column in parse_rows(b"q1 Q0 d2 1 0.5 run\\nq1\\tQ0  d1 2 0.25 run", run)]
+    [['q1', 'q1'], ['d2', 'd1'], [0.5, 0.25]]
+    >>> parse_rows(b"q1 Q0 d2 1 0.5 run\\n\\n", run)
+    """
+    if layout.tabs:
+        block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
+        return None if b"\r" in block else _parse_csv(block, layout, "\t")
+    if not _has_uneven_blanks(block) and (rows := _parse_csv(block, layout, " ")):
+        return rows
+    even = _even_blanks(block)
+    return _parse_csv(even, layout, " ") if even != block else None
+
+
+def is_empty(strings: pa.StringArray) -> BoolArray:
+    """Which strings, none of them null, are empty: by their offsets, many times as fast as comparing them.
+
+    >>> is_empty(pa.array(["a", "", "b"])[1:]).tolist()
+    [True, False]
+    """
+    if not len(strings):
+        return np.zeros(0, bool)
+    offsets = np.frombuffer(strings.buffers()[1], np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    empty: BoolArray = offsets[1:] == offsets[:-1]
+    return empty
+
+
+def _has_uneven_blanks(block: bytes) -> bool:
+    if any(blank in block for blank in _OTHER_BLANKS):
+        return True
+    # Compared as numbers of two bytes, at even and at odd places: ten times as fast as `in`.
+    pairs = (np.frombuffer(block, np.uint16, (len(block) - at) // 2, at) for at in (0, 1) if len(block) > at)
+    return any(bool((pair == (_BLANK << 8 | _BLANK)).any()) for pair in pairs)
+
+
+def _even_blanks(block: bytes) -> bytes:
+    """The block with one blank between the words of a line, and none around them.
+
+    >>> _even_blanks(b" q1\\t\\tQ0 d1 \\r\\n")
+    b'q1 Q0 d1\\n'
+    """
+    data = np.frombuffer(block.translate(_TO_BLANK), np.uint8)
+    blank = data == _BLANK
+    white = blank | (data == _NEWLINE)
+    keep = ~blank
+    keep[:-1] |= ~white[1:]
+    even: ByteArray = data[keep]
+    leading = even == _BLANK
+    leading[1:] &= even[:-1] == _NEWLINE
+    return (even[~leading] if leading.any() else even).tobytes()
+
+
+def _parse_csv(block: bytes, layout: Layout, separator: str) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
+    first_end = block.find(b"\n")
+    width = block.count(separator.encode(), 0, first_end if first_end >= 0 else len(block)) + 1
+    fits = layout.at_least <= width <= (layout.at_most or _MOST_FIELDS)
+    if not fits or block.startswith(_BYTE_ORDER_MARK):  # Arrow would drop the mark, which is part of an id here
+        return None
+    try:
+        query, doc, number = _read_csv(block, layout.wanted, width, separator)
+    except pa.ArrowInvalid:
+        return None
+    comment = not layout.tabs and b"#" in block and pc.any(pc.starts_with(query, "#")).as_py()
+    empty = is_empty(query) | is_empty(doc)
+    faultless = not comment and not empty.any() and np.isfinite(number.to_numpy()).all()
+    return (query, doc, number) if faultless else None
+
+
+def _read_csv(block: bytes, wanted: Sequence[int], width: int, separator: str) -> list[pa.Array]:
+    names = [str(position) for position in range(width)]
+    query, doc, number = (names[position] for position in wanted)
+    types = {query: pa.string(), doc: pa.string(), number: pa.float64()}
+    table = csv.read_csv(
+        pa.py_buffer(block),
+        # One chunk, in this thread: whoever reads many blocks knows better what else the cores could do.
+        csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
+        # An empty line counts as a row of empty fields, so that it is noticed.
+        csv.ParseOptions(delimiter=separator, quote_char=False, escape_char=False, ignore_empty_lines=False),
+        # "NA" and "null" are ids like any other.
+        csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False),
+    )
+    return [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns]
 
 
 def _lines(data: ByteArray, newline: IntArray) -> int:

@@ -8,7 +8,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from transforms.clients import files
+from transforms.kernels import text
 from transforms.records.errors import InputError
+
+_BATCH_ROWS = 1 << 17
+_STREAM_BYTES = 1 << 20
 
 
 def open_file(path: str) -> pq.ParquetFile:
@@ -17,8 +21,11 @@ def open_file(path: str) -> pq.ParquetFile:
     Raises:
         InputError: it is damaged.
     """
+    # Page by page where seeking is free; elsewhere each column of a row group in one request. Arrow's default would
+    # hold the bytes of all row groups at once.
+    buffer_size = _STREAM_BYTES if files.is_local(path) else 0
     try:
-        return pq.ParquetFile(files.open_raw(path))
+        return pq.ParquetFile(files.open_raw(path), buffer_size=buffer_size, pre_buffer=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"the Parquet file is cut short or damaged ({error}); copy it again", path=path) from error
 
@@ -62,13 +69,15 @@ def read(path: str, wanted: Mapping[str, Sequence[str]], schema: pa.Schema) -> I
     names = find_columns(path, file.schema_arrow.names, wanted)
     rows = 0
     try:
-        for batch in file.iter_batches(batch_size=1 << 17, columns=list(names.values())):
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(names.values()), use_threads=False):
             line = pa.array(np.arange(rows + 1, rows + batch.num_rows + 1))
             arrays = [cast(path, batch.column(name), schema.field(ours), rows) for ours, name in names.items()]
             rows += batch.num_rows
             yield pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
+    finally:
+        file.close(force=True)
 
 
 def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
@@ -91,8 +100,8 @@ def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         problem = f"column {field.name} holds {column.type}, which cannot be read as {field.type} ({error})"
         raise InputError(problem, path=path, line=_first_uncastable(column, field.type, rows)) from error
-    if field.name.endswith("_id") and (empty := pc.index(found, "").as_py()) >= 0:
-        raise InputError(f"the {field.name} is empty", path=path, line=rows + 1 + empty)
+    if field.name.endswith("_id") and (empty := text.is_empty(found)).any():
+        raise InputError(f"the {field.name} is empty", path=path, line=rows + 1 + int(np.argmax(empty)))
     return found
 
 

@@ -35,13 +35,19 @@ def recognise(path: str, role: str) -> Format:
             return Format.PARQUET
     lines = _first_lines(path)
     if not lines:
-        raise InputError(f"the file is empty; {role} were expected", path=path)
+        raise InputError(f"the file is empty; {_EXPECTED[role]} expected", path=path)
     found = {"queries": _texts, "corpus": _texts, "qrels": _qrels, "run": _run}[role](lines[0])
     if found is None:
         raise InputError(f"is not {_WANTED[role]}; it looks like {_looks_like(lines[0])}", path=path)
     return found
 
 
+_EXPECTED = {
+    "queries": "queries were",
+    "corpus": "a corpus was",
+    "qrels": "judgements were",
+    "run": "a run was",
+}
 _WANTED = {
     "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, or Parquet",
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, or Parquet",

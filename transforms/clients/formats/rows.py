@@ -1,6 +1,7 @@
 """Readers of judgements and runs: millions of short rows, read in columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,23 @@ DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id"
 GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """Judgements or runs: what is yielded, how its number may be called in Parquet, and how lines of text look."""
+
+    schema: pa.Schema
+    number: str
+    number_names: tuple[str, ...]
+    layout: text.Layout
+
+
+_RUN = _Kind(columns.RUN, "score", ("score",), text.Layout((0, 2, 4), at_least=5, at_most=None))
+_TREC_QRELS = _Kind(columns.QRELS, "grade", GRADE_NAMES, text.Layout((0, 2, 3), at_least=4, at_most=4))
+_BEIR_QRELS = _Kind(columns.QRELS, "grade", GRADE_NAMES, text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
+
+
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
-    """Read judgements: TREC, BEIR or Parquet.
+    """Read judgements: TREC, BEIR or Parquet. A thread reads on while a batch is used.
 
     Yields:
         Batches of `columns.QRELS` with the line of each row.
@@ -29,23 +45,12 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
         InputError: the file, or a line of it, is not what it should be.
     """
     found = recognise(path, "qrels")
-    if found is Format.PARQUET:
-        wanted = {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "grade": GRADE_NAMES}
-        for batch in parquet.read(path, wanted, columns.with_line(columns.QRELS)):
-            _refuse(path, batch["line"], ~np.isfinite(batch["grade"]), "the grade is not a finite number")
-            yield batch
-        return
-    beir = found is Format.BEIR_QRELS
-    names = ("query id", "document id", "grade")
-    wanted_at, width = ([0, 1, 2], 3) if beir else ([0, 2, 3], 4)
-    for lines, (query, doc, grade), first in _fields(path, wanted_at, width, width, tabs=beir):
-        rows = _Rows(path, lines, names)
-        skip = 1 if beir and first and not _is_number(grade[0]) else 0
-        yield rows.batch(columns.QRELS, query, doc, grade, skip)
+    kind = _BEIR_QRELS if found is Format.BEIR_QRELS else _TREC_QRELS
+    yield from files.ahead(_read_parquet(path, kind) if found is Format.PARQUET else _read_text(path, kind))
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
-    """Read a run: TREC (words after the tag are ignored) or Parquet.
+    """Read a run: TREC (words after the tag are ignored) or Parquet. A thread reads on while a batch is used.
 
     Yields:
         Batches of `columns.RUN` with the line of each row.
@@ -53,14 +58,8 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
     Raises:
         InputError: the file, or a line of it, is not what it should be.
     """
-    if recognise(path, "run") is Format.PARQUET:
-        wanted = {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": ("score",)}
-        for batch in parquet.read(path, wanted, columns.with_line(columns.RUN)):
-            _refuse(path, batch["line"], ~np.isfinite(batch["score"]), "the score is not a finite number")
-            yield batch
-        return
-    for lines, (query, doc, score), _ in _fields(path, [0, 2, 4], 5, None, tabs=False):
-        yield _Rows(path, lines, ("query id", "document id", "score")).batch(columns.RUN, query, doc, score)
+    found = recognise(path, "run")
+    yield from files.ahead(_read_parquet(path, _RUN) if found is Format.PARQUET else _read_text(path, _RUN))
 
 
 def run_tag(path: str) -> str | None:
@@ -71,52 +70,87 @@ def run_tag(path: str) -> str | None:
     return next(iter(fields.columns[0].to_pylist()), None) or None
 
 
-def _fields(
-    path: str, wanted: Sequence[int], at_least: int, at_most: int | None, *, tabs: bool
-) -> Iterator[tuple[pa.Array, tuple[pa.Array, ...], bool]]:
-    """The wanted columns of every block, with line numbers, and whether it is the first block."""
-    lines_before = 0
+def _read_parquet(path: str, kind: _Kind) -> Iterator[pa.RecordBatch]:
+    wanted = {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, kind.number: kind.number_names}
+    for batch in parquet.read(path, wanted, columns.with_line(kind.schema)):
+        bad = ~np.isfinite(batch[kind.number].to_numpy())
+        _refuse(path, batch["line"], bad, f"the {kind.number} is not a finite number")
+        yield batch
+
+
+def _read_text(path: str, kind: _Kind) -> Iterator[pa.RecordBatch]:
+    schema = columns.with_line(kind.schema)
+    lines = 0
+    begun = not kind.layout.tabs  # BEIR's judgements begin with a header, as a rule
     for block in files.read_blocks(path):
-        fields = text.split_tabs(block, wanted) if tabs else text.split_blanks(block, wanted)
-        line = pa.array(fields.line + lines_before + 1)
-        _refuse(path, line, fields.count < at_least, f"has fewer than {at_least} columns")
-        if at_most is not None:
-            _refuse(path, line, fields.count > at_most, f"has more than {at_most} columns")
-        for column in fields.columns:
-            _check_utf8(path, line, column)
-        if len(line):
-            yield line, fields.columns, lines_before == 0
-        lines_before += fields.lines_seen
+        rows = block
+        if not begun:
+            head = _header(block)
+            lines += head.count(b"\n")
+            rows = block[len(head) :]
+            begun = bool(block.strip())
+        if arrays := text.parse_rows(rows, kind.layout):
+            line = pa.array(np.arange(lines + 1, lines + 1 + len(arrays[0])))
+            lines += len(line)
+            yield pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
+            continue
+        fields = kind.layout.split(rows)
+        batch = _Rows(path, pa.array(fields.line + lines + 1), kind).batch(fields)
+        lines += fields.lines_seen
+        if batch.num_rows:
+            yield batch
+
+
+def _header(block: bytes) -> bytes:
+    """The first lines of a block of BEIR's judgements, as far as a header; none where there is no header.
+
+    >>> _header(b"\\nquery-id\\tcorpus-id\\tscore\\nq1\\td1\\t1\\n"), _header(b"q1\\td1\\t1\\n")
+    (b'\\nquery-id\\tcorpus-id\\tscore\\n', b'')
+    """
+    begin = block.rfind(b"\n", 0, len(block) - len(block.lstrip())) + 1
+    end = block.find(b"\n", begin) + 1 or len(block)
+    fields = text.split_tabs(block[begin:end], [2])
+    try:
+        block[begin:end].decode()
+    except UnicodeDecodeError:
+        return b""  # whoever reads it as a judgement will refuse it
+    is_header = fields.count.tolist() == [3] and not _is_number(fields.columns[0][0])
+    return block[:end] if is_header else b""
 
 
 class _Rows:
     """Turns text columns of one block into a batch, naming the line of what cannot be turned."""
 
-    def __init__(self, path: str, line: pa.Array, names: Sequence[str]) -> None:
-        self._path, self._line, self._names = path, line, names
+    def __init__(self, path: str, line: pa.Array, kind: _Kind) -> None:
+        self._path, self._line, self._kind = path, line, kind
 
-    def batch(
-        self, schema: pa.Schema, query: pa.Array, doc: pa.Array, number: pa.Array, skip: int = 0
-    ) -> pa.RecordBatch:
-        line = self._line.slice(skip)
-        values = self._numbers(line, number.slice(skip))
-        arrays = [query.slice(skip), doc.slice(skip), values, line]
-        for name, array in zip(self._names, arrays[:2], strict=False):
-            _refuse(self._path, line, _to_numpy(pc.equal(array, "")), f"the {name} is empty")
-        return pa.RecordBatch.from_arrays(arrays, schema=columns.with_line(schema))
+    def batch(self, fields: text.Fields) -> pa.RecordBatch:
+        at_least, at_most = self._kind.layout.at_least, self._kind.layout.at_most
+        self._refuse(fields.count < at_least, f"has fewer than {at_least} columns")
+        if at_most is not None:
+            self._refuse(fields.count > at_most, f"has more than {at_most} columns")
+        for column in fields.columns:
+            _check_utf8(self._path, self._line, column)
+        query, doc, words = fields.columns
+        values = self._numbers(words)
+        for name, array in (("query id", query), ("document id", doc)):
+            self._refuse(text.is_empty(array), f"the {name} is empty")
+        return pa.RecordBatch.from_arrays([query, doc, values, self._line], schema=columns.with_line(self._kind.schema))
 
-    def _numbers(self, line: pa.Array, words: pa.Array) -> pa.Array:
+    def _numbers(self, words: pa.Array) -> pa.Array:
+        name = self._kind.number
         try:
             values = pc.cast(pc.utf8_trim_whitespace(words), pa.float64())
         except pa.ArrowInvalid:
             spelled = words.to_pylist()
             bad = np.array([not _is_number(word) for word in spelled])
-            what = f"the {self._names[2]} {spelled[int(np.argmax(bad))]!r} is not a number"
-            _refuse(self._path, line, bad, what)
+            self._refuse(bad, f"the {name} {spelled[int(np.argmax(bad))]!r} is not a number")
             values = pa.array([float(word) for word in spelled])  # spellings that only Python knows
-        bad = ~np.isfinite(values.to_numpy())
-        _refuse(self._path, line, bad, f"the {self._names[2]} is not a finite number")
+        self._refuse(~np.isfinite(values.to_numpy()), f"the {name} is not a finite number")
         return values
+
+    def _refuse(self, bad: BoolArray, problem: str) -> None:
+        _refuse(self._path, self._line, bad, problem)
 
 
 def _refuse(path: str, line: pa.Array, bad: BoolArray, problem: str) -> None:
@@ -139,11 +173,6 @@ def _check_utf8(path: str, line: pa.Array, column: pa.Array) -> None:
                 problem = "is not UTF-8; convert the file, for example with iconv"
                 raise InputError(problem, path=path, line=line[place].as_py()) from error
         raise
-
-
-def _to_numpy(array: pa.Array) -> BoolArray:
-    values: BoolArray = array.to_numpy(zero_copy_only=False)
-    return values
 
 
 def _is_number(word: object) -> bool:
