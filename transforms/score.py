@@ -1,7 +1,8 @@
 """Score rankings: one bucket holds the same queries for every configuration, so nothing is joined afterwards."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -10,6 +11,9 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.timestamp import MIN_TIMESTAMP
+from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.clients import batches, run_file
 from transforms.clients.formats.places import repeated_at
@@ -26,6 +30,8 @@ from transforms.records.scored import ScoredConfiguration, ScoredPartition, Stat
 
 JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
 Group = tuple[int, Mapping[str, Iterable[Any]]]  # parts of different types
+
+_AT_ONCE = 2
 
 batches.register()
 
@@ -53,13 +59,18 @@ class ScoreRankings(beam.PTransform):
 
 
 class ScoreFn(beam.DoFn):
-    """Scores one bucket."""
+    """Scores buckets, two at a time: NumPy and Arrow let go of Python's lock where the work is done."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
 
+    def start_bundle(self) -> None:
+        """Nothing is being scored."""
+        self._workers = ThreadPoolExecutor(_AT_ONCE)
+        self._pending: deque[Future[ScoredPartition]] = deque()
+
     def process(self, element: Group) -> Iterator[ScoredPartition]:
-        """Yield the scores of the bucket's queries, if it has judged ones."""
+        """Begin to score the bucket's queries; yield those of an earlier bucket."""
         _, parts = element
         rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
         for source, batch in chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)):
@@ -67,10 +78,21 @@ class ScoreFn(beam.DoFn):
         failures: defaultdict[int, list[Failure]] = defaultdict(list)
         for source, failure in parts[FAILURES]:
             failures[source].append(failure)
-        partition = score(list(parts[JUDGED]), rows, failures, self._evaluation)
+        self._pending.append(self._workers.submit(score, list(parts[JUDGED]), rows, failures, self._evaluation))
+        if len(self._pending) > _AT_ONCE:
+            yield self._next()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield what is left."""
+        while self._pending:
+            yield WindowedValue(self._next(), MIN_TIMESTAMP, [GlobalWindow()])
+        self._workers.shutdown()
+
+    def _next(self) -> ScoredPartition:
+        partition = self._pending.popleft().result()
         if partition.queries.num_rows:
             count(Counter.QUERIES_SCORED, partition.queries.num_rows * len(partition.configurations))
-        yield partition
+        return partition
 
 
 def score(

@@ -178,13 +178,8 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
     """Rows of `tables.QUERY_METRICS`, without the common columns, for each configuration."""
     names = pa.array([str(metric) for metric in evaluation.metrics])
     statuses = pa.array([status.name.lower() for status in Status])
-    sliced = [slice_values(partition.queries, name) for name in evaluation.slices]
     queries = partition.queries.num_rows
-    slices = [
-        [{"name": name, "value": values[row]} for name, values in zip(evaluation.slices, sliced, strict=True)]
-        for row in range(queries)
-    ]
-    slice_type = tables.QUERY_METRICS.field("slices").type
+    slices = _slices(partition.queries, evaluation.slices)
     metric_type = tables.QUERY_METRICS.field("metrics").type
     for scored in partition.configurations if queries else ():
         row, column = np.nonzero(np.broadcast_to(scored.scored[:, None], scored.values.shape))
@@ -198,10 +193,21 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
                 "query_id": partition.queries["query_id"],
                 "text": partition.queries["text"],
                 "status": statuses.take(pa.array(scored.status)),
-                "slices": pa.array(slices, slice_type),
+                "slices": slices,
                 "metrics": lists,
             }
         )
+
+
+def _slices(queries: pa.RecordBatch, names: tuple[str, ...]) -> pa.ListArray:
+    """Per query, every named attribute with its value."""
+    kind = tables.QUERY_METRICS.field("slices").type
+    by_name = np.array([slice_values(queries, name) for name in names], object).reshape(len(names), queries.num_rows)
+    structs = pa.StructArray.from_arrays(
+        [pa.array(list(names) * queries.num_rows, pa.string()), pa.array(by_name.T.ravel(), pa.string())],
+        fields=list(kind.value_type),
+    )
+    return pa.ListArray.from_arrays(pa.array(np.arange(queries.num_rows + 1) * len(names), pa.int32()), structs)
 
 
 def rankings(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.Table]:

@@ -62,16 +62,24 @@ def hash_strings(strings: StringArray) -> HashArray:
 def _hash_block(strings: StringArray, state: HashArray) -> None:
     words, start, length = words_of(strings)
     state[:] = mix(length.astype(np.uint64) + _GOLDEN)
-    pending = np.flatnonzero(length > 0)
-    step = 0
+    if length.min() > 0:
+        state[:] = _absorb(state, words[start], length)
+    else:
+        pending = np.flatnonzero(length > 0)
+        state[pending] = _absorb(state[pending], words[start[pending]], length[pending])
+    pending = np.flatnonzero(length > 8)
+    step = 8
     while len(pending):
-        left = length[pending] - 8 * step
-        word = words[start[pending] + 8 * step].astype(np.uint64)
-        unused_bits = (8 * np.clip(8 - left, 0, 7)).astype(np.uint64)
-        word &= np.uint64(0xFFFFFFFFFFFFFFFF) >> unused_bits
-        state[pending] = mix((state[pending] ^ word) + _GOLDEN)
+        left = length[pending] - step
+        state[pending] = _absorb(state[pending], words[start[pending] + step], left)
         pending = pending[left > 8]
-        step += 1
+        step += 8
+
+
+def _absorb(state: HashArray, word: HashArray, left: IntArray) -> HashArray:
+    """The state after the next eight bytes, of which those beyond the string's end count as zeros."""
+    unused_bits = (8 * np.clip(8 - left, 0, 7)).astype(np.uint64)
+    return mix((state ^ word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> unused_bits)) + _GOLDEN)
 
 
 def words_of(strings: StringArray) -> tuple[HashArray, IntArray, IntArray]:
