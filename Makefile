@@ -4,14 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# An oracle of the tests. Only its evaluation is used; with its dependencies it would bring PyTorch.
+BEIR := beir>=2.2
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format clean
+.PHONY: help demo test check benchmark format clean
 # Half an environment must not look like a whole one, and two pips must not share one (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help: ## show the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	@"$(BIN)/rankbeam" evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
@@ -24,6 +27,9 @@ check: $(STAMP)-dev ## linters, types and import floors
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/mypy"
 	@"$(BIN)/lint-imports"
+
+benchmark: $(STAMP)-benchmark ## measure rankbeam beside other tools (BENCHMARK="--sizes S,L")
+	@"$(BIN)/python" tests/benchmarks/run.py $(BENCHMARK)
 
 format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" check --fix-only --quiet .
@@ -45,4 +51,11 @@ $(STAMP)-demo: pyproject.toml | $(BIN)/python
 $(STAMP)-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing rankbeam and its development tools into $(VENV) (once, about two minutes)"
 	@"$(BIN)/python" -m pip install --quiet --editable ".[dev]"
+	@"$(BIN)/python" -m pip install --quiet --no-deps "$(BEIR)"
+	@touch $@ $(STAMP)-demo
+
+$(STAMP)-benchmark: pyproject.toml | $(BIN)/python
+	@echo "Installing rankbeam and the tools it is measured against into $(VENV) (once, about two minutes)"
+	@"$(BIN)/python" -m pip install --quiet --editable ".[benchmark]"
+	@"$(BIN)/python" -m pip install --quiet --no-deps "$(BEIR)"
 	@touch $@ $(STAMP)-demo

@@ -25,6 +25,7 @@ _DUPLICATES = click.Choice(["refuse", "collapse"])
 _FORMATS = click.Choice(["table", "json", "csv", "trec"])
 _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
 _DUPLICATES_HELP = "A document given twice for a query: refuse it, or let its best rank stand for it."
+_DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
@@ -75,8 +76,10 @@ def evaluate(experiment: str, output: str | None, run_id: str | None, form: str,
 @click.option("-l", "--relevance-level", type=_GRADE, metavar="GRADE", help="The lowest relevant grade (1).")
 @click.option("-M", "--max-documents", type=_COUNT, metavar="N", help="Look at the first N documents per query.")
 @click.option("-J", "--judged-only", is_flag=True, help="Take documents without a judgement out first.")
-@click.option("-c", "--complete", is_flag=True, help="Accepted for trec_eval's sake: it is always so here.")
+@click.option("-c", "--complete", is_flag=True, expose_value=False, help="Accepted; it is always so here.")
 @click.option("--duplicates", type=_DUPLICATES, default="refuse", show_default=True, help=_DUPLICATES_HELP)
+@click.option("--ties", is_flag=True, help="Also show how far the order of tied documents moves every mean.")
+@click.option("--dialect", "dialects", default="", metavar="NAME,…", help=_DIALECT_HELP)
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
 def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output: str | None, **options: Any) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pydantic import ValidationError
@@ -13,6 +13,7 @@ from pipelines.problems import problem_of
 from pipelines.yaml_lines import Located, Place
 from transforms.clients.retrievers import RetrieverParameters, parameters_class
 from transforms.clients.run_file import RunFile
+from transforms.records.dialects import RANKBEAM, Dialect
 from transforms.records.errors import InputError
 from transforms.records.evaluation import Configuration, Source
 from transforms.records.suggestions import did_you_mean
@@ -50,6 +51,7 @@ class _Cell:
     kind: str
     parameters: RetrieverParameters
     top_k: int | None
+    dialect: Dialect = RANKBEAM
 
     @property
     def asked(self) -> str:
@@ -58,7 +60,15 @@ class _Cell:
 
     @property
     def canonical(self) -> str:
-        return _canonical({"retriever": json.loads(self.asked), "top_k": self.top_k})
+        dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
+        return _canonical({"retriever": json.loads(self.asked), "top_k": self.top_k, **dialect})
+
+    def in_dialects(self, dialects: Sequence[Dialect]) -> list["_Cell"]:
+        """This cell, once for each dialect, named by it."""
+        joint = "," if ":" in self.name else ":"
+        return [replace(self, name=f"{self.name}{joint}dialect={each.name}", dialect=each) for each in dialects] or [
+            self
+        ]
 
     @property
     def config_id(self) -> str:
@@ -69,6 +79,7 @@ def expand(
     located: Located,
     given: Sequence[Given],
     grid: Mapping[str, Sequence[Any]],
+    dialects: Sequence[Dialect],
     unit: str,
     problems: list[InputError],
 ) -> Expanded:
@@ -80,6 +91,7 @@ def expand(
         located: the document, for messages.
         given: the configurations.
         grid: parameters and their values.
+        dialects: by which every configuration is scored; none for rankbeam's own alone.
         unit: the dataset's unit.
         problems: what is wrong is added here.
     """
@@ -87,6 +99,7 @@ def expand(
     problems += _wrong_in_grid(located, given, grid)
     grid = grid if len(problems) == before else {}
     cells = [cell for position, each in enumerate(given) for cell in _cells(located, position, each, grid, problems)]
+    cells = [spoken for cell in cells for spoken in cell.in_dialects(dialects)]
     _check_names(located, cells, problems)
     asked = list(dict.fromkeys(cell.asked for cell in cells))
     by_source = [[cell for cell in cells if cell.asked == one] for one in asked]
@@ -100,7 +113,8 @@ def expand(
                 retriever=cell.kind,
                 parameters=cell.canonical,
                 top_k=cell.top_k,
-                derived_from=None if cell.top_k == primary[source].top_k else primary[source].config_id,
+                derived_from=None if cell == primary[source] else primary[source].config_id,
+                dialect=cell.dialect,
             )
             for cell in cells
         ),

@@ -5,10 +5,10 @@ value, and the nearest valid name.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from pipelines import configurations
 from pipelines.problems import problem_of, salvage
@@ -17,6 +17,7 @@ from transforms.clients import files
 from transforms.clients.formats.recognise import recognise
 from transforms.clients.retrievers import RetrieverParameters
 from transforms.clients.run_file import RunFile
+from transforms.records.dialects import Dialect, parse_dialect
 from transforms.records.errors import InputError, InputErrors
 from transforms.records.evaluation import Configuration, Evaluation, Source
 from transforms.records.metrics import Metric
@@ -67,11 +68,12 @@ class OutputModel(_Model):
 
     Attributes:
         path: the folder for all results.
-        rankings: whether the rankings themselves are written, not only their scores.
+        rankings: whether the rankings themselves are written, not only their scores. By default those are that were
+            asked for; those of an existing run stand in its file.
     """
 
     path: Annotated[str, Field(min_length=1)]
-    rankings: bool = True
+    rankings: bool | None = None
 
 
 class ExperimentModel(_Model):
@@ -84,6 +86,8 @@ class ExperimentModel(_Model):
         grid: parameters and their values; every configuration is repeated for each combination.
         metrics: names, as ir_measures or trec_eval write them.
         slices: attributes of queries to average by, besides all queries.
+        ties: also find how far each value depends on the order of documents with equal scores.
+        dialects: tools by whose rules every configuration is scored, side by side.
         baseline: name of the configuration the others are compared with; the first by default.
         output: where results go.
     """
@@ -94,14 +98,16 @@ class ExperimentModel(_Model):
     grid: dict[str, list[Any]] = Field(default_factory=dict)
     metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)
     slices: list[str] = Field(default_factory=list)
+    ties: bool = False
+    dialects: list[str] = Field(default_factory=list)
     baseline: str | None = None
     output: OutputModel
 
-    @field_validator("slices")
+    @field_validator("slices", "dialects")
     @classmethod
-    def _once(cls, value: list[str]) -> list[str]:
+    def _once(cls, value: list[str], info: ValidationInfo) -> list[str]:
         if len(set(value)) != len(value):
-            raise ValueError("names an attribute twice")
+            raise ValueError("names an attribute twice" if info.field_name == "slices" else "names a dialect twice")
         return value
 
 
@@ -157,7 +163,9 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
     model = _validated(located, problems)
     metrics = _metrics(located, model, problems)
-    expanded = configurations.expand(located, model.configurations or (), model.grid, model.dataset.unit, problems)
+    dialects = _dialects(located, model, problems)
+    given = model.configurations or ()
+    expanded = configurations.expand(located, given, model.grid, dialects, model.dataset.unit, problems)
     folder = files.parent(path or "")
     problems += _missing(located, model, expanded.retrievers)
     problems += _wrong_inputs(located, model, expanded, folder)
@@ -175,10 +183,10 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         evaluation=Evaluation(
             configurations=expanded.configurations,
             metrics=metrics,
-            sources=_with_paths(expanded.sources, expanded.retrievers, folder),
+            sources=_completed(expanded.sources, expanded.retrievers, folder, model.output.rankings),
             slices=tuple(model.slices),
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
-            keep_rankings=model.output.rankings,
+            ties=model.ties,
         ),
         output=files.below(folder, model.output.path),
     )
@@ -205,6 +213,16 @@ def _metrics(located: Located, model: ExperimentModel, problems: list[InputError
     return tuple(found)
 
 
+def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> list[Dialect]:
+    found = []
+    for i, name in enumerate(model.dialects or ()):
+        try:
+            found.append(parse_dialect(name))
+        except InputError as error:
+            problems.append(located.error(("dialects", i), error.problem))
+    return found
+
+
 def _missing(
     located: Located, model: ExperimentModel, retrievers: tuple[RetrieverParameters, ...]
 ) -> Iterator[InputError]:
@@ -227,14 +245,13 @@ def _wrong_baseline(located: Located, model: ExperimentModel, found: tuple[Confi
     yield located.error(("baseline",), f"no configuration is named {model.baseline!r}; {hint}")
 
 
-def _with_paths(
-    sources: tuple[Source, ...], retrievers: tuple[RetrieverParameters, ...], folder: str
+def _completed(
+    sources: tuple[Source, ...], retrievers: tuple[RetrieverParameters, ...], folder: str, rankings: bool | None
 ) -> tuple[Source, ...]:
+    paths = [each.resolved(folder).path if isinstance(each, RunFile) else None for each in retrievers]
     return tuple(
-        Source(parameters.resolved(folder).path, source.top_k, source.refuse_repeats)
-        if isinstance(parameters, RunFile)
-        else source
-        for source, parameters in zip(sources, retrievers, strict=True)
+        replace(source, path=path, keep_rankings=path is None if rankings is None else rankings)
+        for source, path in zip(sources, paths, strict=True)
     )
 
 

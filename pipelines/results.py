@@ -68,11 +68,16 @@ class Results:
         return sorted(self.configurations, key=height)
 
     def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
-        """The queries of one configuration by id, byte by byte, each with its metrics as a dict."""
+        """The queries of one configuration by id, byte by byte, each with its metrics as a dict.
+
+        Where the reach of ties is known, `ties` is a dict of the lowest and the highest value of each metric.
+        """
         table = self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
         rows = table.filter(pc.equal(table["config_id"], config_id)).sort_by("query_id")
         for row in rows.to_pylist():
-            yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}}
+            ties = {item["metric"]: (item["tie_lowest"], item["tie_highest"]) for item in row["metrics"]}
+            known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
+            yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}} | known
 
     def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """One table of the run."""

@@ -26,8 +26,9 @@ class ScoreOptions:
         relevance_level: the lowest grade that counts as relevant; None means 1.
         max_documents: look at the first so many documents per query; None means all.
         judged_only: take documents without a judgement out first.
-        complete: trec_eval's -c, which is always in force here.
         duplicates: "refuse" or "collapse".
+        ties: also find how far each value depends on the order of documents with equal scores.
+        dialects: names of tools, separated by commas, by whose rules every run is scored.
     """
 
     output: str
@@ -35,8 +36,9 @@ class ScoreOptions:
     relevance_level: float | None = None
     max_documents: int | None = None
     judged_only: bool = False
-    complete: bool = True
     duplicates: str = "refuse"
+    ties: bool = False
+    dialects: str = ""
 
 
 def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -> Experiment:
@@ -60,6 +62,8 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
         "dataset": {"qrels": _absolute(qrels)},
         "configurations": configurations,
         "metrics": [str(metric) for metric in metrics],
+        "ties": options.ties,
+        "dialects": [name.strip() for name in options.dialects.split(",") if name.strip()],
         "output": {"path": _absolute(options.output), "rankings": False},
     }
     return parse_experiment(yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True), None)

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.results import Results
+from transforms.records import tables
 from transforms.records.metrics import Metric, parse_metric
 from transforms.records.scored import ALL
 from transforms.records.trec_names import trec_name, trec_order
@@ -32,8 +33,23 @@ def print_table(results: Results) -> None:
         cells = [_cell(results.means[row["config_id"], ALL, metric], best[metric]) for metric in metrics]
         table.add_row(_plain(row["name"]), *cells, *_counts(results, row["config_id"]))
     console.print(table)
+    _print_ties(results, console, rows)
     for name in dict.fromkeys(each.partition("=")[0] for each in results.slices if each != ALL):
         _print_slices(results, console, name, metrics[0], rows)
+
+
+def _print_ties(results: Results, console: Console, rows: list[dict[str, Any]]) -> None:
+    """How far the order of tied documents moves every mean, where that was asked for."""
+    known = [row for row in rows if any(mean["tie_lowest"] is not None for mean in _rows_of(results, row["config_id"]))]
+    if not known:
+        return
+    table = _new_table(["if ties fell otherwise", *results.metrics])
+    for row in known:
+        bounds = [(mean["tie_lowest"], mean["tie_highest"]) for mean in _rows_of(results, row["config_id"])]
+        cells = ["no matter" if low == high else f"{low:.4f} to {high:.4f}" for low, high in bounds]
+        table.add_row(_plain(row["name"]), *cells)
+    console.print()
+    console.print(table)
 
 
 def _print_slices(results: Results, console: Console, name: str, metric: str, rows: list[dict[str, Any]]) -> None:
@@ -79,7 +95,7 @@ def _best(results: Results, name: str, metric: str) -> float | None:
 
 def _count_columns(results: Results) -> list[str]:
     first = [next(iter(_rows_of(results, row["config_id"]))) for row in results.configurations]
-    return ["queries"] + [name for name in ("empty", "failed") if any(row[name] for row in first)]
+    return ["queries"] + [name for name in ("empty", "failed", "missing") if any(row[name] for row in first)]
 
 
 def _counts(results: Results, config_id: str) -> list[str]:
@@ -94,7 +110,8 @@ def _rows_of(results: Results, config_id: str) -> Iterator[dict[str, Any]]:
 def as_json(results: Results, *, per_query: bool = False) -> str:
     """One JSON document: the run, the leaderboard with slices, comparisons, and queries when asked for."""
     names = {row["config_id"]: row["name"] for row in results.configurations}
-    numbers = ("mean", "ci_low", "ci_high", "std_error", "queries", "empty", "failed", "lowest", "highest")
+    common = {field.name for field in tables.COMMON} | {"config_id", "slice", "metric"}
+    numbers = [name for name in tables.CONFIGURATION_METRICS.names if name not in common]
     document: dict[str, Any] = {
         "run_id": results.run_id,
         "experiment": results.run["experiment"],
@@ -163,7 +180,7 @@ def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) 
     """
     metrics = trec_order(map(parse_metric, results.metrics))
     for row in results.configurations:
-        queries = list(results.query_metrics(row["config_id"]))
+        queries = [query for query in results.query_metrics(row["config_id"]) if query["metrics"]]
         for query in queries if per_query else ():
             for metric in metrics:
                 yield _trec_line(metric, query["query_id"], query["metrics"][str(metric)])

@@ -108,7 +108,8 @@ def metrics_table(states: list[tuple[Key, QueryAggregate]], evaluation: Evaluati
     highest = tuple(metric.definition.highest for metric in evaluation.metrics)
     found = []
     for (position, name), state in sorted(states, key=lambda pair: pair[0]):
-        counts = {"queries": state.moments.count, "empty": state.empty, "failed": state.failed}
+        counts = {name: getattr(state, name) for name in ("empty", "failed", "missing")}
+        counts["queries"] = state.moments.count
         key = {"config_id": evaluation.configurations[position].config_id, "slice": name}
         for metric, summary in zip(evaluation.metrics, state.result(highest), strict=True):
             found.append({**key, "metric": str(metric), **asdict(summary), **counts})

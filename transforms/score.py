@@ -18,13 +18,14 @@ from apache_beam.utils.windowed_value import WindowedValue
 from transforms.clients import batches, run_file
 from transforms.clients.formats.places import repeated_at
 from transforms.kernels import rankings
-from transforms.kernels.arrays import IntArray, offsets_of
-from transforms.records import columns, tables
+from transforms.kernels.arrays import BoolArray
+from transforms.records import columns
 from transforms.records.counters import Counter, count
 from transforms.records.errors import InputError
 from transforms.records.evaluation import Evaluation
 from transforms.records.failures import Failure
-from transforms.records.metrics import metric_values
+from transforms.records.metrics import metric_values, tie_bounds
+from transforms.records.ranked import RankedSource
 from transforms.records.retrieved import Retrieved
 from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status, slices_of
 
@@ -119,20 +120,20 @@ def score(
     pool = pool_of(queries)
     scored: dict[int, ScoredConfiguration] = {}
     unjudged = 0
-    for source in range(len(evaluation.sources)):
-        retrieved = Retrieved.of(queries, rows.get(source, ()))
+    for number, source in enumerate(evaluation.sources):
+        retrieved = Retrieved.of(queries, rows.get(number, ()))
         unjudged += retrieved.strangers
-        judgement, ranked = _rank(retrieved, pool, evaluation, source)
-        if evaluation.sources[source].refuse_repeats and ranked.repeated.any():
-            raise _repeated(retrieved, ranked, queries, evaluation.sources[source].path)
         failed = pc.is_in(
-            queries["query_id"], value_set=pa.array([each.query_id for each in failures.get(source, ())], pa.string())
+            queries["query_id"], value_set=pa.array([each.query_id for each in failures.get(number, ())], pa.string())
         )
-        for position, configuration in enumerate(evaluation.configurations):
-            if configuration.source == source:
-                scored[position] = _score_one(
-                    position, ranked.upto(configuration.top_k), retrieved, judgement, pool, _bools(failed), evaluation
-                )
+        of_source = [i for i, each in enumerate(evaluation.configurations) if each.source == number]
+        for dialect in dict.fromkeys(evaluation.configurations[i].dialect for i in of_source):
+            ranked = RankedSource.of(retrieved, queries["query_id"], pool, source, dialect, ties=evaluation.ties)
+            if source.refuse_repeats and (again := ranked.first_repeat(source.top_k)) is not None:
+                raise _repeated(ranked.retrieved, again, queries, source.path)
+            for i in of_source:
+                if evaluation.configurations[i].dialect == dialect:
+                    scored[i] = _score_one(i, ranked, pool, _bools(failed), evaluation)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
@@ -150,60 +151,30 @@ def pool_of(queries: pa.RecordBatch) -> rankings.Pool:
     return rankings.Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
 
 
-def _rank(
-    retrieved: Retrieved, pool: rankings.Pool, evaluation: Evaluation, source: int
-) -> tuple[IntArray, rankings.Ranked]:
-    """The judgement of every row, and the rows in rank order."""
-    key = rankings.keys(retrieved.query, retrieved.doc_id)
-    judgement = rankings.find_judgements(retrieved.query, retrieved.doc_id, pool, key)
-    order = np.arange(len(retrieved.query))
-    if evaluation.sources[source].path is not None:  # a retriever's own order stands
-        top_k = evaluation.sources[source].top_k
-        matters = None if evaluation.keep_rankings or top_k is not None else judgement >= 0
-        order = rankings.order_by_score(retrieved.query, retrieved.score, retrieved.doc_id, matters)
-    ranked = rankings.Ranked.of(order, retrieved.query, retrieved.doc_id, pool.queries, key)
-    return judgement, ranked.upto(evaluation.sources[source].top_k)
-
-
 def _score_one(
-    position: int,
-    ranked: rankings.Ranked,
-    retrieved: Retrieved,
-    judgement: IntArray,
-    pool: rankings.Pool,
-    failed: np.ndarray,
-    evaluation: Evaluation,
+    position: int, ranked: RankedSource, pool: rankings.Pool, failed: BoolArray, evaluation: Evaluation
 ) -> ScoredConfiguration:
-    documents = rankings.assess(ranked.collapsed(pool.queries), judgement, pool)
-    needs_chunks = any(metric.definition.chunks for metric in evaluation.metrics)
-    chunks = rankings.assess(ranked, judgement, pool) if needs_chunks else None
-    values = metric_values(evaluation.metrics, documents, chunks)
-    values[failed] = np.nan
+    configuration = evaluation.configurations[position]
+    source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k
+    metrics = [dialect.metric(metric) for metric in evaluation.metrics]
+    chunks = any(metric.definition.chunks for metric in metrics)
+    documents, every_chunk = ranked.assess(pool, top_k, chunks=chunks)
+    values = metric_values(metrics, documents, every_chunk)
     status = np.where(documents.retrieved == 0, Status.EMPTY, Status.OK).astype(np.int8)
+    if dialect.skips_missing:
+        status[ranked.missing] = Status.MISSING
     status[failed] = Status.FAILED
-    kept = _documents(ranked, retrieved, judgement, pool) if evaluation.keep_rankings else None
-    return ScoredConfiguration(position, status, values, kept)
+    bounds = None
+    # Where a document may stand in several rows, ties also decide how many documents a cut leaves.
+    if evaluation.ties and ranked.by_score and (top_k is None or source.refuse_repeats):
+        bounds = tie_bounds(metrics, *ranked.assess(pool, None, chunks=chunks), top_k)
+    kept = ranked.documents(pool, top_k) if source.keep_rankings else None
+    scored = ScoredConfiguration(position, status, values, kept, bounds)
+    values[~scored.scored] = np.nan
+    return scored
 
 
-def _documents(ranked: rankings.Ranked, retrieved: Retrieved, judgement: IntArray, pool: rankings.Pool) -> pa.ListArray:
-    """The rankings as lists of `tables.DOCUMENT`."""
-    row = pa.array(ranked.row)
-    judged_by = judgement[ranked.row]
-    place = pa.array(judged_by, mask=judged_by < 0)
-    text = pa.nulls(len(row), pa.string()) if retrieved.text is None else retrieved.text.take(row)
-    fields = [
-        pa.array(ranked.rank, pa.int32()),
-        retrieved.doc_id.take(row),
-        pa.array(retrieved.score[ranked.row]),
-        pa.array(pool.grade).take(place),
-        text,
-    ]
-    structs = pa.StructArray.from_arrays(fields, fields=list(tables.DOCUMENT))
-    return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, pool.queries), pa.int32()), structs)
-
-
-def _repeated(retrieved: Retrieved, ranked: rankings.Ranked, queries: pa.RecordBatch, path: str | None) -> InputError:
-    first = int(ranked.row[np.argmax(ranked.repeated)])
+def _repeated(retrieved: Retrieved, first: int, queries: pa.RecordBatch, path: str | None) -> InputError:
     query_id, doc_id = queries["query_id"][int(retrieved.query[first])].as_py(), retrieved.doc_id[first].as_py()
     problem = f"document {doc_id!r} stands more than once in the ranking of query {query_id!r}"
     if path is None:

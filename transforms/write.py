@@ -183,8 +183,11 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
     metric_type = tables.QUERY_METRICS.field("metrics").type
     for scored in partition.configurations if queries else ():
         row, column = np.nonzero(np.broadcast_to(scored.scored[:, None], scored.values.shape))
+        unknown = pa.nulls(len(row), pa.float64())
+        bounds = [unknown] * 2 if scored.tie_bounds is None else map(pa.array, scored.tie_bounds[:, row, column])
         structs = pa.StructArray.from_arrays(
-            [names.take(pa.array(column)), pa.array(scored.values[row, column])], fields=list(metric_type.value_type)
+            [names.take(pa.array(column)), pa.array(scored.values[row, column]), *bounds],
+            fields=list(metric_type.value_type),
         )
         lists = pa.ListArray.from_arrays(pa.array(offsets_of(row, queries), pa.int32()), structs)
         yield pa.table(

@@ -17,7 +17,7 @@ from transforms.kernels import metrics as kernels
 from transforms.kernels import ties
 from transforms.kernels.arrays import FloatArray
 from transforms.kernels.rankings import Assessment
-from transforms.kernels.ties import TIES, Exactness, Kernel, bounds, luckiest, regrouped, unluckiest
+from transforms.kernels.ties import TIES, Exactness, Kernel, bounds, luckiest, unluckiest
 from transforms.records.metrics import METRICS
 
 Groups = Sequence[Sequence[str]]
@@ -283,23 +283,10 @@ def columns(*arrays: Any) -> Iterable[tuple[Any, ...]]:
 def test_ties_among_judged_documents_alone(name: str, data: st.DataObject) -> None:
     query, options, kernel = data.draw(tied()), data.draw(options_of(name)), METRICS[name].kernel
     a = assess([query.groups], [query.pool], chunks=False)
-    left = a.judged_only()
-    assert a.hit_first is not None
-    first, last = regrouped(left.hit_query, a.hit_first[a.hit_grade >= 0], left.queries)
-    lowest, highest = bounds(replace(left, hit_first=first, hit_last=last), kernel, options)
+    lowest, highest = bounds(a, kernel, options, judged_only=True)
     rankings = orders(query.groups)
     every = kernel(assess(rankings, [query.pool] * len(rankings), chunks=False).judged_only(), **options)
     assert [lowest.item(), highest.item()] == pytest.approx([every.min(), every.max()], rel=0, abs=1e-12)
-
-
-@given(sizes=st.lists(st.lists(st.integers(1, 4), max_size=4), min_size=1, max_size=4), data=st.data())
-def test_groups_close_up_after_a_removal(sizes: list[list[int]], data: st.DataObject) -> None:
-    rows = [(query, group) for query, held in enumerate(sizes) for group, size in enumerate(held) for _ in range(size)]
-    kept = [row for row in rows if data.draw(st.booleans())]
-    query, group = np.array(kept, np.int64).reshape(-1, 2).T
-    left = [[kept.count((query, group)) for group in range(len(held))] for query, held in enumerate(sizes)]
-    expected = [reach for held in left for reach in reaches(held)]
-    assert list(columns(*regrouped(query, group, len(sizes)))) == expected
 
 
 @pytest.mark.parametrize("name", METRICS)

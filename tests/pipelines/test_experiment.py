@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.inputs import beir_qrels, json_texts, trec_run, write
 
-from pipelines.experiment import Experiment, load_experiment
+from pipelines.experiment import Experiment, ExperimentModel, load_experiment
 from transforms.clients.bm25 import Bm25
 from transforms.records.errors import InputError
 
@@ -74,7 +74,8 @@ def test_a_good_file(folder: Path) -> None:
         f"{data}/qrels.tsv", f"{data}/queries.jsonl", f"{data}/corpus.jsonl",
     )  # fmt: skip
     assert [str(metric) for metric in evaluation.metrics] == ["nDCG@10", "AP", "P@5"]
-    assert (evaluation.slices, evaluation.baseline, evaluation.keep_rankings) == (("language",), 0, True)
+    assert (evaluation.slices, evaluation.baseline) == (("language",), 0)
+    assert [each.keep_rankings for each in evaluation.sources] == [each.path is None for each in evaluation.sources]
     bm25, old = evaluation.configurations
     assert (bm25.name, bm25.source, bm25.retriever, bm25.top_k, bm25.derived_from) == ("bm25", 0, "bm25", 100, None)
     assert (old.name, old.source, old.retriever, old.top_k, old.derived_from) == ("old", 1, "run_file", None, None)
@@ -203,7 +204,7 @@ def test_parameters_may_be_merged_and_overridden(folder: Path) -> None:
 MISTAKES = [
     ("name: helpdesk", "nam: helpdesk", ["1: name: is missing", "1: nam: unknown key; did you mean 'name'?"]),
     ("output:", "zzz: 1\noutput:", [
-        "13: zzz: unknown key; valid are: baseline, configurations, dataset, grid, metrics, name, output, slices",
+        "13: zzz: unknown key; valid are: " + ", ".join(sorted(ExperimentModel.model_fields)),
     ]),
     ("  queries:", "  querys: x\n  queries:", ["4: dataset.querys: unknown key; did you mean 'queries'?"]),
     ("name: old", "nome: x\n    name: old", ["9: configurations[1].nome: unknown key; did you mean 'name'?"]),

@@ -17,7 +17,7 @@ VIEWS = {
         SELECT r.run_id, r.experiment, r.started_at, m.metric,
                rank() OVER (PARTITION BY r.run_id, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
                c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error,
-               m.queries, m.empty, m.failed, m.lowest, m.highest, c.config_id
+               m.queries, m.empty, m.failed, m.missing, m.lowest, m.highest, m.tie_lowest, m.tie_highest, c.config_id
         FROM runs AS r
         JOIN configurations AS c ON c.run_id = r.run_id
         JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
@@ -25,7 +25,7 @@ VIEWS = {
     """,
     "per_query": """
         SELECT r.run_id, r.experiment, r.started_at, c.name AS configuration, q.query_id, q.text, q.status,
-               q.slices, item.metric, item.value, c.config_id
+               q.slices, item.metric, item.value, item.tie_lowest, item.tie_highest, c.config_id
         FROM runs AS r
         JOIN configurations AS c ON c.run_id = r.run_id
         JOIN (SELECT *, unnest(metrics) AS item FROM query_metrics) AS q

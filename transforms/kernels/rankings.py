@@ -3,7 +3,7 @@
 Rows are columns: `query` holds, per row, the position of its query among the n queries of a partition.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -179,6 +179,22 @@ class Assessment:
     def queries(self) -> int:
         """The number n of queries."""
         return len(self.retrieved)
+
+    def upto(self, top_k: int | None) -> "Assessment":
+        """The same rankings cut after `top_k` documents; None keeps all."""
+        if top_k is None:
+            return self
+        kept = self.hit_rank <= top_k
+        return replace(
+            self,
+            retrieved=np.minimum(self.retrieved, top_k),
+            hit_query=self.hit_query[kept],
+            hit_rank=self.hit_rank[kept],
+            hit_grade=self.hit_grade[kept],
+            hit_repeated=self.hit_repeated[kept],
+            hit_first=None,
+            hit_last=None,
+        )
 
     def judged_only(self) -> "Assessment":
         """The same rankings after every document without a judgement has been taken out (trec_eval -J)."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from transforms.kernels import hits, metrics
-from transforms.kernels.arrays import FloatArray, IntArray, offsets_of, position_in_group
+from transforms.kernels.arrays import FloatArray, IntArray, position_in_group
 from transforms.kernels.rankings import Assessment
 
 Kernel = Callable[..., FloatArray]
@@ -189,7 +189,14 @@ TIES: Mapping[Kernel, Ties] = MappingProxyType(
 """What ties do to each metric."""
 
 
-def bounds(a: Assessment, kernel: Kernel, options: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
+def bounds(
+    a: Assessment,
+    kernel: Kernel,
+    options: Mapping[str, Any],
+    *,
+    judged_only: bool = False,
+    top_k: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
     """The lowest and the highest value of a metric over all orders of tied documents.
 
     Queries are independent, so means of these bounds bound the mean.
@@ -198,6 +205,8 @@ def bounds(a: Assessment, kernel: Kernel, options: Mapping[str, Any]) -> tuple[F
         a: n rankings with `hit_first` and `hit_last`.
         kernel: one of `TIES`.
         options: its keyword arguments.
+        judged_only: documents without a judgement are taken out of the rearranged rankings.
+        top_k: the rearranged rankings are cut there.
 
     Returns:
         float64[n], float64[n]: lowest ≤ the value of the given order ≤ highest, bit for bit.
@@ -208,35 +217,25 @@ def bounds(a: Assessment, kernel: Kernel, options: Mapping[str, Any]) -> tuple[F
     >>> [bound.tolist() for bound in bounds(EXAMPLE, metrics.precision, {"cutoff": 2})]
     [[0.5], [1.0]]
     """
+
+    def measure(rankings: Assessment) -> FloatArray:
+        seen = rankings.upto(top_k)
+        return kernel(seen.judged_only() if judged_only else seen, **options)
+
     first, last = _tie_groups(a)
-    value = kernel(a, **options)
-    ties = TIES[kernel]
-    if ties.exactness is Exactness.ORDER_FREE or not (first < last).any():
-        return value, value
+    value = measure(a)
     rel = options.get("rel", 1.0)  # the default of every kernel that has it
-    lowest, highest = (kernel(order(a, rel), **options) for order in (ties.lowest, ties.highest))
+    ties = TIES[kernel]
+    if ties.exactness is Exactness.ORDER_FREE:
+        ties = _NONE if top_k is None else _GRADES  # a cut set is a matter of order
+    if ties is _NONE or not (first < last).any():
+        return value, value
+    if ties is _SAMPLE and top_k is not None:  # which order is extreme is not known, but infAP lies in [0, 1]
+        tied = np.bincount(a.hit_query, weights=first < last, minlength=a.queries) > 0
+        return np.where(tied, 0.0, value), np.where(tied, 1.0, value)
+    lowest, highest = (measure(order(a, rel)) for order in (ties.lowest, ties.highest))
     # Sums in another order may differ in the last bit, and infAP beyond rank 100,000 in the eleventh digit.
     return np.minimum(lowest, value), np.maximum(highest, value)
-
-
-def regrouped(query: IntArray, group: IntArray, queries: int) -> tuple[IntArray, IntArray]:
-    """The first and the last rank of every row's tie group, once the rows left are numbered anew inside their query.
-
-    Args:
-        query: int64[m], position of the query of each row; rows are sorted by query, then rank.
-        group: int64[m], equal for the rows of one tie group of a query, such as the `hit_first` of before.
-        queries: n.
-
-    Returns:
-        int64[m], int64[m].
-
-    >>> [ranks.tolist() for ranks in regrouped(np.array([0, 0, 0, 1]), np.array([1, 4, 4, 4]), 2)]
-    [[1, 2, 2, 1], [1, 3, 3, 1]]
-    """
-    run = _runs(query, group)
-    begin = offsets_of(run, len(run))
-    rank = position_in_group(query, queries) + 1
-    return rank[begin[run]], rank[begin[run + 1] - 1]
 
 
 def _tie_groups(a: Assessment) -> tuple[IntArray, IntArray]:

@@ -20,6 +20,8 @@ class MetricSummary:
     std_error: float | None
     lowest: float | None
     highest: float | None
+    tie_lowest: float | None
+    tie_highest: float | None
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,15 @@ class QueryAggregate:
         moments: count, sums and squares over the queries that were scored, the empty ones included.
         empty: how many of these had no result.
         failed: how many further queries could not be scored.
+        missing: how many further queries have no result and are left out.
+        ties: of the lowest, then of the highest values that ties allow; None where nothing is known of them.
     """
 
     moments: Moments
     empty: int
     failed: int
+    missing: int = 0
+    ties: tuple[Moments, Moments] | None = None
 
     @classmethod
     def zero(cls, metrics: int) -> "QueryAggregate":
@@ -51,15 +57,24 @@ class QueryAggregate:
             scored: n queries.
             chosen: bool[n].
         """
+        counted = chosen & scored.scored
         return cls(
-            Moments.of(scored.values[chosen & scored.scored]),
+            Moments.of(scored.values[counted]),
             int((scored.status[chosen] == Status.EMPTY).sum()),
             int((scored.status[chosen] == Status.FAILED).sum()),
+            int((scored.status[chosen] == Status.MISSING).sum()),
+            None if scored.tie_bounds is None else _bounds(scored.tie_bounds[:, counted]),
         )
 
     def merge(self, other: "QueryAggregate") -> "QueryAggregate":
         """The state of both sets of queries."""
-        return QueryAggregate(self.moments.merge(other.moments), self.empty + other.empty, self.failed + other.failed)
+        return QueryAggregate(
+            self.moments.merge(other.moments),
+            self.empty + other.empty,
+            self.failed + other.failed,
+            self.missing + other.missing,
+            _merged(self.ties, other.ties),
+        )
 
     def result(self, highest: tuple[float | None, ...], confidence: float = 0.95) -> list[MetricSummary]:
         """Mean, interval and bounds of every metric.
@@ -75,13 +90,29 @@ class QueryAggregate:
         count = self.moments.count
         everyone = count + self.failed
         means, errors, totals = self.moments.means(), self.moments.standard_errors(), self.moments.totals()
+        tie_means = (
+            zip(*(each.means() for each in self.ties), strict=True) if self.ties else [(None, None)] * len(means)
+        )
         summaries = []
-        for mean, error, total, bound in zip(means, errors, totals, highest, strict=True):
+        for mean, error, total, bound, tied in zip(means, errors, totals, highest, tie_means, strict=True):
             low, high = student_interval(mean, error, count, confidence)
             at_most = mean if not self.failed else None if bound is None else (total + self.failed * bound) / everyone
             at_least = mean if not self.failed else total / everyone
-            summaries.append(MetricSummary(*map(_or_null, (mean, low, high, error, at_least, at_most))))
+            summaries.append(MetricSummary(*map(_or_null, (mean, low, high, error, at_least, at_most, *tied))))
         return summaries
+
+
+def _bounds(values: FloatArray) -> tuple[Moments, Moments] | None:
+    lowest, highest = values
+    return Moments.of(lowest), Moments.of(highest)
+
+
+def _merged(
+    one: tuple[Moments, Moments] | None, other: tuple[Moments, Moments] | None
+) -> tuple[Moments, Moments] | None:
+    if one is None or other is None:
+        return one or other
+    return one[0].merge(other[0]), one[1].merge(other[1])
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from transforms.records.dialects import RANKBEAM, Dialect
 from transforms.records.metrics import Metric
 
 
@@ -44,11 +45,13 @@ class Source:
         path: the run that is read; None where a retriever is asked.
         top_k: results per query that the configurations need at most; None for all.
         refuse_repeats: a document given twice for one query is an error, not two chunks of it.
+        keep_rankings: its rankings are written, not only their scores.
     """
 
     path: str | None
     top_k: int | None
     refuse_repeats: bool
+    keep_rankings: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Configuration:
         parameters: canonical parameters, JSON.
         top_k: results looked at per query; None for all.
         derived_from: config_id of the configuration that is really asked, where this one is a prefix of it.
+        dialect: the tool by whose rules the rankings are scored.
     """
 
     config_id: str
@@ -72,6 +76,7 @@ class Configuration:
     parameters: str
     top_k: int | None
     derived_from: str | None
+    dialect: Dialect = RANKBEAM
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Evaluation:
         sources: where their rankings come from.
         slices: names of query attributes.
         baseline: position of the configuration that the others are compared with.
-        keep_rankings: rankings are written, not only their scores.
+        ties: also find how far each value depends on the order of documents with equal scores.
     """
 
     configurations: tuple[Configuration, ...]
@@ -92,7 +97,7 @@ class Evaluation:
     sources: tuple[Source, ...]
     slices: tuple[str, ...] = ()
     baseline: int = 0
-    keep_rankings: bool = True
+    ties: bool = False
 
     def primary(self, source: int) -> int:
         """Position of the configuration that a source is asked for; its others are prefixes of that one."""

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from transforms.kernels import metrics as kernels
+from transforms.kernels import ties
 from transforms.kernels.arrays import FloatArray
 from transforms.kernels.rankings import Assessment
 from transforms.records.errors import InputError
@@ -130,6 +131,11 @@ class Metric:
             return self
         return _checked(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the kernel."""
+        return {**dict(self.options), **({} if self.cutoff is None else {"cutoff": self.cutoff})}
+
     def values(self, assessment: Assessment) -> FloatArray:
         """The metric of every query.
 
@@ -141,10 +147,7 @@ class Metric:
             float64[n].
         """
         seen = assessment.judged_only() if self.judged_only else assessment
-        arguments: dict[str, Any] = dict(self.options)
-        if self.cutoff is not None:
-            arguments["cutoff"] = self.cutoff
-        return self.definition.kernel(seen, **arguments)
+        return self.definition.kernel(seen, **self.arguments)
 
 
 def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
@@ -235,6 +238,31 @@ def _parse_bool(text: str, written: str) -> bool:
 
 def _written(value: Option) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def tie_bounds(
+    metrics: Iterable[Metric], documents: Assessment, chunks: Assessment | None, top_k: int | None
+) -> FloatArray:
+    """The lowest and the highest value of several metrics over all orders of tied documents.
+
+    Args:
+        metrics: m metrics.
+        documents: n rankings in which a document stands once, not cut, with their ties.
+        chunks: the same rankings with every chunk counted; needed where a metric asks for it.
+        top_k: where the rankings are cut; None for nowhere.
+
+    Returns:
+        float64[2, n, m]; `ties.TIES` says which are exact.
+    """
+    columns = []
+    for metric in metrics:
+        seen = chunks if metric.definition.chunks else documents
+        if seen is None:
+            raise ValueError(f"{metric} needs the assessment of chunks")
+        kernel, options = metric.definition.kernel, metric.arguments
+        found = ties.bounds(seen, kernel, options, judged_only=metric.judged_only, top_k=top_k)
+        columns.append(np.stack(found))
+    return np.stack(columns, axis=2) if columns else np.empty((2, documents.queries, 0))
 
 
 def metric_values(metrics: Iterable[Metric], documents: Assessment, chunks: Assessment | None) -> FloatArray:

@@ -1,7 +1,7 @@
 """The rankings of one source, query by query, as arrays."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,20 @@ class Retrieved:
             text=documents.field("text") if "text" in documents.type.names else None,
             strangers=strangers,
         )
+
+    def without_self(self, query_ids: StringArray) -> "Retrieved":
+        """The rows but those of documents that have their query's id.
+
+        Args:
+            query_ids: Arrow strings, the ids of the judged queries.
+        """
+        other = pc.not_equal(self.doc_id, query_ids.take(pa.array(self.query)))
+        kept = np.flatnonzero(other.to_numpy(zero_copy_only=False))
+        if len(kept) == len(self.query):
+            return self
+        rows = pa.array(kept)
+        text = None if self.text is None else self.text.take(rows)
+        return replace(self, query=self.query[kept], doc_id=self.doc_id.take(rows), score=self.score[kept], text=text)
 
 
 def by_query(rows: pa.RecordBatch) -> pa.RecordBatch:

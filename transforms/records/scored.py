@@ -18,11 +18,12 @@ MISSING = "(none)"
 
 
 class Status(IntEnum):
-    """What became of a query."""
+    """What became of a query; MISSING ones are not in the run, and the dialect leaves such out of the mean."""
 
     OK = 0
     EMPTY = 1
     FAILED = 2
+    MISSING = 3
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,22 @@ class ScoredConfiguration:
     Attributes:
         configuration: its position in the experiment.
         status: int8[n], a `Status` each.
-        values: float64[n, m], one column a metric; NaN where the call failed.
+        values: float64[n, m], one column a metric; NaN where there is none.
         documents: per query a list of `tables.DOCUMENT`; None where rankings are not kept.
+        tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
+            nobody asked, or nothing is known.
     """
 
     configuration: int
     status: npt.NDArray[np.int8]
     values: FloatArray
     documents: pa.ListArray | None
+    tie_bounds: FloatArray | None = None
 
     @property
     def scored(self) -> BoolArray:
         """bool[n]: the query has values."""
-        scored: BoolArray = self.status != Status.FAILED
+        scored: BoolArray = (self.status != Status.FAILED) & (self.status != Status.MISSING)
         return scored
 
 

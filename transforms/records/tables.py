@@ -18,7 +18,14 @@ def _required(name: str, kind: pa.DataType) -> pa.Field:
 
 
 _NAME_AND_VALUE = pa.struct([_required("name", pa.string()), _required("value", pa.string())])
-_METRIC_AND_VALUE = pa.struct([_required("metric", pa.string()), _required("value", pa.float64())])
+_METRIC_AND_VALUE = pa.struct(
+    [
+        _required("metric", pa.string()),
+        _required("value", pa.float64()),
+        pa.field("tie_lowest", pa.float64()),
+        pa.field("tie_highest", pa.float64()),
+    ]
+)
 DOCUMENT = pa.struct(
     [
         _required("rank", pa.int32()),
@@ -80,7 +87,7 @@ QUERY_METRICS = pa.schema(
         pa.field("metrics", pa.list_(_METRIC_AND_VALUE), nullable=False),
     ]
 )
-"""One row a configuration and query; a query whose call failed has no metrics."""
+"""One row a configuration and query; one whose call failed, or that the dialect leaves out, has no metrics."""
 
 CONFIGURATION_METRICS = pa.schema(
     [
@@ -95,14 +102,19 @@ CONFIGURATION_METRICS = pa.schema(
         _required("queries", pa.int64()),
         _required("empty", pa.int64()),
         _required("failed", pa.int64()),
+        _required("missing", pa.int64()),
         pa.field("lowest", pa.float64()),
         pa.field("highest", pa.float64()),
+        pa.field("tie_lowest", pa.float64()),
+        pa.field("tie_highest", pa.float64()),
     ]
 )
 """One row a configuration, slice and metric.
 
-`queries` were scored (`empty` of them without any result, scoring 0), `failed` were not; `lowest` and `highest`
-are what the mean could be if every failed query were scored.
+`queries` were scored (`empty` of them without any result, scoring 0), `failed` were not, and `missing` are those
+without results that the configuration's dialect leaves out; `lowest` and `highest` are what the mean could be if every
+failed query were scored, `tie_lowest` and `tie_highest` what it could be if documents of equal score stood in another
+order (null unless asked for, or where it is not known).
 """
 
 COMPARISONS = pa.schema(

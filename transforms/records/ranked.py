@@ -1,0 +1,100 @@
+"""The rankings of one source in order, each row with its judgement: where both files and answers arrive."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from transforms.kernels import rankings
+from transforms.kernels.arrays import BoolArray, IntArray, StringArray, offsets_of
+from transforms.records import tables
+from transforms.records.dialects import Dialect
+from transforms.records.evaluation import Source
+from transforms.records.retrieved import Retrieved
+
+
+@dataclass(frozen=True)
+class RankedSource:
+    """The rankings of one source under one dialect.
+
+    Attributes:
+        retrieved: the rows.
+        judgement: int64[m], by row: its row of the pool, or -1.
+        ranked: the rows in order, not cut.
+        by_score: the order is that of the scores.
+        missing: bool[n], the source says nothing of the query.
+    """
+
+    retrieved: Retrieved
+    judgement: IntArray
+    ranked: rankings.Ranked
+    by_score: bool
+    missing: BoolArray
+
+    @classmethod
+    def of(
+        cls,
+        retrieved: Retrieved,
+        query_ids: StringArray,
+        pool: rankings.Pool,
+        source: Source,
+        dialect: Dialect,
+        *,
+        ties: bool,
+    ) -> "RankedSource":
+        """Order the rows of a source.
+
+        Args:
+            retrieved: its rows.
+            query_ids: Arrow strings [n], of the judged queries.
+            pool: the judgements.
+            source: where the rows come from; what was read from a file is ordered by score, an answer stands as it is.
+            dialect: the tool whose rules decide.
+            ties: whether to find the ranks that ties allow.
+        """
+        missing = np.bincount(retrieved.query, minlength=pool.queries) == 0
+        if dialect.drops_self:
+            retrieved = retrieved.without_self(query_ids)
+        key = rankings.keys(retrieved.query, retrieved.doc_id)
+        judgement = rankings.find_judgements(retrieved.query, retrieved.doc_id, pool, key)
+        score = retrieved.score
+        if dialect.single_precision:
+            score = score.astype(np.float32).astype(np.float64)
+        by_score = source.path is not None or dialect.by_score
+        order = np.arange(len(score))
+        if by_score:
+            matters = None if source.keep_rankings or source.top_k is not None else judgement >= 0
+            order = rankings.order_by_score(retrieved.query, score, retrieved.doc_id, matters)
+        tied = score if by_score and ties else None
+        ranked = rankings.Ranked.of(order, retrieved.query, retrieved.doc_id, pool.queries, key, tied)
+        return cls(retrieved, judgement, ranked, by_score, missing)
+
+    def first_repeat(self, top_k: int | None) -> int | None:
+        """A row that repeats a document of its query within the first `top_k`; None where there is none."""
+        repeated = self.ranked.upto(top_k).repeated
+        return int(self.ranked.upto(top_k).row[np.argmax(repeated)]) if repeated.any() else None
+
+    def assess(
+        self, pool: rankings.Pool, top_k: int | None, *, chunks: bool
+    ) -> tuple[rankings.Assessment, rankings.Assessment | None]:
+        """The rankings with one row a document, and, where asked for, with every chunk."""
+        cut = self.ranked.upto(top_k)
+        documents = rankings.assess(cut.collapsed(pool.queries), self.judgement, pool)
+        return documents, rankings.assess(cut, self.judgement, pool) if chunks else None
+
+    def documents(self, pool: rankings.Pool, top_k: int | None) -> pa.ListArray:
+        """The rankings as lists of `tables.DOCUMENT`."""
+        ranked, retrieved = self.ranked.upto(top_k), self.retrieved
+        row = pa.array(ranked.row)
+        judged_by = self.judgement[ranked.row]
+        place = pa.array(judged_by, mask=judged_by < 0)
+        text = pa.nulls(len(row), pa.string()) if retrieved.text is None else retrieved.text.take(row)
+        fields = [
+            pa.array(ranked.rank, pa.int32()),
+            retrieved.doc_id.take(row),
+            pa.array(retrieved.score[ranked.row]),
+            pa.array(pool.grade).take(place),
+            text,
+        ]
+        structs = pa.StructArray.from_arrays(fields, fields=list(tables.DOCUMENT))
+        return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, pool.queries), pa.int32()), structs)
