@@ -139,6 +139,7 @@ def _run(
     from pipelines import evaluate as evaluation
     from pipelines import progress
     from pipelines.options import pipeline_options
+    from transforms.clients import spill
 
     own = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
     options = pipeline_options(beam_options, own)
@@ -154,7 +155,8 @@ def _run(
     except KeyboardInterrupt:
         evaluation.forget(experiment.output, execution.run_id)
         folders = evaluation.run_folders(experiment.output, execution.run_id)
-        raise _Interrupted([experiment.output] if temporary else folders) from None
+        left = [] if (spilled := spill.folder()) is None else [spilled]
+        raise _Interrupted(left + ([experiment.output] if temporary else folders)) from None
     for warning in results.run["warnings"]:
         click.echo(f"warning: {warning}", err=True)
     path = None if temporary else warehouse.build(experiment.output)  # before a closed pipe can end it all
@@ -245,6 +247,9 @@ def _in_background(work: Callable[[], Result]) -> Result:
             outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
+    import duckdb  # noqa: F401  needed afterwards, and there is time now
+    import rich.table  # noqa: F401
+
     return outcome.result()
 
 

@@ -18,7 +18,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from pipelines.experiment import Experiment
 from pipelines.results import Results
 from transforms import write
-from transforms.aggregate import AggregateScores, CompareConfigurations
+from transforms.aggregate import AggregateScores, comparisons_table, metrics_table
 from transforms.clients import files, spill
 from transforms.read import ReadDataset, ReadRun
 from transforms.records import tables
@@ -97,25 +97,26 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         for source, each in enumerate(evaluation.sources)
         if each.path is not None
     }
-    asked = {
-        source: experiment.retrievers[source] for source, each in enumerate(evaluation.sources) if each.path is None
-    }
-    top_k = {source: evaluation.sources[source].top_k or 0 for source in asked}
-    retrieve = RetrieveRankings(asked, top_k, experiment.corpus, summary)
-    retrieved, failures, warnings = judged | "RetrieveRankings" >> retrieve
-    parts = {JUDGED: judged, RANKINGS: retrieved, FAILURES: failures, **runs}
+    parts = {JUDGED: judged, **runs}
+    rows = {"configurations": pipeline | "Configurations" >> beam.Create([write.configurations(evaluation)])}
+    asked = {i: experiment.retrievers[i] for i, each in enumerate(evaluation.sources) if each.path is None}
+    warnings = None
+    if asked:
+        top_k = {source: evaluation.sources[source].top_k or 0 for source in asked}
+        retrieve = RetrieveRankings(asked, top_k, experiment.corpus, summary)
+        parts[RANKINGS], failures, warnings = judged | "RetrieveRankings" >> retrieve
+        parts[FAILURES] = failures
+        rows["failures"] = failures | "FailureRows" >> beam.Map(write.failure_row, evaluation)
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
-
-    rows = {
-        "configurations": pipeline | "Configurations" >> beam.Create([write.configurations(evaluation)]),
-        "rankings": scored | "RankingRows" >> beam.FlatMap(write.rankings, evaluation),
-        "query_metrics": scored | "QueryRows" >> beam.FlatMap(write.query_metrics, evaluation),
-        "configuration_metrics": scored | "AggregateScores" >> AggregateScores(evaluation),
-        "comparisons": scored | "CompareConfigurations" >> CompareConfigurations(evaluation),
-        "failures": failures | "FailureRows" >> beam.Map(write.failure_row, evaluation),
-    }
+    aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
+    rows["query_metrics"] = scored | "QueryRows" >> beam.FlatMap(write.query_metrics, evaluation)
+    rows["configuration_metrics"] = aggregate | "MetricRows" >> beam.Map(metrics_table, evaluation)
+    if len(evaluation.configurations) > 1:
+        rows["comparisons"] = aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
+    if any(source.keep_rankings for source in evaluation.sources):
+        rows["rankings"] = scored | "RankingRows" >> beam.FlatMap(write.rankings, evaluation)
     written = [rows[name] | f"Write_{name}" >> write.WriteTable(name, output, execution) for name in rows]
-    finish = write.FinishRun(output, execution, versions(), written, failures, warnings, summary, scored)
+    finish = write.FinishRun(output, execution, versions(), written, summary, aggregate, warnings)
     _ = pipeline | "FinishRun" >> finish
     return pipeline
 

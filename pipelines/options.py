@@ -2,13 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
 
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
 from transforms.records.errors import InputError
 from transforms.records.suggestions import did_you_mean
 
+View = TypeVar("View", bound=PipelineOptions)
 LOCAL_RUNNERS = ("FnApiRunner", "DirectRunner")
 
 
@@ -32,11 +34,26 @@ def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> Pipel
     _, stray = parser.parse_known_args(arguments)
     if stray:
         raise InputError(f"{stray[0]!r} belongs to no option; what is to be read comes before Beam's options")
-    options = PipelineOptions(list(arguments))
+    options = _Options(list(arguments))
     standard = options.view_as(StandardOptions)
     if standard.runner in (None, *LOCAL_RUNNERS):
         standard.runner = "FnApiRunner"  # DirectRunner would first try to download Prism
     return options
+
+
+class _Options(PipelineOptions):
+    """Beam's options, without parsing them all again each time that a step looks at one (a fifth of a short run)."""
+
+    def view_as(self, cls: type[View]) -> View:
+        """The options of one class; views share the values of all."""
+        views = _views.setdefault(self, {})
+        if cls not in views:
+            views[cls] = super().view_as(cls)
+        view: View = views[cls]
+        return view
+
+
+_views: "WeakKeyDictionary[PipelineOptions, dict[type, Any]]" = WeakKeyDictionary()
 
 
 class _Parser(argparse.ArgumentParser):

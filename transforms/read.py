@@ -6,18 +6,22 @@ Elements are Arrow batches: one element per row would cost Beam more than everyt
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
 
 from transforms.clients import batches, files
 from transforms.clients.batches import Bucketed, SourceRows
 from transforms.clients.formats import rows, texts
 from transforms.clients.formats.judged import Conflict, judge
+from transforms.clients.workers import Workers
 from transforms.kernels import hashing
 from transforms.kernels.arrays import offsets_of, stable_order
+from transforms.records import columns
 from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
 from transforms.records.retrieved import by_query
@@ -119,26 +123,51 @@ class ReadFn(beam.DoFn):
 
     def process(self, element: str) -> Iterator[Bucketed]:
         """Yield the file's rows by bucket, a large part of it at a time."""
+        workers: Workers[list[Bucketed]] = Workers()
         for part in parts_of(self._reader(element), _ROWS_AT_ONCE):
             count(Counter.ROWS_READ, part.num_rows)
-            is_run = "score" in part.schema.names
-            yield from divide(by_query(part) if is_run else part, self._buckets)
+            yield from chain.from_iterable(workers.submit(self._divide, part))
+        yield from chain.from_iterable(workers.finish())
+
+    def _divide(self, part: pa.RecordBatch) -> list[Bucketed]:
+        is_run = part.schema.equals(columns.RUN)
+        return list(divide(by_query(part) if is_run else part, self._buckets))
 
 
 class JudgeQueriesFn(beam.DoFn):
-    """Joins the queries and the judgements of one bucket."""
+    """Joins the queries and the judgements of buckets, a few at once."""
 
     def __init__(self, qrels: str, queries: str | None) -> None:
         self._qrels, self._queries = qrels, queries
 
+    def start_bundle(self) -> None:
+        """Make ready."""
+        self._workers: Workers[tuple[int, pa.RecordBatch, DatasetSummary]] = Workers()
+
     def process(self, element: tuple[int, dict[str, Iterable[pa.RecordBatch]]]) -> Iterator[object]:
-        """Yield the bucket's judged queries, if any, and its part of the summary."""
+        """Begin to join a bucket; yield the judged queries of an earlier one, if any, and its part of the summary."""
         bucket, parts = element
         queries = None if self._queries is None else list(parts["queries"])
+        for done in self._workers.submit(self._judge, bucket, queries, list(parts["qrels"])):
+            yield from self._outputs(*done)
+
+    def finish_bundle(self) -> Iterator[object]:
+        """Yield what is left."""
+        for output in chain.from_iterable(self._outputs(*done) for done in self._workers.finish()):
+            if isinstance(output, beam.pvalue.TaggedOutput):
+                yield beam.pvalue.TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
+            else:
+                yield GlobalWindows.windowed_value(output)
+
+    def _judge(
+        self, bucket: int, queries: list[pa.RecordBatch] | None, qrels: list[pa.RecordBatch]
+    ) -> tuple[int, pa.RecordBatch, DatasetSummary]:
         try:
-            judged, summary = judge(queries, list(parts["qrels"]))
+            return bucket, *judge(queries, qrels)
         except Conflict as conflict:
             raise conflict.located(self._queries, self._qrels) from None
+
+    def _outputs(self, bucket: int, judged: pa.RecordBatch, summary: DatasetSummary) -> Iterator[object]:
         count(Counter.JUDGED_QUERIES, judged.num_rows)
         yield beam.pvalue.TaggedOutput("summary", summary)
         if judged.num_rows:
@@ -190,7 +219,7 @@ def parts_of(given: Iterable[pa.RecordBatch], rows_at_once: int) -> Iterator[pa.
     for batch in given:
         pending.append(batch.drop_columns(["line"]))
         if sum(each.num_rows for each in pending) >= rows_at_once:
-            yield pa.concat_batches(pending)
+            yield pa.concat_batches(pending) if len(pending) > 1 else pending[0]
             pending = []
     if pending:
         yield pa.concat_batches(pending)

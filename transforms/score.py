@@ -1,8 +1,7 @@
 """Score rankings: one bucket holds the same queries for every configuration, so nothing is joined afterwards."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -11,12 +10,12 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from apache_beam.transforms.window import GlobalWindow
-from apache_beam.utils.timestamp import MIN_TIMESTAMP
+from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.clients import batches, run_file
 from transforms.clients.formats.places import repeated_at
+from transforms.clients.workers import Workers
 from transforms.kernels import rankings
 from transforms.kernels.arrays import BoolArray
 from transforms.records import columns
@@ -32,8 +31,6 @@ from transforms.records.scored import ScoredConfiguration, ScoredPartition, Stat
 JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
 Group = tuple[int, Mapping[str, Iterable[Any]]]  # parts of different types
 
-_AT_ONCE = 2
-
 batches.register()
 
 
@@ -41,8 +38,8 @@ batches.register()
 class ScoreRankings(beam.PTransform):
     """Score every query of every configuration.
 
-    The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "failures" pairs of
-    source and failure, and whatever begins with "rankings" pairs of source and rows.
+    The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "failures", where
+    there is any, pairs of source and failure, and whatever begins with "rankings" pairs of source and rows.
 
     Attributes:
         evaluation: configurations, metrics and slices.
@@ -60,15 +57,14 @@ class ScoreRankings(beam.PTransform):
 
 
 class ScoreFn(beam.DoFn):
-    """Scores buckets, two at a time: NumPy and Arrow let go of Python's lock where the work is done."""
+    """Scores buckets, a few at once."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
 
     def start_bundle(self) -> None:
-        """Nothing is being scored."""
-        self._workers = ThreadPoolExecutor(_AT_ONCE)
-        self._pending: deque[Future[ScoredPartition]] = deque()
+        """Make ready."""
+        self._workers: Workers[ScoredPartition] = Workers()
 
     def process(self, element: Group) -> Iterator[ScoredPartition]:
         """Begin to score the bucket's queries; yield those of an earlier bucket."""
@@ -77,23 +73,15 @@ class ScoreFn(beam.DoFn):
         for source, batch in chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)):
             rows[source].append(batch)
         failures: defaultdict[int, list[Failure]] = defaultdict(list)
-        for source, failure in parts[FAILURES]:
+        for source, failure in parts.get(FAILURES, ()):
             failures[source].append(failure)
-        self._pending.append(self._workers.submit(score, list(parts[JUDGED]), rows, failures, self._evaluation))
-        if len(self._pending) > _AT_ONCE:
-            yield self._next()
+        for partition in self._workers.submit(score, list(parts[JUDGED]), rows, failures, self._evaluation):
+            yield _counted(partition)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         """Yield what is left."""
-        while self._pending:
-            yield WindowedValue(self._next(), MIN_TIMESTAMP, [GlobalWindow()])
-        self._workers.shutdown()
-
-    def _next(self) -> ScoredPartition:
-        partition = self._pending.popleft().result()
-        if partition.queries.num_rows:
-            count(Counter.QUERIES_SCORED, partition.queries.num_rows * len(partition.configurations))
-        return partition
+        for partition in self._workers.finish():
+            yield GlobalWindows.windowed_value(_counted(partition))
 
 
 def score(
@@ -139,6 +127,7 @@ def score(
         slices=dict(slices_of(queries, evaluation.slices)),
         configurations=tuple(scored[position] for position in sorted(scored)),
         unjudged=unjudged,
+        failures=sum(map(len, failures.values())),
     )
 
 
@@ -172,6 +161,12 @@ def _score_one(
     scored = ScoredConfiguration(position, status, values, kept, bounds)
     values[~scored.scored] = np.nan
     return scored
+
+
+def _counted(partition: ScoredPartition) -> ScoredPartition:
+    if partition.queries.num_rows:
+        count(Counter.QUERIES_SCORED, partition.queries.num_rows * len(partition.configurations))
+    return partition
 
 
 def _repeated(retrieved: Retrieved, first: int, queries: pa.RecordBatch, path: str | None) -> InputError:

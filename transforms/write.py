@@ -4,19 +4,18 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-from apache_beam.transforms.window import GlobalWindow
-from apache_beam.utils.timestamp import MIN_TIMESTAMP
+from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.clients import files
 from transforms.clients.parts import Part, put_in_place
 from transforms.kernels.arrays import offsets_of
 from transforms.records import tables
+from transforms.records.aggregates import RunAggregate
 from transforms.records.dataset import DatasetSummary
 from transforms.records.evaluation import Evaluation, Run
 from transforms.records.failures import Failure
@@ -77,7 +76,7 @@ class WriteFn(beam.DoFn):
     def finish_bundle(self) -> Iterator[WindowedValue]:
         """Yield the table and the path, once the file is complete."""
         if self._part is not None:
-            yield WindowedValue((self._name, self._part.close()), MIN_TIMESTAMP, [GlobalWindow()])
+            yield GlobalWindows.windowed_value((self._name, self._part.close()))
 
 
 @dataclass
@@ -89,25 +88,22 @@ class FinishRun(beam.PTransform):
         run: the run.
         versions: of rankbeam and the libraries that make its numbers.
         written: what `WriteTable` yields for every other table.
-        failures: the failed calls.
-        warnings: of the retrievers.
         summary: the dataset's.
-        scored: the scored partitions.
+        aggregate: of all scores.
+        warnings: of the retrievers, where any is asked.
     """
 
     output: str
     run: Run
     versions: dict[str, str]
     written: list[beam.PCollection[WrittenPart]]
-    failures: beam.PCollection[Any]
-    warnings: beam.PCollection[str]
     summary: beam.PCollection[DatasetSummary]
-    scored: beam.PCollection[ScoredPartition]
+    aggregate: beam.PCollection[RunAggregate]
+    warnings: beam.PCollection[str] | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[str]:
         """Add the steps."""
-        failed = self.failures | "CountFailures" >> beam.combiners.Count.Globally()
-        unjudged = self.scored | "Unjudged" >> beam.Map(_unjudged) | "CountUnjudged" >> beam.CombineGlobally(sum)
+        warnings = [] if self.warnings is None else [beam.pvalue.AsIter(self.warnings)]
         written = self.written | "AllWritten" >> beam.Flatten()
         return (
             pbegin
@@ -118,10 +114,9 @@ class FinishRun(beam.PTransform):
                 self.run,
                 self.versions,
                 beam.pvalue.AsSingleton(self.summary),
-                beam.pvalue.AsSingleton(failed),
-                beam.pvalue.AsSingleton(unjudged),
-                beam.pvalue.AsIter(self.warnings),
+                beam.pvalue.AsSingleton(self.aggregate),
                 beam.pvalue.AsIter(written),
+                *warnings,
             )
         )
 
@@ -131,10 +126,9 @@ def write_run(
     run: Run,
     versions: dict[str, str],
     summary: DatasetSummary,
-    failures: int,
-    unjudged: int,
-    retriever_warnings: Iterable[str],
+    aggregate: RunAggregate,
     written: Iterable[WrittenPart],
+    retriever_warnings: Iterable[str] = (),
 ) -> str:
     """Write the row of a finished run; returns the path.
 
@@ -143,10 +137,9 @@ def write_run(
         run: the run.
         versions: as `FinishRun`.
         summary: the dataset's.
-        failures: how many calls failed.
-        unjudged: how many rankings were of queries without judgements.
-        retriever_warnings: of the retrievers; each is kept once.
+        aggregate: of all scores.
         written: the complete parts of all other tables.
+        retriever_warnings: of the retrievers; each is kept once.
     """
     parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name != "runs"}
     for name, path in written:
@@ -154,8 +147,8 @@ def write_run(
     for name, paths in parts.items():
         put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
     warnings = [*summary.warnings(), *sorted(set(retriever_warnings))]
-    if unjudged:
-        warnings.append(f"{unjudged:,} rankings of queries without judgements, not scored")
+    if aggregate.unjudged:
+        warnings.append(f"{aggregate.unjudged:,} rankings of queries without judgements, not scored")
     row = {
         "state": "done",
         "finished_at": datetime.now(UTC),
@@ -164,7 +157,7 @@ def write_run(
         "dataset": json.dumps(summary.as_json(), sort_keys=True),
         "versions": json.dumps(versions, sort_keys=True),
         "calls": 0,
-        "failures": failures,
+        "failures": aggregate.failures,
         "warnings": warnings,
     }
     plain = pa.schema([field for field in tables.RUNS if field.name in row])
@@ -257,7 +250,3 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
         "message": failure.message,
     }
     return pa.Table.from_pylist([row], pa.schema([field for field in tables.FAILURES if field not in tables.COMMON]))
-
-
-def _unjudged(partition: ScoredPartition) -> int:
-    return partition.unjudged

@@ -12,6 +12,8 @@ from support.data import REPOSITORY
 PYTHON = ".venv/bin/python"
 CREATE = ["python3.11", "-m", "venv", ".venv"]
 INSTALL = [PYTHON, "-m", "pip", "install", "--quiet", "--editable"]
+INSTALL_BEIR = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "beir>=2.2"]
+INSTALL_DEV = [[*INSTALL, ".[dev]"], INSTALL_BEIR]
 DEMO = [".venv/bin/rankbeam", "evaluate", "examples/helpdesk/experiment.yaml", "--output", "out/helpdesk"]
 TEST = [PYTHON, "-m", "pytest", "-n", "auto"]
 CHECK = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
@@ -55,19 +57,26 @@ def put(folder: Path, name: str, seconds: int) -> None:
 
 def test_a_new_folder_gets_an_environment_by_relative_paths(folder: Path) -> None:
     assert planned(folder, "demo") == [CREATE, [*INSTALL, "."], DEMO]
-    assert planned(folder, "test") == [CREATE, [*INSTALL, ".[dev]"], TEST]
-    assert planned(folder, "check", "test") == [CREATE, [*INSTALL, ".[dev]"], *CHECK, TEST]
+    assert planned(folder, "test") == [CREATE, *INSTALL_DEV, TEST]
+    assert planned(folder, "check", "test") == [CREATE, *INSTALL_DEV, *CHECK, TEST]
 
 
 def test_nothing_is_installed_twice(folder: Path) -> None:
     put(folder, "bin/python", 2000)
     put(folder, ".installed-demo", 3000)
     assert planned(folder, "demo") == [DEMO]
-    assert planned(folder, "test") == [[*INSTALL, ".[dev]"], TEST]
+    assert planned(folder, "test") == [*INSTALL_DEV, TEST]
     put(folder, ".installed-dev", 3000)
     assert planned(folder, "check", "test") == [*CHECK, TEST]
     put(folder, "bin/python", 4000)
     assert planned(folder, "demo", "test") == [DEMO, TEST]
+
+
+def test_the_benchmark_has_an_installation_of_its_own(folder: Path) -> None:
+    put(folder, "bin/python", 2000)
+    measure = [PYTHON, "tests/benchmarks/run.py", "--sizes", "S"]
+    installed = [[*INSTALL, ".[benchmark]"], INSTALL_BEIR]
+    assert planned(folder, "benchmark", "BENCHMARK=--sizes S") == [*installed, measure]
 
 
 def test_new_dependencies_are_installed(folder: Path) -> None:
@@ -76,7 +85,7 @@ def test_new_dependencies_are_installed(folder: Path) -> None:
     put(folder, ".installed-dev", 3000)
     os.utime(folder / "pyproject.toml", (4000, 4000))
     assert planned(folder, "demo") == [[*INSTALL, "."], DEMO]
-    assert planned(folder, "test") == [[*INSTALL, ".[dev]"], TEST]
+    assert planned(folder, "test") == [*INSTALL_DEV, TEST]
 
 
 def test_another_python_may_lie_in_a_folder_with_a_space(folder: Path) -> None:

@@ -135,7 +135,7 @@ def test_the_command_and_the_retrievers_are_registered(built: Built, archive: st
     registered = ConfigParser(delimiters="=")
     registered.read_string(written.decode())
     assert {group: dict(registered[group]) for group in registered.sections()} == {
-        "console_scripts": {"rankbeam": "pipelines.cli:main"},
+        "console_scripts": {"rankbeam": "pipelines.__main__:command"},
         "rankbeam.retrievers": built.project["entry-points"]["rankbeam.retrievers"],
     }
 

@@ -115,11 +115,11 @@ class Ranked:
         >>> Ranked.of(np.array([1, 0]), np.array([0, 0]), pa.array(["a", "b"]), 1).rank.tolist()
         [1, 2]
         """
-        key = (keys(query, doc_id) if key is None else key)[order]
+        key = keys(query, doc_id) if key is None else key
         query = query[order]
         repeated = np.zeros(len(order), bool)
         if has_repeats(key):
-            repeated = repeats(query, doc_id.take(pa.array(order)), key)
+            repeated = repeats(query, doc_id.take(pa.array(order)), key[order])
         tie = None if score is None else tie_groups(query, score[order])
         return cls(order, query, position_in_group(query, queries) + 1, repeated, tie)
 
@@ -230,7 +230,8 @@ def order_by_score(
     """
     queries = int(query.max(initial=-1)) + 1
     order = stable_order(query, queries)
-    query, score = query[order], score[order]
+    if (query[1:] < query[:-1]).any():
+        query, score = query[order], score[order]
     if ((score[1:] > score[:-1]) & (query[1:] == query[:-1])).any():  # most runs come best first
         by_score = np.argsort(-score)
         by_score = by_score[stable_order(query[by_score], queries)]
@@ -408,4 +409,6 @@ def keys(query: IntArray, doc_id: StringArray) -> HashArray:
     >>> bool(keys(np.array([0]), pa.array(["a"]))[0] == keys(np.array([1]), pa.array(["a"]))[0])
     False
     """
-    return hashing.combine(query.astype(np.uint64), hashing.hash_strings(doc_id))
+    salt = hashing.mix(np.arange(int(query.max(initial=-1)) + 1, dtype=np.uint64))
+    found: HashArray = hashing.hash_strings(doc_id) ^ salt[query]
+    return found

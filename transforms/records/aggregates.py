@@ -1,13 +1,18 @@
 """Mergeable states of many queries: values with zero, merge and result, which a CombineFn only forwards to."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
 from transforms.kernels.arrays import FloatArray
 from transforms.kernels.intervals import student_interval, student_p_value
 from transforms.kernels.moments import Moments
-from transforms.records.scored import ScoredConfiguration, Status
+from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status
+
+Key = tuple[int, str]
+State = TypeVar("State", "QueryAggregate", "PairedAggregate")
 
 
 @dataclass(frozen=True)
@@ -185,6 +190,59 @@ class PairedAggregate:
                 )
             )
         return differences
+
+
+@dataclass(frozen=True)
+class RunAggregate:
+    """Everything that is combined over all queries of a run.
+
+    Attributes:
+        queries: by position of the configuration and name of the slice.
+        pairs: the same, of the differences from the baseline.
+        unjudged: how many rankings were of queries without judgements.
+        failures: how many calls failed.
+    """
+
+    queries: Mapping[Key, QueryAggregate] = field(default_factory=dict)
+    pairs: Mapping[Key, PairedAggregate] = field(default_factory=dict)
+    unjudged: int = 0
+    failures: int = 0
+
+    @classmethod
+    def of(cls, partition: ScoredPartition, baseline: int) -> "RunAggregate":
+        """The state of some scored queries.
+
+        Args:
+            partition: the queries.
+            baseline: position of the configuration that the others are compared with.
+        """
+        base = partition.configurations[baseline]
+        queries, pairs = {}, {}
+        for scored in partition.configurations:
+            both = scored.scored & base.scored
+            for name, chosen in partition.slices.items():
+                key = scored.configuration, name
+                queries[key] = QueryAggregate.of(scored, chosen)
+                if scored is not base:
+                    here = both & chosen
+                    pairs[key] = PairedAggregate.of(scored.values[here] - base.values[here])
+        return cls(queries, pairs, partition.unjudged, partition.failures)
+
+    def merge(self, other: "RunAggregate") -> "RunAggregate":
+        """The state of both sets of queries; associative and commutative, with `RunAggregate()` neutral."""
+        return RunAggregate(
+            _merge_all(self.queries, other.queries),
+            _merge_all(self.pairs, other.pairs),
+            self.unjudged + other.unjudged,
+            self.failures + other.failures,
+        )
+
+
+def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key, State]:
+    merged = dict(one)
+    for key, state in other.items():
+        merged[key] = merged[key].merge(state) if key in merged else state
+    return merged
 
 
 def _or_null(number: float | None) -> float | None:

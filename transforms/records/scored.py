@@ -61,12 +61,14 @@ class ScoredPartition:
         slices: per slice, which of the queries belong to it: bool[n].
         configurations: one each, in the experiment's order.
         unjudged: how many rankings were of queries without judgements, and so were not scored.
+        failures: how many calls failed.
     """
 
     queries: pa.RecordBatch
     slices: dict[str, BoolArray]
     configurations: tuple[ScoredConfiguration, ...]
     unjudged: int = 0
+    failures: int = 0
 
 
 def slice_values(queries: pa.RecordBatch, name: str) -> list[str]:

@@ -11,7 +11,7 @@ from transforms.clients import files
 from transforms.kernels import text
 from transforms.records.errors import InputError
 
-_BATCH_ROWS = 1 << 17
+_BATCH_ROWS = 1 << 18
 _STREAM_BYTES = 1 << 20
 
 
