@@ -31,7 +31,7 @@ _BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SYSTEM_ERROR = re.compile(r"\[Errno \d+\] (?P<what>.+) \[while running '(?P<step>[^']*)'\]")
 _BUCKET_BYTES = 8 << 20
-_LEAST_BUCKETS, _MOST_BUCKETS = 16, 4096
+_LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
 
 
 class RunFailed(RankbeamError):

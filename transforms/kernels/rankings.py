@@ -17,6 +17,7 @@ from transforms.kernels.arrays import (
     HashArray,
     IntArray,
     StringArray,
+    offsets_of,
     position_in_group,
     stable_order,
 )
@@ -47,31 +48,53 @@ class Pool:
     @cached_property
     def by_key(self) -> IntArray:
         """int64[p]: the judgements in the order of their keys."""
-        return np.argsort(self._keys, kind="stable")
+        return np.argsort(self._keys)
 
     @cached_property
     def key(self) -> HashArray:
-        """uint64[p]: the keys in ascending order."""
-        return self._keys[self.by_key]
+        """uint64[p + 1]: the keys in ascending order, and the highest number there is."""
+        return np.append(self._keys[self.by_key], np.uint64(0xFFFFFFFFFFFFFFFF))
 
     @cached_property
     def _keys(self) -> HashArray:
         return keys(self.query, self.doc_id)
 
-    def perhaps(self, key: HashArray) -> IntArray:
-        """The rows, by their keys, that may be judged: all that are, and few others (Bloom, CACM 13(7), 1970)."""
-        seen, shift = self._seen
-        found: IntArray = np.flatnonzero(seen[key >> shift])
-        return found
+    def matches(self, key: HashArray) -> tuple[IntArray, IntArray]:
+        """The rows, by their keys, that have the key of a judgement, and that judgement.
+
+        A table of the keys' beginnings, small enough for the processor's cache, sorts out nearly all others (Bloom,
+        CACM 13(7), 1970); another says where judgements of a beginning start, so that few steps find the key.
+        """
+        row = np.flatnonzero(self._seen[key >> self._seen_shift])
+        wanted = key[row]
+        place = self._first[wanted >> self._first_shift]
+        ahead = np.arange(len(row))
+        while len(ahead):
+            ahead = ahead[self.key[place[ahead]] < wanted[ahead]]
+            place[ahead] += 1
+        found = (self.key[place] == wanted) & (place < len(self.query))
+        return row[found], self.by_key[place[found]]
 
     @cached_property
-    def _seen(self) -> tuple[BoolArray, np.uint64]:
-        """Which beginnings of a key the judgements have. It stays in the processor's cache, as the keys would not."""
-        bits = min(22, max(8, (16 * len(self.key)).bit_length()))
-        shift = np.uint64(64 - bits)
-        seen = np.zeros(1 << bits, bool)
-        seen[self.key >> shift] = True
-        return seen, shift
+    def _seen_shift(self) -> np.uint64:
+        return np.uint64(64 - min(22, max(8, (8 * len(self.query)).bit_length())))
+
+    @cached_property
+    def _seen(self) -> BoolArray:
+        """Which beginnings of a key the judgements have."""
+        seen = np.zeros(1 << (64 - int(self._seen_shift)), bool)
+        seen[self._keys >> self._seen_shift] = True
+        return seen
+
+    @cached_property
+    def _first_shift(self) -> np.uint64:
+        return np.uint64(64 - max(8, len(self.query).bit_length()))
+
+    @cached_property
+    def _first(self) -> IntArray:
+        """The first judgement, in the order of keys, at or after each beginning of a key."""
+        beginnings = (self.key[:-1] >> self._first_shift).astype(np.int64)
+        return offsets_of(beginnings, 1 << (64 - int(self._first_shift)))
 
 
 @dataclass(frozen=True)
@@ -361,10 +384,7 @@ def find_judgements(query: IntArray, doc_id: StringArray, pool: Pool, key: HashA
     if len(pool.query) == 0 or len(query) == 0:
         return found
     key = keys(query, doc_id) if key is None else key
-    row = pool.perhaps(key)
-    place = np.minimum(np.searchsorted(pool.key, key[row]), len(pool.key) - 1)
-    row, place = row[pool.key[place] == key[row]], place[pool.key[place] == key[row]]
-    judgement = pool.by_key[place]
+    row, judgement = pool.matches(key)
     equal = pc.equal(doc_id.take(pa.array(row)), pool.doc_id.take(pa.array(judgement)))
     equal = equal.to_numpy(zero_copy_only=False) & (query[row] == pool.query[judgement])
     found[row[equal]] = judgement[equal]
