@@ -26,8 +26,8 @@ from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
 from transforms.records.retrieved import by_query
 
-_ROWS_AT_ONCE = 1 << 19
-"""Rows divided at once: each bucket gets a piece of every part, and small pieces cost more than they hold."""
+_ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 19, 32 << 20
+"""What is divided at once: each bucket gets a piece of every part, and small pieces cost more than they hold."""
 
 batches.register()
 
@@ -124,7 +124,7 @@ class ReadFn(beam.DoFn):
     def process(self, element: str) -> Iterator[Bucketed]:
         """Yield the file's rows by bucket, a large part of it at a time."""
         workers: Workers[list[Bucketed]] = Workers()
-        for part in parts_of(self._reader(element), _ROWS_AT_ONCE):
+        for part in parts_of(self._reader(element)):
             count(Counter.ROWS_READ, part.num_rows)
             yield from chain.from_iterable(workers.submit(self._divide, part))
         yield from chain.from_iterable(workers.finish())
@@ -213,12 +213,13 @@ def mark(element: Bucketed, source: int) -> SourceRows:
     return bucket, (source, batch)
 
 
-def parts_of(given: Iterable[pa.RecordBatch], rows_at_once: int) -> Iterator[pa.RecordBatch]:
-    """Bring batches, without their line numbers, together into batches of about so many rows."""
+def parts_of(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Bring batches, without their line numbers, together into larger ones."""
     pending: list[pa.RecordBatch] = []
     for batch in given:
         pending.append(batch.drop_columns(["line"]))
-        if sum(each.num_rows for each in pending) >= rows_at_once:
+        rows_found, size = sum(each.num_rows for each in pending), sum(each.nbytes for each in pending)
+        if rows_found >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
             yield pa.concat_batches(pending) if len(pending) > 1 else pending[0]
             pending = []
     if pending:

@@ -11,7 +11,8 @@ from transforms.clients import files
 from transforms.kernels import text
 from transforms.records.errors import InputError
 
-_BATCH_ROWS = 1 << 18
+_BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
+_ROWS_TO_JUDGE_BY = 1 << 10
 _STREAM_BYTES = 1 << 20
 
 
@@ -69,7 +70,8 @@ def read(path: str, wanted: Mapping[str, Sequence[str]], schema: pa.Schema) -> I
     names = find_columns(path, file.schema_arrow.names, wanted)
     rows = 0
     try:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=list(names.values()), use_threads=False):
+        chosen = list(names.values())
+        for batch in file.iter_batches(batch_size=_batch_rows(file, chosen), columns=chosen, use_threads=False):
             line = pa.array(np.arange(rows + 1, rows + batch.num_rows + 1))
             arrays = [cast(path, batch.column(name), schema.field(ours), rows) for ours, name in names.items()]
             rows += batch.num_rows
@@ -78,6 +80,15 @@ def read(path: str, wanted: Mapping[str, Sequence[str]], schema: pa.Schema) -> I
         raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
     finally:
         file.close(force=True)
+
+
+def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:
+    """How many rows to read at once, by the size of the first ones: ids may be of a few bytes or of a thousand."""
+    first = next(file.iter_batches(batch_size=_ROWS_TO_JUDGE_BY, columns=names, use_threads=False), None)
+    if first is None or first.num_rows == 0:
+        return _BATCH_ROWS
+    fitting = _BATCH_BYTES * int(first.num_rows) // max(1, int(first.nbytes))
+    return max(_ROWS_TO_JUDGE_BY, min(_BATCH_ROWS, fitting))
 
 
 def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
