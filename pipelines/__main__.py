@@ -7,8 +7,10 @@ them for plugins, and taking them down one by one in the end serves nobody in a 
 import ctypes
 import gc
 import os
+import signal
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import NoReturn
 
 from pipelines.cli import main
@@ -19,6 +21,10 @@ def command() -> NoReturn:
     gc.set_threshold(100_000, 50, 100)
     _keep_memory()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever stops a run means what Ctrl-C means
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that only knows ASCII still shows numbers
     try:
         main()
     except SystemExit as end:  # click always ends so; anything else is a bug, which Python prints

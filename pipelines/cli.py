@@ -121,9 +121,14 @@ def validate(experiment: str) -> None:
         found = load_experiment(experiment)
         evaluation = found.evaluation
         click.echo(
-            f"{experiment}: good. {len(evaluation.configurations)} configurations from "
-            f"{len(evaluation.sources)} retrievers or runs, {len(evaluation.metrics)} metrics."
+            f"{experiment}: good. {_number(len(evaluation.configurations), 'configuration')} from "
+            f"{_number(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
+            f"{_number(len(evaluation.metrics), 'metric')}."
         )
+
+
+def _number(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def _run(
@@ -160,18 +165,18 @@ def _run(
     for warning in results.run["warnings"]:
         click.echo(f"warning: {warning}", err=True)
     path = None if temporary else warehouse.build(experiment.output)  # before a closed pipe can end it all
-    _show(results, form, per_query, tags or {})
+    _show(results, form, per_query, tags or {}, temporary=temporary)
     if path is not None:
         click.echo(f"\nrun {execution.run_id} of {experiment.name}", err=form != "table")
         click.echo(f"tables  {experiment.output}", err=form != "table")
         click.echo(f"DuckDB  {path}", err=form != "table")
 
 
-def _show(results: Any, form: str, per_query: bool, tags: dict[str, str]) -> None:
+def _show(results: Any, form: str, per_query: bool, tags: dict[str, str], *, temporary: bool) -> None:
     from pipelines import show
 
     if form == "json":
-        click.echo(show.as_json(results, per_query=per_query))
+        click.echo(show.as_json(results, per_query=per_query, temporary=temporary))
     elif form == "csv":
         click.echo(show.as_csv(results, per_query=per_query), nl=False)
     elif form == "trec":

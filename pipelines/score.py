@@ -10,6 +10,7 @@ import yaml
 from pipelines.experiment import Experiment, parse_experiment
 from transforms.clients import files
 from transforms.clients.formats import rows
+from transforms.records.errors import InputError, InputErrors
 from transforms.records.metrics import Metric
 from transforms.records.trec_names import parse_metrics
 
@@ -52,7 +53,7 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
     Raises:
         InputErrors: a file is missing or of a wrong format, or a metric is unknown.
     """
-    metrics = [_with(metric, options) for metric in parse_metrics(options.metrics or DEFAULT_METRICS)]
+    metrics = [_with(metric, options) for metric in _metrics(options.metrics or DEFAULT_METRICS)]
     configurations = []
     for name, path in zip(_names(runs), runs, strict=True):
         retriever = {"type": "run_file", "path": _absolute(path), "duplicates": options.duplicates}
@@ -78,6 +79,19 @@ def tags(experiment: Experiment) -> dict[str, str]:
         if tag is not None:
             found[each.name] = tag
     return found
+
+
+def _metrics(names: Sequence[str]) -> list[Metric]:
+    found: dict[Metric, None] = {}
+    problems = []
+    for name in names:
+        try:
+            found |= dict.fromkeys(parse_metrics([name]))
+        except InputError as error:
+            problems.append(error)
+    if problems:
+        raise InputErrors(problems)
+    return list(found)
 
 
 def _with(metric: Metric, options: ScoreOptions) -> Metric:

@@ -107,15 +107,21 @@ def _rows_of(results: Results, config_id: str) -> Iterator[dict[str, Any]]:
     return (results.means[config_id, ALL, metric] for metric in results.metrics)
 
 
-def as_json(results: Results, *, per_query: bool = False) -> str:
-    """One JSON document: the run, the leaderboard with slices, comparisons, and queries when asked for."""
+def as_json(results: Results, *, per_query: bool = False, temporary: bool = False) -> str:
+    """One JSON document: the run, the leaderboard with slices, comparisons, and queries when asked for.
+
+    Args:
+        results: the run.
+        per_query: also every query.
+        temporary: the tables will be gone, and their folder is not named.
+    """
     names = {row["config_id"]: row["name"] for row in results.configurations}
     common = {field.name for field in tables.COMMON} | {"config_id", "slice", "metric"}
     numbers = [name for name in tables.CONFIGURATION_METRICS.names if name not in common]
     document: dict[str, Any] = {
         "run_id": results.run_id,
         "experiment": results.run["experiment"],
-        "output": results.output,
+        "output": None if temporary else results.output,
         "dataset": results.run["dataset"],
         "dataset_fingerprint": results.run["dataset_fingerprint"],
         "failures": results.run["failures"],

@@ -1,8 +1,11 @@
 """Every example in the documentation is run, and prints what the documentation says it prints."""
 
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -65,6 +68,30 @@ def test_the_query_runs() -> None:
         rows = connection.execute(block).fetchall()
     assert [value for _, _, value in rows] == sorted(value for _, _, value in rows)
     assert len(rows) == 5
+
+
+def test_the_retriever_of_ones_own_works(examples: Path) -> None:
+    """In a process of its own, as an installed package would be: entry points are read once."""
+    (block,) = _blocks("python")
+    package = examples / "site" / "my_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "first.py").write_text(block, encoding="utf-8")
+    registered = examples / "site" / "my_package-1.dist-info"
+    registered.mkdir()
+    (registered / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1\n")
+    (registered / "entry_points.txt").write_text("[rankbeam.retrievers]\nfirst = my_package.first:First\n")
+    (examples / "queries.tsv").write_text("q1\tone\nq2\ttwo\n")
+    (examples / "qrels.txt").write_text("q1 0 kb-q1 1\nq2 0 kb-q1 1\n")
+    (examples / "own.yaml").write_text(
+        "name: own\ndataset: {queries: queries.tsv, qrels: qrels.txt}\nmetrics: [RR]\noutput: {path: out}\n"
+        "configurations: [{name: first, retriever: {type: first, prefix: kb-}}]\n"
+    )
+    command = [sys.executable, "-m", "pipelines", "evaluate", "own.yaml"]
+    environment = {**os.environ, "PYTHONPATH": str(examples / "site")}
+    done = subprocess.run(command, cwd=examples, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^first +0\.5000", done.stdout, flags=re.MULTILINE)
 
 
 def test_the_other_examples_run(examples: Path) -> None:

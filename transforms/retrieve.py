@@ -18,8 +18,8 @@ from transforms.clients.retrievers import Retriever, RetrieverParameters
 from transforms.records import columns
 from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
-from transforms.records.errors import CallError
-from transforms.records.evaluation import Query
+from transforms.records.errors import CallError, InputError
+from transforms.records.evaluation import Query, Ranking
 from transforms.records.failures import Failure
 
 BucketFailures = tuple[int, tuple[int, Failure]]
@@ -123,6 +123,9 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
         except CallError as error:
             failures.append(Failure(STAGE, error.kind, query_id, error.attempts, error.message))
             continue
+        if not isinstance(ranking, Ranking):
+            found = f"{type(retriever).__module__}.{type(retriever).__qualname__}"
+            raise InputError(f"{found}.retrieve must return a Ranking, and returned {type(ranking).__name__}")
         texts = ranking.texts or (None,) * len(ranking.doc_ids)
         documents = zip(ranking.doc_ids, ranking.scores, texts, strict=True)
         rows["query_id"].append(query_id)
