@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -94,14 +94,12 @@ def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output:
     """
     with _messages():
         import contextlib
-        import tempfile
 
         from pipelines.score import ScoreOptions, scoring_experiment, tags
 
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
-            scratch = tempfile.TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True)
-            folder = output or stack.enter_context(scratch)
+            folder = output or stack.enter_context(_scratch())
             found = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
             _run(found, None, form, beam_options, per_query=per_query, temporary=output is None, tags=tags(found))
 
@@ -186,6 +184,12 @@ def _show(results: Any, form: str, per_query: bool, tags: dict[str, str], *, tem
         if per_query:
             click.echo(show.as_csv(results, per_query=True))
         show.print_table(results)
+
+
+def _scratch() -> AbstractContextManager[str]:
+    from tempfile import TemporaryDirectory
+
+    return TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True)
 
 
 def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
