@@ -16,8 +16,8 @@ from apache_beam.utils.windowed_value import WindowedValue
 from transforms.clients import batches, run_file
 from transforms.clients.formats.places import repeated_at
 from transforms.clients.workers import Workers
-from transforms.kernels import rankings
 from transforms.kernels.arrays import BoolArray
+from transforms.kernels.pools import Pool
 from transforms.records import columns
 from transforms.records.counters import Counter, count
 from transforms.records.errors import InputError
@@ -131,17 +131,17 @@ def score(
     )
 
 
-def pool_of(queries: pa.RecordBatch) -> rankings.Pool:
+def pool_of(queries: pa.RecordBatch) -> Pool:
     """The judgements of `columns.JUDGED_QUERIES`, flat."""
     lists = queries["judgements"]
     flat = lists.flatten()
     lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
     place = np.repeat(np.arange(queries.num_rows), lengths)
-    return rankings.Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
+    return Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
 
 
 def _score_one(
-    position: int, ranked: RankedSource, pool: rankings.Pool, failed: BoolArray, evaluation: Evaluation
+    position: int, ranked: RankedSource, pool: Pool, failed: BoolArray, evaluation: Evaluation
 ) -> ScoredConfiguration:
     configuration = evaluation.configurations[position]
     source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from transforms.kernels import hashing
 from transforms.kernels.arrays import HashArray, IntArray, StringArray
-from transforms.kernels.rankings import Pool, Ranked, find_judgements, order_by_score, repeats
+from transforms.kernels.orders import order_by_score
+from transforms.kernels.pools import Pool, find_judgements
+from transforms.kernels.rankings import Ranked, repeats
 
 QUERIES = 3
 # Few letters, so that rows repeat; of one to four bytes, so that byte order, UTF-16 order and case differ.

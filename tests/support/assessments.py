@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from transforms.kernels.rankings import Assessment, Pool, Ranked, assess, find_judgements, order_by_score
+from transforms.kernels.orders import order_by_score
+from transforms.kernels.pools import Pool, find_judgements
+from transforms.kernels.rankings import Assessment, Ranked, assess
 
 Qrels = Mapping[str, Mapping[str, float]]
 Run = Mapping[str, Mapping[str, float]]

@@ -1,100 +1,16 @@
-"""From retrieved rows to what a metric needs: order them, collapse duplicates, join with judgements.
+"""From ordered rows to what a metric needs: ranks, duplicates collapsed, hits with their grades.
 
 Rows are columns: `query` holds, per row, the position of its query among the n queries of a partition.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from transforms.kernels import hashing
-from transforms.kernels.arrays import (
-    BoolArray,
-    FloatArray,
-    HashArray,
-    IntArray,
-    StringArray,
-    offsets_of,
-    position_in_group,
-    stable_order,
-)
-
-
-@dataclass(frozen=True)
-class Pool:
-    """The judged documents of n queries, sorted by query.
-
-    Attributes:
-        queries: n.
-        query: int64[p], position of the query of each judgement, ascending.
-        doc_id: Arrow strings [p]; no document stands twice in one query.
-        grade: float64[p]; below 0 means "in the pool, not judged" (as in infAP's sampled pools).
-    """
-
-    queries: int
-    query: IntArray
-    doc_id: StringArray
-    grade: FloatArray
-
-    @cached_property
-    def by_grade(self) -> IntArray:
-        """int64[p]: the judgements by query, then by grade, highest first."""
-        order: IntArray = np.lexsort((-self.grade, self.query))
-        return order
-
-    @cached_property
-    def by_key(self) -> IntArray:
-        """int64[p]: the judgements in the order of their keys."""
-        return np.argsort(self._keys)
-
-    @cached_property
-    def key(self) -> HashArray:
-        """uint64[p + 1]: the keys in ascending order, and the highest number there is."""
-        return np.append(self._keys[self.by_key], np.uint64(0xFFFFFFFFFFFFFFFF))
-
-    @cached_property
-    def _keys(self) -> HashArray:
-        return keys(self.query, self.doc_id)
-
-    def matches(self, key: HashArray) -> tuple[IntArray, IntArray]:
-        """The rows, by their keys, that have the key of a judgement, and that judgement.
-
-        A table of the keys' beginnings, small enough for the processor's cache, sorts out nearly all others (Bloom,
-        CACM 13(7), 1970); another says where judgements of a beginning start, so that few steps find the key.
-        """
-        row = np.flatnonzero(self._seen[key >> self._seen_shift])
-        wanted = key[row]
-        place = self._first[wanted >> self._first_shift]
-        ahead = np.arange(len(row))
-        while len(ahead):
-            ahead = ahead[self.key[place[ahead]] < wanted[ahead]]
-            place[ahead] += 1
-        found = (self.key[place] == wanted) & (place < len(self.query))
-        return row[found], self.by_key[place[found]]
-
-    @cached_property
-    def _seen_shift(self) -> np.uint64:
-        return np.uint64(64 - min(22, max(8, (8 * len(self.query)).bit_length())))
-
-    @cached_property
-    def _seen(self) -> BoolArray:
-        """Which beginnings of a key the judgements have."""
-        seen = np.zeros(1 << (64 - int(self._seen_shift)), bool)
-        seen[self._keys >> self._seen_shift] = True
-        return seen
-
-    @cached_property
-    def _first_shift(self) -> np.uint64:
-        return np.uint64(64 - max(8, len(self.query).bit_length()))
-
-    @cached_property
-    def _first(self) -> IntArray:
-        """The first judgement, in the order of keys, at or after each beginning of a key."""
-        beginnings = (self.key[:-1] >> self._first_shift).astype(np.int64)
-        return offsets_of(beginnings, 1 << (64 - int(self._first_shift)))
+from transforms.kernels.arrays import BoolArray, FloatArray, HashArray, IntArray, StringArray, position_in_group
+from transforms.kernels.orders import tie_groups
+from transforms.kernels.pools import Pool, keys
 
 
 @dataclass(frozen=True)
@@ -234,94 +150,6 @@ class Assessment:
         )
 
 
-def order_by_score(
-    query: IntArray, score: FloatArray, doc_id: StringArray, matters: BoolArray | None = None
-) -> IntArray:
-    """The order of trec_eval v10: score descending, then document id descending, byte by byte.
-
-    Args:
-        query: int64[m], position of each row's query.
-        score: float64[m], finite.
-        doc_id: Arrow strings [m].
-        matters: bool[m], rows whose rank somebody will look at; documents tied with none of them stand in any order.
-
-    Returns:
-        int64[m]: the rows in order, query by query.
-
-    >>> order_by_score(np.array([0, 0, 0]), np.array([1.0, 2.0, 1.0]), pa.array(["a", "b", "c"])).tolist()
-    [1, 2, 0]
-    """
-    queries = int(query.max(initial=-1)) + 1
-    order = stable_order(query, queries)
-    if (query[1:] < query[:-1]).any():
-        query, score = query[order], score[order]
-    if ((score[1:] > score[:-1]) & (query[1:] == query[:-1])).any():  # most runs come best first
-        by_score = np.argsort(-score)
-        by_score = by_score[stable_order(query[by_score], queries)]
-        order, query, score = order[by_score], query[by_score], score[by_score]
-    group = tie_groups(query, score)
-    place = _inside_ties(group, None if matters is None else matters[order])
-    if len(place):  # comparing ids is slow: only where it decides
-        order[place] = order[place][order_by_id(group[place], doc_id.take(pa.array(order[place])), descending=True)]
-    return order
-
-
-def tie_groups(query: IntArray, score: FloatArray) -> IntArray:
-    """Number the groups of neighbours with the same query and the same score, from 0.
-
-    >>> tie_groups(np.array([0, 0, 0, 1]), np.array([2.0, 1.0, 1.0, 1.0])).tolist()
-    [0, 1, 1, 2]
-    """
-    begins = np.ones(len(query), bool)
-    begins[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
-    return np.cumsum(begins) - 1
-
-
-def _inside_ties(group: IntArray, matters: BoolArray | None) -> IntArray:
-    """The rows of groups that have several rows, and among them one that matters; the rows are sorted by group."""
-    tied = np.zeros(len(group), bool)
-    same = group[1:] == group[:-1]
-    tied[1:] |= same
-    tied[:-1] |= same
-    place = np.flatnonzero(tied)
-    if matters is None or len(place) == 0:
-        return place
-    wanted = np.zeros(int(group[-1]) + 1, bool)
-    wanted[group[matters]] = True
-    return place[wanted[group[place]]]
-
-
-def order_by_id(group: IntArray, doc_id: StringArray, *, descending: bool = False) -> IntArray:
-    """Rows in the order of their ids, byte by byte, inside each group.
-
-    Args:
-        group: int64[m], from 0.
-        doc_id: Arrow strings [m].
-        descending: the last id of a group first.
-
-    Returns:
-        int64[m]: the rows in order, group by group.
-
-    >>> order_by_id(np.array([1, 0, 0]), pa.array(["a", "d10", "d1"])).tolist()
-    [2, 1, 0]
-    """
-    words, start, length = hashing.words_of(doc_id)
-    # The first eight bytes as a number decide nearly always, and numbers sort ten times as fast as strings.
-    unused_bits = (8 * np.clip(8 - length, 0, 7)).astype(np.uint64)
-    prefix = np.where(length > 0, words[start].byteswap() >> unused_bits << unused_bits, np.uint64(0))
-    order = np.argsort(~prefix if descending else prefix)
-    order = order[stable_order(group[order], int(group.max(initial=-1)) + 1)]
-    group, prefix = group[order], prefix[order]
-    run = np.cumsum(np.diff(group, prepend=-1).astype(bool) | np.diff(prefix, prepend=~prefix[:1]).astype(bool))
-    place = _inside_ties(run, None)
-    if len(place):
-        ties = pa.table({"run": run[place], "doc_id": doc_id.take(pa.array(order[place]))})
-        direction = "descending" if descending else "ascending"
-        by = pc.sort_indices(ties, sort_keys=[("run", "ascending"), ("doc_id", direction)])
-        order[place] = order[place][by.to_numpy()]
-    return order
-
-
 def repeats(query: IntArray, doc_id: StringArray, key: HashArray | None = None) -> BoolArray:
     """Which rows name a document that an earlier row of the same query already named.
 
@@ -364,38 +192,6 @@ def has_repeats(key: HashArray) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def find_judgements(query: IntArray, doc_id: StringArray, pool: Pool, key: HashArray | None = None) -> IntArray:
-    """The row of the pool that judges each retrieved row, or -1.
-
-    Args:
-        query: int64[m], position of each row's query.
-        doc_id: Arrow strings [m].
-        pool: the judgements.
-        key: uint64[m], `keys` of these rows, where they are known.
-
-    Returns:
-        int64[m].
-
-    >>> pool = Pool(1, np.array([0]), pa.array(["d7"]), np.array([2.0]))
-    >>> find_judgements(np.array([0, 0]), pa.array(["d3", "d7"]), pool).tolist()
-    [-1, 0]
-    """
-    found = np.full(len(query), -1)
-    if len(pool.query) == 0 or len(query) == 0:
-        return found
-    key = keys(query, doc_id) if key is None else key
-    row, judgement = pool.matches(key)
-    equal = pc.equal(doc_id.take(pa.array(row)), pool.doc_id.take(pa.array(judgement)))
-    equal = equal.to_numpy(zero_copy_only=False) & (query[row] == pool.query[judgement])
-    found[row[equal]] = judgement[equal]
-    for unlucky in row[~equal].tolist():  # the hash of another judged document: about 1 in 10^13
-        same = np.flatnonzero(pool.query == query[unlucky])
-        ids = pool.doc_id.take(pa.array(same)).to_pylist()
-        if doc_id[unlucky].as_py() in ids:
-            found[unlucky] = same[ids.index(doc_id[unlucky].as_py())]
-    return found
-
-
 def assess(ranked: Ranked, judgement: IntArray, pool: Pool) -> Assessment:
     """Look at rankings through their judgements.
 
@@ -421,14 +217,3 @@ def assess(ranked: Ranked, judgement: IntArray, pool: Pool) -> Assessment:
         hit_first=first,
         hit_last=last,
     )
-
-
-def keys(query: IntArray, doc_id: StringArray) -> HashArray:
-    """One hash a row, of its query's position and its document's id: equal rows have equal keys.
-
-    >>> bool(keys(np.array([0]), pa.array(["a"]))[0] == keys(np.array([1]), pa.array(["a"]))[0])
-    False
-    """
-    salt = hashing.mix(np.arange(int(query.max(initial=-1)) + 1, dtype=np.uint64))
-    found: HashArray = hashing.hash_strings(doc_id) ^ salt[query]
-    return found

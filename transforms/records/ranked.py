@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from transforms.kernels import rankings
 from transforms.kernels.arrays import BoolArray, IntArray, StringArray, offsets_of
+from transforms.kernels.orders import order_by_score
+from transforms.kernels.pools import Pool, find_judgements, keys
+from transforms.kernels.rankings import Assessment, Ranked, assess
 from transforms.records import tables
 from transforms.records.dialects import Dialect
 from transforms.records.evaluation import Source
@@ -27,7 +29,7 @@ class RankedSource:
 
     retrieved: Retrieved
     judgement: IntArray
-    ranked: rankings.Ranked
+    ranked: Ranked
     by_score: bool
     missing: BoolArray
 
@@ -36,7 +38,7 @@ class RankedSource:
         cls,
         retrieved: Retrieved,
         query_ids: StringArray,
-        pool: rankings.Pool,
+        pool: Pool,
         source: Source,
         dialect: Dialect,
         *,
@@ -55,8 +57,8 @@ class RankedSource:
         missing = np.bincount(retrieved.query, minlength=pool.queries) == 0
         if dialect.drops_self:
             retrieved = retrieved.without_self(query_ids)
-        key = rankings.keys(retrieved.query, retrieved.doc_id)
-        judgement = rankings.find_judgements(retrieved.query, retrieved.doc_id, pool, key)
+        key = keys(retrieved.query, retrieved.doc_id)
+        judgement = find_judgements(retrieved.query, retrieved.doc_id, pool, key)
         score = retrieved.score
         if dialect.single_precision:
             score = score.astype(np.float32).astype(np.float64)
@@ -64,9 +66,9 @@ class RankedSource:
         order = np.arange(len(score))
         if by_score:
             matters = None if source.keep_rankings or source.top_k is not None else judgement >= 0
-            order = rankings.order_by_score(retrieved.query, score, retrieved.doc_id, matters)
+            order = order_by_score(retrieved.query, score, retrieved.doc_id, matters)
         tied = score if by_score and ties else None
-        ranked = rankings.Ranked.of(order, retrieved.query, retrieved.doc_id, pool.queries, key, tied)
+        ranked = Ranked.of(order, retrieved.query, retrieved.doc_id, pool.queries, key, tied)
         return cls(retrieved, judgement, ranked, by_score, missing)
 
     def first_repeat(self, top_k: int | None) -> int | None:
@@ -74,15 +76,13 @@ class RankedSource:
         repeated = self.ranked.upto(top_k).repeated
         return int(self.ranked.upto(top_k).row[np.argmax(repeated)]) if repeated.any() else None
 
-    def assess(
-        self, pool: rankings.Pool, top_k: int | None, *, chunks: bool
-    ) -> tuple[rankings.Assessment, rankings.Assessment | None]:
+    def assess(self, pool: Pool, top_k: int | None, *, chunks: bool) -> tuple[Assessment, Assessment | None]:
         """The rankings with one row a document, and, where asked for, with every chunk."""
         cut = self.ranked.upto(top_k)
-        documents = rankings.assess(cut.collapsed(pool.queries), self.judgement, pool)
-        return documents, rankings.assess(cut, self.judgement, pool) if chunks else None
+        documents = assess(cut.collapsed(pool.queries), self.judgement, pool)
+        return documents, assess(cut, self.judgement, pool) if chunks else None
 
-    def documents(self, pool: rankings.Pool, top_k: int | None) -> pa.ListArray:
+    def documents(self, pool: Pool, top_k: int | None) -> pa.ListArray:
         """The rankings as lists of `tables.DOCUMENT`."""
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved
         row = pa.array(ranked.row)

@@ -9,8 +9,10 @@ import pyarrow.compute as pc
 from transforms.clients import files
 from transforms.clients.formats import rows, texts
 from transforms.clients.formats.places import repeated_at
-from transforms.kernels import hashing, rankings
+from transforms.kernels import hashing
 from transforms.kernels.arrays import BoolArray, HashArray, offsets_of
+from transforms.kernels.orders import order_by_id
+from transforms.kernels.rankings import repeats
 from transforms.records import columns
 from transforms.records.dataset import DatasetSummary
 from transforms.records.errors import InputError
@@ -47,7 +49,7 @@ def judge(
     unknown = pc.unique(judgements["query_id"].filter(place.is_null()))
     judgements, repeated = _without_repeats(judgements.append_column("place", place).filter(place.is_valid()))
     position = judgements["place"].to_numpy().astype(np.int64)
-    order = rankings.order_by_id(position, _flat(judgements["doc_id"]))
+    order = order_by_id(position, _flat(judgements["doc_id"]))
     position, in_order = position[order], pa.array(order)
     doc_id, grade = _flat(judgements["doc_id"]).take(in_order), _flat(judgements["grade"]).take(in_order)
     lists = pa.ListArray.from_arrays(
@@ -117,7 +119,7 @@ def _refuse_repeated_queries(given: pa.Table) -> None:
 def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
     """Judgements once each, and how many were left out."""
     place = judgements["place"].to_numpy().astype(np.int64)
-    again = rankings.repeats(place, _flat(judgements["doc_id"]))
+    again = repeats(place, _flat(judgements["doc_id"]))
     if not again.any():
         return judgements, 0
     grades = judgements.group_by(["query_id", "doc_id"]).aggregate([("grade", "min"), ("grade", "max")])
