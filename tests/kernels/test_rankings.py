@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transforms.kernels import hashing
-from transforms.kernels.arrays import HashArray, IntArray, StringArray
-from transforms.kernels.orders import order_by_score
-from transforms.kernels.pools import Pool, find_judgements
+from transforms.kernels import hashing, pools
+from transforms.kernels.arrays import HashArray, IntArray, StringArray, stable_order
+from transforms.kernels.orders import order_by_id, order_by_score
+from transforms.kernels.pools import Pool, find_judgements, keys
 from transforms.kernels.rankings import Ranked, repeats
 
 QUERIES = 3
@@ -135,3 +135,98 @@ def test_repeats_are_exact_though_hashes_collide(rows: list[tuple[int, float, st
     named = [(query, doc) for query, _, doc in rows]
     again = repeats(*columns(named, pa.string()))
     assert again.tolist() == [pair in named[:row] for row, pair in enumerate(named)]
+
+
+@given(rows=ROWS, data=st.data())
+@example(rows=[(0, 1.0, "a"), (0, 1.0, "b"), (0, 0.0, "c"), (0, 0.0, "d"), (1, 0.0, "e")], data=None)
+def test_what_matters_has_the_rank_that_it_has_anyway(
+    rows: list[tuple[int, float, str]], data: st.DataObject | None
+) -> None:
+    query, score = places([row[0] for row in rows]), np.array([row[1] for row in rows], np.float64)
+    ids = pa.array([row[2] for row in rows], pa.string())
+    chosen = [row % 3 == 0 for row in range(len(rows))]
+    if data is not None:
+        chosen = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+    matters = np.array(chosen, bool)
+    full, quick = order_by_score(query, score, ids), order_by_score(query, score, ids, matters)
+    assert sorted(quick.tolist()) == list(range(len(rows)))
+    np.testing.assert_array_equal(query[quick], query[full])
+    np.testing.assert_array_equal(score[quick], score[full])
+    # Rows that name the same document with the same score are one another's equals.
+    names = [[(rows[row][2] if matters[row] else None) for row in order.tolist()] for order in (full, quick)]
+    tied_with_one = {(rows[row][0], rows[row][1]) for row in np.flatnonzero(matters).tolist()}
+    assert [name for name in names[0] if name is not None] == [name for name in names[1] if name is not None]
+    for one, other in zip(full.tolist(), quick.tolist(), strict=True):
+        if (rows[one][0], rows[one][1]) in tied_with_one:
+            assert rows[one] == rows[other]
+
+
+@STRING_TYPES
+@pytest.mark.parametrize("descending", [False, True])
+@given(rows=st.lists(st.tuples(st.integers(0, 3), IDS | IDS.map(lambda end: LONG + end), st.just(0)), max_size=40))
+@example(rows=[(1, "d" * 8, 0), (1, "d" * 9, 0), (1, "d" * 7, 0), (0, "d" * 8 + "\0", 0), (0, "d" * 8, 0), (0, "", 0)])
+@example(rows=[(0, "\0", 0), (0, "", 0), (0, "\0\0", 0), (0, "a\0", 0), (0, "a", 0)])
+def test_ids_are_ordered_as_python_orders_their_bytes(
+    strings: pa.DataType, descending: bool, rows: list[tuple[int, str, int]]
+) -> None:
+    order = order_by_id(
+        places([row[0] for row in rows]), pa.array([row[1] for row in rows], strings), descending=descending
+    )
+    assert sorted(order.tolist()) == list(range(len(rows)))
+    by_bytes = sorted(rows, key=lambda row: row[1].encode(), reverse=descending)
+    assert [rows[row] for row in order] == sorted(by_bytes, key=lambda row: row[0])
+
+
+@STRING_TYPES
+def test_slices_of_ids_are_ordered_like_others(strings: pa.DataType) -> None:
+    ids = pa.array([f"{LONG[: number % 70]}{number * 7919 % 1000}" for number in range(1000)], strings)
+    for offset, length in ((1, 999), (500, 3), (999, 1), (1000, 0)):
+        part = ids.slice(offset, length)
+        order = order_by_id(np.zeros(length, np.int64), part)
+        assert part.take(pa.array(order)).to_pylist() == sorted(part.to_pylist(), key=str.encode)
+
+
+@pytest.mark.parametrize("count", [1, 2, 255, 1 << 16, (1 << 16) + 1, 200_000, (1 << 32) + 5])
+@pytest.mark.parametrize("used", [1, 3, 1 << 20])
+def test_a_stable_order_is_that_of_a_stable_sort(count: int, used: int) -> None:
+    rng = np.random.default_rng(8)
+    groups = rng.integers(0, count, 50_000)
+    groups = rng.choice(rng.integers(0, count, used), 50_000) if used < 1 << 20 else groups
+    groups[7] = count - 1
+    for given_groups in (groups, np.sort(groups), np.sort(groups)[::-1], groups[:1], groups[:0]):
+        expected = np.argsort(given_groups, kind="stable")
+        np.testing.assert_array_equal(stable_order(given_groups, count), expected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 31, 32, 33, 5000, 300_000])
+def test_every_key_of_a_pool_is_matched(size: int) -> None:
+    query = np.sort(np.random.default_rng(9).integers(0, 1 + size // 10, size))
+    ids = pa.array([f"d{number}" for number in range(size)], pa.string())
+    pool = Pool(1 + size // 10, query, ids, np.zeros(size))
+    key = keys(query, ids)
+    assert len(set(key.tolist())) == size
+    others = keys(query, pa.array([f"other{number}" for number in range(size)], pa.string()))
+    extremes = np.array([0, 1, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF, 1 << 63], np.uint64)
+    shuffle = np.random.default_rng(10).permutation(2 * size + 5)
+    asked = np.concatenate([others, key, extremes])[shuffle]
+    row, judgement = pool.matches(asked)
+    where = np.full(2 * size + 5, -1)
+    where[size : 2 * size] = np.arange(size)
+    assert np.isin(row, np.arange(len(asked))).all()
+    found = np.full(len(asked), -1)
+    found[row] = judgement
+    np.testing.assert_array_equal(found, where[shuffle])
+
+
+@pytest.mark.parametrize("highest", [[], [0xFFFFFFFFFFFFFFFF]])
+def test_keys_at_both_ends_and_close_to_each_other_are_matched(
+    highest: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = [0, 1, 2, 3, 1 << 20, (1 << 20) + 1, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, 0xFFFFFFFFFFFFFFFE, *highest]
+    key = np.array(some[::-1], np.uint64)
+    monkeypatch.setattr(pools, "keys", lambda *_: key)  # no id with these hashes is known
+    pool = Pool(1, np.zeros(len(key), np.int64), pa.array([str(number) for number in some]), np.zeros(len(key)))
+    asked = np.array([*some, 4, (1 << 20) + 2, (1 << 63) + 2, 0xFFFFFFFFFFFFFFFD], np.uint64)
+    row, judgement = pool.matches(asked)
+    assert row.tolist() == list(range(len(some)))
+    assert key[judgement].tolist() == some

@@ -30,7 +30,8 @@ def register() -> None:
 
 
 def _reduce(batch: pa.RecordBatch) -> tuple[Callable[[bytes], pa.RecordBatch], tuple[bytes]]:
-    if (known := _places.get(id(batch))) is not None:
+    known = _places.get(id(batch))
+    if known is not None and spill.holds(known):
         return decode_spilled, (known,)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:

@@ -80,7 +80,7 @@ def expand(pattern: str) -> list[str]:
             return [pattern]
         folder = join(_escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
         found = [] if _is_folder(pattern) else [path for path in _match(pattern) if not _is_folder(path)]
-        found = found or _match(folder + "*.parquet") or _match(folder + "**/*.parquet")
+        found = found or _parquet(folder)
     except (BeamIOError, OSError, ValueError) as error:
         raise InputError(f"cannot be looked up: {error}", path=pattern) from error
     if not found and _is_folder(pattern):
@@ -249,8 +249,12 @@ def delete(path: str) -> None:
     Raises:
         OSError: it cannot be deleted.
     """
-    if _match(path) or FileSystems.exists(path):
-        FileSystems.delete([path])
+    if is_local(path):
+        found = [path] if os.path.lexists(path) else []
+    else:  # an object store has no folders, only names that begin alike
+        found = sorted({*_match(path), *_match(join(path, "**"))})
+    if found:
+        FileSystems.delete(found)
 
 
 def make_folder(path: str) -> None:
@@ -290,6 +294,17 @@ class _Raw(io.RawIOBase):
         if not self.closed:
             self._handle.close()
         super().close()
+
+
+def _parquet(folder: str) -> list[str]:
+    """The Parquet files below a folder, but not in folders that begin with _ or ., as other readers have it."""
+    found = _match(folder + "*.parquet") or _match(folder + "**/*.parquet")
+    below = [path.split("/")[folder.count("/") :] for path in found]
+    return [path for path, parts in zip(found, below, strict=True) if not any(map(_is_hidden, parts))]
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
 
 
 def _match(pattern: str) -> list[str]:

@@ -13,8 +13,8 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -33,12 +33,15 @@ def spilling() -> Iterator[None]:
     The folder lies where Python keeps temporary files (TMPDIR). What runs left there that were killed is removed.
     """
     _remove_abandoned(Path(tempfile.gettempdir()))
+    outer = folder()
     with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
         os.environ[_FOLDER_VARIABLE] = name
         try:
             yield
         finally:
             del os.environ[_FOLDER_VARIABLE]
+            if outer is not None:
+                os.environ[_FOLDER_VARIABLE] = outer
             _files.close(name)
 
 
@@ -63,6 +66,12 @@ def write(encoded: pa.Buffer) -> bytes | None:
         raise OSError(error.errno, problem, name) from error
 
 
+def holds(place: bytes) -> bool:
+    """Whether a place lies in the folder that is spilled to now."""
+    name = folder()
+    return name is not None and place[_AT.size :].startswith(os.fsencode(name))
+
+
 def read(place: bytes) -> pa.Buffer:
     """The encoded batch that lies there, mapped, not copied."""
     offset, length = _AT.unpack_from(place)
@@ -76,19 +85,18 @@ class _Files:
     """The file that this process appends to, for each folder it spills to."""
 
     def __init__(self) -> None:
-        self._open: dict[str, BinaryIO] = {}
+        self._open: dict[str, FileIO] = {}
         self._guard = threading.Lock()
 
     def append(self, name: str, encoded: pa.Buffer) -> bytes:
         with self._guard:
             file = self._open.get(name)
             if file is None:
-                file = self._open[name] = (Path(name) / f"{os.getpid()}.arrows").open("ab")
+                file = self._open[name] = FileIO(Path(name) / f"{os.getpid()}.arrows", "ab")
             start = file.tell()
-            file.write(encoded)
-            file.write(bytes(-len(encoded) % _ALIGNMENT))  # Arrow wants its buffers at aligned addresses
-            file.flush()
-            return _AT.pack(start, len(encoded)) + os.fsencode(file.name)
+            _write_all(file, encoded)
+            _write_all(file, bytes(-len(encoded) % _ALIGNMENT))  # Arrow wants its buffers at aligned addresses
+            return _AT.pack(start, len(encoded)) + os.fsencode(Path(name) / f"{os.getpid()}.arrows")
 
     def close(self, name: str) -> None:
         with self._guard:
@@ -97,13 +105,22 @@ class _Files:
             file.close()
 
 
+def _write_all(file: FileIO, content: bytes | pa.Buffer) -> None:
+    """Write without a buffer of Python's, which would try again, and fail again, when the file is closed."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]
+
+
 _files = _Files()
 
 
 @contextmanager
 def _locked(spill: Path) -> Iterator[None]:
-    with (spill / _LOCK).open("w") as lock:
+    beside = spill / "new"
+    with beside.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        beside.rename(spill / _LOCK)  # nobody sees it before it is locked
         yield
 
 

@@ -1,0 +1,422 @@
+"""Batches between stages: what a pickle holds, where a large one lies, and that nothing stays behind."""
+
+import errno
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.data import REPOSITORY
+
+from transforms.clients import batches, spill
+from transforms.records import columns
+
+batches.register()
+
+ROWS = 20_000
+"""So many rows of the batches below are worth a file."""
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's temporary files lie."""
+    path = tmp_path / "scratch"
+    path.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(path))
+    return path
+
+
+@pytest.fixture(params=["in memory", "spilled"])
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Both ways that a batch can take."""
+    if request.param == "in memory":
+        yield request.param
+    else:
+        with spill.spilling():
+            yield request.param
+
+
+def passed_on(batch: pa.RecordBatch) -> pa.RecordBatch:
+    found: pa.RecordBatch = read(pickle.dumps(batch, protocol=5))
+    return found
+
+
+def read(pickled: bytes) -> Any:
+    return pickle.loads(pickled)  # noqa: S301  the test has just made it
+
+
+def spilled_bytes() -> int:
+    folder = spill.folder()
+    assert folder is not None
+    return sum(path.stat().st_size for path in Path(folder).glob("*.arrows"))
+
+
+def strings(count: int = ROWS) -> pa.RecordBatch:
+    return pa.record_batch({"name": [f"é{number:06}" for number in range(count)], "value": pa.array(range(count))})
+
+
+def nested(count: int = ROWS) -> pa.RecordBatch:
+    documents = [
+        [{"doc_id": f"😀{number}-{rank}", "score": rank / 3} for rank in range(number % 4)] for number in range(count)
+    ]
+    return pa.RecordBatch.from_arrays(
+        [pa.array([f"q{number}" for number in range(count)]), pa.array(documents, columns.RANKINGS.field(1).type)],
+        schema=columns.RANKINGS,
+    )
+
+
+def encoded(count: int = ROWS) -> pa.RecordBatch:
+    names = pa.array([f"name {number % 7}" for number in range(count)]).dictionary_encode()
+    return pa.record_batch(
+        {"name": names, "number": pa.array([None if n % 5 else n for n in range(count)], pa.int32())}
+    )
+
+
+def odd_types(count: int = ROWS) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "large": pa.array([f"{number}" if number % 3 else None for number in range(count)], pa.large_string()),
+            "yes": pa.array([number % 2 == 0 for number in range(count)]),
+            "struct": pa.array([{"a": [number], "b": None} for number in range(count)]),
+            "map": pa.array([[(str(number), 1.0)] for number in range(count)], pa.map_(pa.string(), pa.float64())),
+            "null": pa.nulls(count),
+            "bytes": pa.array([bytes(8)] * count, pa.binary(8)),
+            "time": pa.array(list(range(count)), pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def with_metadata(count: int = ROWS) -> pa.RecordBatch:
+    return strings(count).replace_schema_metadata({"from": "file"})
+
+
+KINDS = pytest.mark.parametrize("make", [strings, nested, encoded, odd_types, with_metadata])
+
+
+def assert_same(found: pa.RecordBatch, expected: pa.RecordBatch) -> None:
+    found.validate(full=True)
+    assert found.schema.equals(expected.schema, check_metadata=True)
+    assert found.equals(expected)
+
+
+# --- Contents ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("way")
+@KINDS
+@pytest.mark.parametrize(("offset", "length"), [(0, ROWS), (0, 0), (ROWS, 0), (1, 1), (3, ROWS - 3), (4001, 12_003)])
+def test_batches_and_slices_arrive_as_they_were(make: Callable[[], pa.RecordBatch], offset: int, length: int) -> None:
+    batch = make().slice(offset, length)
+    found = passed_on(batch)
+    assert_same(found, batch)
+    assert_same(passed_on(found), batch)
+    assert_same(passed_on(found.slice(length // 3)), batch.slice(length // 3))
+
+
+@pytest.mark.parametrize("columns_kept", [["name"], ["value"], []])
+@pytest.mark.usefixtures("way")
+def test_batches_of_few_columns(columns_kept: list[str]) -> None:
+    batch = strings().select(columns_kept)
+    assert_same(passed_on(batch), batch)
+
+
+@pytest.mark.usefixtures("way")
+def test_several_batches_in_one_pickle() -> None:
+    parts = {make.__name__: [make().slice(start, 9000) for start in (0, 500, 11_000)] for make in (nested, encoded)}
+    group = (7, {**parts, "again": parts["nested"][:1], "none": []})
+    bucket, found = read(pickle.dumps(group))
+    assert (bucket, list(found), found["none"]) == (7, ["nested", "encoded", "again", "none"], [])
+    for name, given in parts.items():
+        for one, other in zip(found[name], given, strict=True):
+            assert_same(one, other)
+    assert_same(found["again"][0], parts["nested"][0])
+
+
+def test_what_was_read_outlives_the_folder() -> None:
+    batch = nested()
+    with spill.spilling():
+        found = passed_on(batch)
+        assert spilled_bytes() > 0
+    assert_same(found, batch)
+
+
+def test_what_was_read_can_be_passed_on_after_the_folder_is_gone() -> None:
+    with spill.spilling():
+        found = passed_on(strings())
+    assert_same(passed_on(found), strings())
+
+
+# --- Sizes -------------------------------------------------------------------------------------------------------
+
+
+@KINDS
+def test_a_slice_does_not_carry_its_parent(make: Callable[[], pa.RecordBatch]) -> None:
+    batch = make()
+    small, whole = pickle.dumps(batch.slice(10_000, 5)), pickle.dumps(batch)
+    assert len(small) < 10_000 < 50_000 < len(whole)
+    assert read(small).nbytes < 2000
+    with spill.spilling():
+        assert pickle.dumps(batch.slice(10_000, 5)) == small  # too small for a file
+        assert spilled_bytes() == 0
+        pickle.dumps(batch.slice(10_000, 8000))
+        assert spilled_bytes() < len(whole) * 3 // 5
+
+
+def test_a_spilled_batch_is_a_place_in_the_pickle() -> None:
+    batch = strings()
+    in_memory = len(pickle.dumps(batch))
+    assert in_memory > batch.nbytes
+    with spill.spilling():
+        assert len(pickle.dumps(batch)) < 500
+        assert in_memory - 500 < spilled_bytes() < in_memory + 500
+
+
+def test_what_is_passed_on_is_not_spilled_twice() -> None:
+    with spill.spilling():
+        found = passed_on(strings())
+        once = spilled_bytes()
+        for _ in range(3):
+            found = passed_on(found)
+        group = read(pickle.dumps([found, (1, found)]))
+        assert_same(passed_on(group[1][1]), strings())
+        assert spilled_bytes() == once
+        passed_on(found.slice(1))  # this is another batch
+        assert spilled_bytes() > once
+
+
+def test_nothing_is_remembered_of_batches_that_are_gone() -> None:
+    remembered = len(batches._places)
+    with spill.spilling():
+        kept = [passed_on(strings()) for _ in range(5)]
+        assert len(batches._places) == remembered + 5
+        kept.clear()
+        gc.collect()
+        assert len(batches._places) == remembered
+        # Another batch may now have the address of one that is gone.
+        for number in range(50):
+            batch = strings().slice(number)
+            assert_same(passed_on(batch), batch)
+
+
+# --- The folder --------------------------------------------------------------------------------------------------
+
+
+def test_the_folder_is_gone_afterwards(scratch: Path) -> None:
+    assert spill.folder() is None
+    for _ in range(2):
+        with spill.spilling():
+            pickle.dumps(strings())
+            assert [str(path) for path in scratch.iterdir()] == [spill.folder()]
+        assert (list(scratch.iterdir()), spill.folder()) == ([], None)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_the_folder_is_gone_when_the_run_fails(scratch: Path, error: type[BaseException]) -> None:
+    def fail() -> None:
+        with spill.spilling():
+            pickle.dumps(strings())
+            assert list(scratch.iterdir()) != []
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert (list(scratch.iterdir()), spill.folder()) == ([], None)
+    assert len(pickle.dumps(strings())) > strings().nbytes  # nothing is spilled any more
+
+
+def run_python(code: str, scratch: Path, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+        env=os.environ | {"TMPDIR": str(scratch)},
+    )
+
+
+HOLD = """
+    import sys
+    from transforms.clients import spill
+    with spill.spilling():
+        print(spill.folder(), flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_only_abandoned_folders_are_removed(scratch: Path, killed: bool) -> None:
+    with run_python(HOLD, scratch) as other:
+        assert other.stdout is not None
+        theirs = Path(other.stdout.readline().strip())
+        assert theirs.is_dir()
+        assert theirs.parent == scratch
+        if killed:
+            other.kill()
+            other.wait()
+        (theirs / "1.arrows").write_bytes(bytes(1000))
+        with spill.spilling():
+            assert theirs.exists() is not killed
+        assert theirs.exists() is not killed
+        assert (list(scratch.iterdir()) == []) is killed
+        other.communicate("")
+    assert list(scratch.iterdir()) == []
+    assert other.returncode == (-signal.SIGKILL if killed else 0)
+
+
+def test_other_peoples_folders_stay(scratch: Path) -> None:
+    for name in ("rankbeam-1", "rankbeam-spill", "other-spill-x"):
+        (scratch / name).mkdir()
+        (scratch / name / "lock").touch()
+    (scratch / "rankbeam-spill-file").touch()
+    before = sorted(scratch.rglob("*"))
+    with spill.spilling():
+        pass
+    assert sorted(scratch.rglob("*")) == before
+
+
+# --- Several at once ---------------------------------------------------------------------------------------------
+
+
+def test_threads_write_at_once() -> None:
+    made: dict[int, list[tuple[pa.RecordBatch, bytes]]] = {}
+
+    def write(number: int) -> None:
+        own = [strings().slice(number * 100 + place, 9000 + place) for place in range(20)]
+        start.wait(30)
+        made[number] = [(batch, pickle.dumps(batch)) for batch in own]
+
+    start = threading.Barrier(4)
+    with spill.spilling():
+        threads = [threading.Thread(target=write, args=[number]) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(made) == [0, 1, 2, 3]
+        for pairs in made.values():
+            for batch, pickled in pairs:
+                assert len(pickled) < 500
+                assert_same(read(pickled), batch)
+
+
+READ = """
+    import pickle, sys
+    from pathlib import Path
+    from transforms.clients import batches
+    batches.register()
+    batch = pickle.loads(Path(sys.argv[1]).read_bytes())
+    Path(sys.argv[2]).write_bytes(pickle.dumps([batch, batch.slice(5)]))
+"""
+
+
+def test_another_process_reads_and_passes_on(tmp_path: Path, scratch: Path) -> None:
+    batch = nested()
+    with spill.spilling():
+        (tmp_path / "there").write_bytes(pickle.dumps(batch))
+        mine = spilled_bytes()
+        with run_python(READ, scratch, str(tmp_path / "there"), str(tmp_path / "back")) as other:
+            _, told = other.communicate()
+        assert (other.returncode, told) == (0, "")
+        whole, part = read((tmp_path / "back").read_bytes())
+        assert_same(whole, batch)
+        assert_same(part, batch.slice(5))
+        # The whole batch lies where it lay; the slice is in the file of the process that made it.
+        assert mine < spilled_bytes() < 2 * mine + 1000
+        folder = spill.folder()
+        assert folder is not None
+        assert len(list(Path(folder).glob("*.arrows"))) == 2
+    assert list(scratch.iterdir()) == []
+
+
+# --- No room -----------------------------------------------------------------------------------------------------
+
+FULL = """
+    import pickle, resource, signal, sys
+    import pyarrow as pa
+    from transforms.clients import batches, spill
+    batches.register()
+    batch = pa.record_batch({"bytes": [bytes(1000)] * 100})
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    allowed = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (allowed, allowed))
+    try:
+        with spill.spilling():
+            print(spill.folder())
+            places = [pickle.dumps(batch) for _ in range(3)]
+            for _ in range(100):
+                pickle.dumps(batch)
+    except OSError as error:
+        print(repr(error.errno), error.filename, error.strerror, sep="\\n")
+"""
+
+
+def no_room(scratch: Path, allowed: int) -> tuple[str, list[str]]:
+    """The folder, and errno, file name and text of the error."""
+    with run_python(FULL, scratch, str(allowed)) as other:
+        printed, told = other.communicate()
+    assert (other.returncode, told) == (0, "")
+    folder, *error = printed.splitlines()
+    assert list(scratch.iterdir()) == []
+    return folder, error
+
+
+def test_no_room_is_an_error_that_says_what_to_do(scratch: Path) -> None:
+    folder, (number, name, text) = no_room(scratch, 350_000)
+    assert (int(number), name) == (errno.EFBIG, folder)
+    assert text == f"{os.strerror(errno.EFBIG)}; temporary files need more room, set TMPDIR to a larger disk"
+
+
+def batch_bytes() -> int:
+    """What one batch of FULL takes in a file."""
+    with spill.spilling():
+        pickle.dumps(pa.record_batch({"bytes": [bytes(1000)] * 100}))
+        return spilled_bytes()
+
+
+@pytest.mark.parametrize("missing", [1, 4000])
+def test_no_room_for_the_last_bytes(scratch: Path, missing: int) -> None:
+    # Python still has these in a buffer, and tries to write them again when the file is closed.
+    folder, (number, name, text) = no_room(scratch, 4 * batch_bytes() - missing)
+    assert (int(number), name) == (errno.EFBIG, folder)
+    assert "set TMPDIR to a larger disk" in text
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A filesystem of one megabyte; skipped where none may be mounted."""
+    path = tmp_path / "small"
+    path.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(path)], capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip("mounting is not permitted here")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
+    with pytest.raises(OSError, match="set TMPDIR to a larger disk") as caught:
+        fill()
+    assert caught.value.errno == errno.ENOSPC
+    assert str(caught.value.filename).startswith(f"{small_disk}/rankbeam-spill-")
+    assert list(small_disk.iterdir()) == []
+
+
+def fill() -> None:
+    with spill.spilling():
+        for _ in range(100):
+            pickle.dumps(strings())

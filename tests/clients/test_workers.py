@@ -1,0 +1,124 @@
+"""Work beside the thread that asks for it: order, errors, how much is under way, and the end of the threads."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from transforms.clients.workers import AT_ONCE, Workers
+
+PATIENCE_S = 30  # how long a broken test waits; one that passes never does
+
+
+def own_threads(before: set[threading.Thread]) -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread not in before and thread.is_alive()}
+
+
+@pytest.fixture
+def before() -> Iterator[set[threading.Thread]]:
+    """The threads there were; afterwards no other is left."""
+    found = set(threading.enumerate())
+    yield found
+    assert own_threads(found) == set()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+@pytest.mark.parametrize("pieces", [0, 1, 2, 3, 40])
+@pytest.mark.usefixtures("before")
+def test_results_come_in_the_order_of_the_questions(at_once: int, pieces: int) -> None:
+    workers: Workers[int] = Workers(at_once)
+    found: list[int] = []
+    for number in range(pieces):
+        found += workers.submit(lambda value: value * value, number)
+        assert found == [done * done for done in range(number + 1 - at_once)]
+    found += workers.finish()
+    assert found == [number * number for number in range(pieces)]
+
+
+@pytest.mark.usefixtures("before")
+def test_a_piece_that_is_done_later_still_comes_first() -> None:
+    workers: Workers[str] = Workers(2)
+    second_done = threading.Event()
+
+    def first() -> str:
+        assert second_done.wait(PATIENCE_S)
+        return "first"
+
+    def second() -> str:
+        second_done.set()
+        return "second"
+
+    found = [*workers.submit(first), *workers.submit(second), *workers.finish()]
+    assert found == ["first", "second"]
+
+
+@pytest.mark.usefixtures("before")
+def test_pieces_are_done_side_by_side_and_beside_the_one_who_asks() -> None:
+    workers: Workers[int] = Workers()
+    meeting = threading.Barrier(AT_ONCE)
+
+    def meet(number: int, *, plus: int) -> int:
+        meeting.wait(PATIENCE_S)  # raises unless all of them are here at once
+        assert threading.current_thread() is not threading.main_thread()
+        return number + plus
+
+    found = [done for number in range(2 * AT_ONCE) for done in workers.submit(meet, number, plus=10)]
+    assert [*found, *workers.finish()] == [10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.usefixtures("before")
+def test_no_more_are_under_way_than_may_be(at_once: int) -> None:
+    workers: Workers[int] = Workers(at_once)
+    under_way, most, guard = 0, 0, threading.Lock()
+    held = threading.Semaphore(0)
+
+    def work(number: int) -> int:
+        nonlocal under_way, most
+        with guard:
+            under_way += 1
+            most = max(most, under_way)
+        assert held.acquire(timeout=PATIENCE_S)
+        with guard:
+            under_way -= 1
+        return number
+
+    begun = 0
+    for number in range(at_once):
+        assert list(workers.submit(work, number)) == []
+        begun += 1
+    found = []
+    for number in range(at_once, 20):
+        held.release()
+        found += workers.submit(work, number)
+        begun += 1
+        assert begun - len(found) == at_once  # results are not heaped up either
+    for _ in range(at_once):
+        held.release()
+    assert [*found, *workers.finish()] == list(range(20))
+    assert most == at_once
+
+
+@pytest.mark.parametrize("bad", [0, 1, 3, 4])
+def test_an_error_surfaces_where_its_result_would(bad: int, before: set[threading.Thread]) -> None:
+    def work(number: int) -> int:
+        if number == bad:
+            raise ValueError(f"piece {number}")
+        return number
+
+    def everything(found: list[int]) -> None:
+        workers: Workers[int] = Workers(2)
+        for number in range(5):
+            found += workers.submit(work, number)
+        for done in workers.finish():
+            found.append(done)
+
+    found: list[int] = []
+    with pytest.raises(ValueError, match=f"^piece {bad}$") as caught:
+        everything(found)
+    assert found == list(range(bad))
+    assert caught.traceback[-1].name == "work"
+    del caught
+    for thread in own_threads(before):
+        thread.join(PATIENCE_S)
+    assert own_threads(before) == set()  # once nobody holds the workers any more

@@ -1,0 +1,418 @@
+"""Inputs at the edge of what is allowed, and one step beyond it, through the command line: `rankbeam score`."""
+
+import csv
+import io
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import pytrec_eval
+from support.inputs import qrels_table, run_table, trec_qrels, trec_run, write, write_table
+from support.runs import rankbeam
+
+Row = tuple[str, str, float]
+Values = dict[str, dict[str, float]]
+Run = Mapping[str, Mapping[str, float]]
+
+REFUSED = 2
+TOLERANCE = 1e-9
+METRICS = {
+    "nDCG@10": "ndcg_cut_10", "nDCG": "ndcg", "AP": "map", "RR": "recip_rank", "P@5": "P_5", "R@100": "recall_100",
+    "Rprec": "Rprec", "Bpref": "bpref",
+}  # fmt: skip
+FORMATS = pytest.mark.parametrize("form", ["trec", "parquet"])
+
+
+def put_run(path: Path, rows: Sequence[Row], form: str, row_group_size: int = 1 << 16) -> str:
+    """A run of these rows, in their order."""
+    if form == "trec":
+        return write(path.with_suffix(".run"), trec_run(rows))
+    file = path.with_suffix(".parquet")
+    pq.write_table(pa.table(run_table(rows)), file, row_group_size=row_group_size)
+    return str(file)
+
+
+def put_qrels(path: Path, rows: Sequence[Row], form: str = "trec") -> str:
+    if form == "trec":
+        return write(path.with_suffix(".qrels"), trec_qrels(rows))
+    return write_table(path.with_suffix(".qrels.parquet"), qrels_table(rows))
+
+
+def printed(qrels: str, run: str, *options: str, metrics: Iterable[str] = METRICS) -> str:
+    """Means and the values of every query, as CSV."""
+    names = [word for metric in metrics for word in ("-m", metric)]
+    outcome = rankbeam("score", qrels, run, *names, "--format", "csv", "--per-query", *options)
+    assert outcome.exit_code == 0, outcome.stderr
+    return outcome.stdout
+
+
+def values_of(text: str) -> Values:
+    """query → metric → value; the query of a mean is "all"."""
+    found: Values = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        assert row["metric"] not in found.setdefault(row["query_id"], {})
+        found[row["query_id"]][row["metric"]] = float(row["value"])
+    return found
+
+
+def bounds_of(output: Path) -> dict[str, tuple[float, float, float]]:
+    """metric → lowest value that ties allow, value, highest: means of the only configuration."""
+    (part,) = output.glob("configuration_metrics/*/*.parquet")
+    rows = pq.read_table(part).to_pylist()
+    return {row["metric"]: (row["tie_lowest"], row["mean"], row["tie_highest"]) for row in rows}
+
+
+def nested(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for query, doc, number in rows:
+        assert doc not in found.setdefault(query, {})
+        found[query][doc] = number
+    return found
+
+
+def by_pytrec_eval(judgements: Iterable[Row], rows: Iterable[Row]) -> Values:
+    """What pytrec_eval says of the queries that have results."""
+    qrels = {query: {doc: int(grade) for doc, grade in pool.items()} for query, pool in nested(judgements).items()}
+    measures = {theirs.replace("_cut_", "_cut.").replace("P_", "P.") for theirs in METRICS.values()}
+    measures = {name.replace("recall_", "recall.") for name in measures}
+    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(nested(rows))
+    return {query: {ours: values[theirs] for ours, theirs in METRICS.items()} for query, values in found.items()}
+
+
+def assert_agree(ours: Values, theirs: Values) -> None:
+    assert theirs
+    for query, expected in theirs.items():
+        assert ours[query] == pytest.approx(expected, rel=0, abs=TOLERANCE), query
+
+
+def by_id_descending(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=str.encode, reverse=True)
+
+
+# --- Many --------------------------------------------------------------------------------------------------------
+
+
+@FORMATS
+def test_one_query_with_very_many_results(tmp_path: Path, form: str) -> None:
+    draw = random.Random(1)
+    # pytrec_eval compares 32-bit floats, which these are; each score stands some four times.
+    rows = [("q", f"d{number}", draw.randrange(50_000) / 8) for number in range(200_000)]
+    judgements = [("q", f"d{number}", float(draw.choice([0, 0, 1, 2]))) for number in range(0, 240_000, 31)]
+    run = put_run(tmp_path / "a", rows, form, row_group_size=10_000)
+    ours = values_of(printed(put_qrels(tmp_path / "a", judgements, form), run))
+    assert set(ours) == {"q", "all"}
+    assert ours["q"] == ours["all"]
+    assert_agree(ours, by_pytrec_eval(judgements, rows))
+    assert 0 < ours["q"]["AP"] < 1
+
+
+@FORMATS
+def test_very_many_queries_with_one_result_each(tmp_path: Path, form: str) -> None:
+    count = 100_000
+    judgements = [(f"q{number}", f"d{number}", 1.0) for number in range(count)]
+    # Of ten queries three find what they look for, one is missing from the run, and six find something else.
+    rows = [
+        (f"q{number}", f"d{number if number % 10 < 3 else number + 1}", 1.0) for number in range(count) if number % 10
+    ]
+    run = put_run(tmp_path / "a", rows[::-1], form, row_group_size=30_000)
+    ours = values_of(printed(put_qrels(tmp_path / "a", judgements, form), run, metrics=["RR", "P@5"]))
+    expected = {f"q{number}": float(number % 10 in (1, 2)) for number in range(count)}
+    mean = math.fsum(expected.values()) / count
+    assert ours.pop("all") == {"RR": mean, "P@5": pytest.approx(mean / 5, rel=0, abs=1e-15)}
+    assert {query: values["RR"] for query, values in ours.items()} == expected
+    assert {query: values["P@5"] for query, values in ours.items()} == {q: hit / 5 for q, hit in expected.items()}
+
+
+# --- Ties --------------------------------------------------------------------------------------------------------
+
+NAMES = ["a", "B", "b", "d1", "d10", "d2", "d9", "_", "~", "é", "z", "日本", "\uffee", "😀", "a" * 8, "a" * 9]
+
+
+@FORMATS
+def test_all_scores_equal(tmp_path: Path, form: str) -> None:
+    draw = random.Random(2)
+    tied = {"zero": 0.0, "negative": -3.5, "large": 2.0**100, "huge": 1e300, "smallest": 5e-324}
+    rows = [(query, doc, score) for query, score in tied.items() for doc in draw.sample(NAMES, len(NAMES))]
+    judgements = [(query, doc, 1.0) for query in tied for doc in draw.sample(NAMES, 4)]
+    ours = values_of(printed(put_qrels(tmp_path / "a", judgements), put_run(tmp_path / "a", rows, form)))
+    for query, relevant in nested(judgements).items():
+        ranks = sorted(by_id_descending(NAMES).index(doc) + 1 for doc in relevant)
+        assert ours[query]["RR"] == 1 / ranks[0]
+        average = sum(place / rank for place, rank in enumerate(ranks, start=1)) / 4
+        assert ours[query]["AP"] == pytest.approx(average, rel=0, abs=TOLERANCE)
+    single = {"zero", "negative", "large"}  # numbers that pytrec_eval knows
+    assert_agree(ours, by_pytrec_eval(judgements, [row for row in rows if row[0] in single]))
+
+
+@FORMATS
+def test_how_far_the_order_reaches_where_all_scores_are_equal(tmp_path: Path, form: str) -> None:
+    rows = [("q", f"d{number}", 7.0) for number in range(10)]
+    judgements = [("q", "d3", 1.0), ("q", "d8", 2.0), ("q", "d5", 0.0), ("q", "elsewhere", 1.0)]
+    out = tmp_path / "out"
+    metrics = ["RR", "P@5", "R@5", "AP", "nDCG@3", "SetP"]
+    options = ["--ties", "--output", str(out)]
+    printed(put_qrels(tmp_path / "a", judgements), put_run(tmp_path / "a", rows, form), *options, metrics=metrics)
+    ideal = 2 + 1 / math.log2(3) + 1 / 2
+    # d9, d8, …, d0: the relevant documents stand at ranks 2 and 7.
+    expected = {
+        "RR": (1 / 9, 1 / 2, 1),
+        "P@5": (0, 1 / 5, 2 / 5),
+        "R@5": (0, 1 / 3, 2 / 3),
+        "AP": ((1 / 9 + 2 / 10) / 3, (1 / 2 + 2 / 7) / 3, 2 / 3),
+        "nDCG@3": (0, 2 / math.log2(3) / ideal, (2 + 1 / math.log2(3)) / ideal),
+        "SetP": (1 / 5, 1 / 5, 1 / 5),
+    }
+    found = bounds_of(out)
+    assert set(found) == set(expected)
+    for metric, bounds in expected.items():
+        assert found[metric] == pytest.approx(bounds, rel=0, abs=1e-12), metric
+
+
+@FORMATS
+@pytest.mark.parametrize("scores", [(0.0, -0.0), (-0.0, 0.0)])
+def test_zero_is_zero_with_either_sign(tmp_path: Path, form: str, scores: tuple[float, float]) -> None:
+    rows = [("q", "a", scores[0]), ("q", "b", scores[1]), ("q", "below", -5e-324), ("q", "above", 5e-324)]
+    judgements = [("q", "a", 1.0)]
+    run, out = put_run(tmp_path / "a", rows, form), tmp_path / "out"
+    ours = values_of(
+        printed(put_qrels(tmp_path / "a", judgements), run, "--ties", "--output", str(out), metrics=["RR"])
+    )
+    assert ours["q"]["RR"] == 1 / 3
+    assert bounds_of(out)["RR"] == (1 / 3, 1 / 3, 1 / 2)
+
+
+# Nothing tells these apart but their last byte; é and è end in A9 and A8, 日 and 旤 in A5 and A4.
+LONG_ENDS = ("abcxyz019~", "éèêëàáâã", "日旤旦旧旨旪", "😀😁😂😃😄😅")
+
+
+@FORMATS
+def test_ids_of_a_kilobyte_that_differ_in_their_last_byte(tmp_path: Path, form: str) -> None:
+    draw = random.Random(3)
+    rows, judgements = [], []
+    for ends in LONG_ENDS:
+        names = [(ends[0] * 1024)[: 1024 // len(ends[0].encode())] + end for end in ends]
+        assert len({name.encode()[:-1] for name in names}) == 1
+        for query, tied in ((names[0], True), (names[1], False), (names[2], False)):
+            rows += [(query, doc, 1.0 if tied else float(draw.randrange(4))) for doc in names]
+            judgements += [(query, doc, float(draw.choice([0, 1, 2]))) for doc in draw.sample(names, len(ends) // 2)]
+    draw.shuffle(rows)
+    qrels = put_qrels(tmp_path / "a", judgements, form)
+    ours = values_of(printed(qrels, put_run(tmp_path / "a", rows, form, row_group_size=37)))
+    assert len(ours) == 3 * len(LONG_ENDS) + 1
+    assert_agree(ours, by_pytrec_eval(judgements, rows))
+    pools = nested(judgements)
+    for query, results in nested(rows).items():
+        ranked = sorted(by_id_descending(results), key=results.__getitem__, reverse=True)  # stable, in reverse too
+        ranks = [rank for rank, doc in enumerate(ranked, start=1) if pools[query].get(doc, 0) > 0]
+        assert ours[query]["RR"] == (1 / ranks[0] if ranks else 0.0)
+
+
+# --- Judgements --------------------------------------------------------------------------------------------------
+
+
+@FORMATS
+def test_all_documents_unjudged(tmp_path: Path, form: str) -> None:
+    rows = [(f"q{number}", f"d{place}", float(place)) for number in range(20) for place in range(50)]
+    judgements = [(f"q{number}", f"other{place}", 1.0) for number in range(20) for place in range(5)]
+    qrels, run = put_qrels(tmp_path / "a", judgements), put_run(tmp_path / "a", rows, form)
+    for options, retrieved in ([], 50), (["--judged-only", "--ties"], 0), (["-M", "3", "--ties"], 3):
+        ours = values_of(printed(qrels, run, *options, metrics=[*METRICS, "Judged@10", "infAP", "NumRet"]))
+        assert set(ours) == {"all", *(f"q{number}" for number in range(20))}
+        for query, values in ours.items():
+            *others, count = values.values()
+            assert (set(others), count) == ({0.0}, retrieved), (query, options)
+
+
+# --- A document twice --------------------------------------------------------------------------------------------
+
+
+def ranking(count: int) -> list[Row]:
+    """Two queries, their rows by turns, best first."""
+    return [(f"q{number % 2}", f"d{number}", float(count - number)) for number in range(count)]
+
+
+def with_repeat(first: int, second: int, count: int) -> list[Row]:
+    """In the row at `second` the document of the row at `first` stands again."""
+    rows = ranking(count)
+    assert rows[first][0] == rows[second][0]
+    rows[second] = (rows[first][0], rows[first][1], rows[second][2])
+    return rows
+
+
+def refused(*arguments: str) -> str:
+    outcome = rankbeam("score", *arguments, "-m", "RR", "--format", "csv")
+    assert (outcome.exit_code, outcome.stdout) == (REFUSED, ""), outcome.output
+    assert "Traceback" not in outcome.stderr
+    return outcome.stderr[outcome.stderr.index("rankbeam: ") :]
+
+
+REPEATS = pytest.mark.parametrize(("first", "second"), [(1, 29_999), (0, 2), (12_344, 20_000)])
+
+
+@FORMATS
+@REPEATS
+def test_a_document_twice_far_apart_is_refused(tmp_path: Path, form: str, first: int, second: int) -> None:
+    rows = with_repeat(first, second, 30_000)
+    run = put_run(tmp_path / "a", rows, form, row_group_size=1000)
+    qrels = put_qrels(tmp_path / "a", [("q0", "d0", 1.0), ("q1", "d1", 1.0)])
+    query, doc, _ = rows[first]
+    told = refused(qrels, run)
+    assert told.startswith(
+        f"rankbeam: {run}:{second + 1}: document {doc!r} stands more than once in the ranking of query {query!r} "
+        f"(also at line {first + 1}); "
+    )
+    assert "--duplicates collapse" in told
+
+
+@FORMATS
+def test_a_document_twice_in_two_files_of_a_run_is_refused(tmp_path: Path, form: str) -> None:
+    rows = with_repeat(4, 20_000, 30_000)
+    one = put_run(tmp_path / "part1", rows[:15_000], form, row_group_size=1000)
+    two = put_run(tmp_path / "part2", rows[15_000:], form, row_group_size=1000)
+    qrels = put_qrels(tmp_path / "a", [("q0", "d0", 1.0)])
+    told = refused(qrels, str(tmp_path / "part*"))
+    assert told.startswith(f"rankbeam: {two}:5001: document 'd4' stands more than once in the ranking of query 'q0' ")
+    assert f"(also at {one}:5)" in told
+
+
+@FORMATS
+@pytest.mark.parametrize(
+    ("first", "second", "files", "backwards"),
+    [(1, 29_999, 1, True), (1, 29_999, 2, False), (12_344, 20_000, 2, True), (0, 2, 1, False)],
+)
+def test_the_best_rank_of_a_document_stands_for_it(
+    tmp_path: Path, form: str, first: int, second: int, files: int, backwards: bool
+) -> None:
+    rows = with_repeat(first, second, 30_000)
+    query, doc, _ = rows[first]
+    judgements = [(query, doc, 1.0), (query, "d29994" if query == "q0" else "d29995", 2.0)]
+    kept = [row for place, row in enumerate(rows) if place != second]
+    shown = rows[::-1] if backwards else rows
+    for part in range(files):
+        put_run(tmp_path / f"part{part}", shown[part::files], form, row_group_size=1000)
+    qrels = put_qrels(tmp_path / "a", judgements)
+    ours = values_of(printed(qrels, str(tmp_path / "part*"), "--duplicates", "collapse"))
+    assert_agree(ours, by_pytrec_eval(judgements, kept))
+
+
+@FORMATS
+def test_the_same_document_for_two_queries_is_no_repeat(tmp_path: Path, form: str) -> None:
+    rows = [(f"q{number}", "d", 1.0) for number in range(1000)]
+    qrels = put_qrels(tmp_path / "a", [(query, doc, 1.0) for query, doc, _ in rows])
+    assert set(values_of(printed(qrels, put_run(tmp_path / "a", rows, form)))["all"].values()) == {1.0, 0.2}
+
+
+# --- Scores ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        *[("nan", 1), ("NaN", 2), ("-nan", 5000), ("inf", 1), ("-inf", 2), ("Infinity", 5000)],
+        *[("1e999", 2), ("-1e999", 5000)],
+    ],
+)
+def test_a_score_that_is_no_number_is_refused_in_a_trec_run(tmp_path: Path, word: str, line: int) -> None:
+    lines = [f"{query} Q0 {doc} 1 {score} tag\n" for query, doc, score in ranking(5000)]
+    query, _, doc, *_ = lines[line - 1].split()
+    lines[line - 1] = f"{query} Q0 {doc} 1 {word} tag\n"
+    run = write(tmp_path / "a.run", "".join(lines))
+    told = refused(put_qrels(tmp_path / "a", [("q0", "d0", 1.0)]), run)
+    assert told.startswith(f"rankbeam: {run}:{line}: the score is not a finite number\n")
+
+
+@pytest.mark.parametrize(
+    ("score", "line", "kind"),
+    [
+        *[(math.nan, 1, pa.float64()), (math.nan, 5000, pa.float32()), (math.inf, 2, pa.float64())],
+        *[(-math.inf, 5000, pa.float64()), (None, 701, pa.float64()), (None, 1, pa.float32())],
+    ],
+)
+def test_a_score_that_is_no_number_is_refused_in_parquet(
+    tmp_path: Path, score: float | None, line: int, kind: pa.DataType
+) -> None:
+    rows = ranking(5000)
+    scores = [number for _, _, number in rows]
+    table = run_table(rows) | {"score": pa.array([*scores[: line - 1], score, *scores[line:]], kind)}
+    run = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table(table), run, row_group_size=700)
+    told = refused(put_qrels(tmp_path / "a", [("q0", "d0", 1.0)]), run)
+    assert told.startswith(f"rankbeam: {run}:{line}: ")
+    assert "score" in told
+
+
+@pytest.mark.parametrize(
+    ("kind", "ids"),
+    [
+        *[(pa.int64(), pa.int64()), (pa.int32(), pa.uint32()), (pa.uint8(), pa.int16())],
+        *[(pa.float32(), pa.uint64()), (pa.float16(), pa.int8())],
+    ],
+    ids=str,
+)
+def test_whole_numbers_as_scores_and_ids(tmp_path: Path, kind: pa.DataType, ids: pa.DataType) -> None:
+    draw = random.Random(4)
+    rows = [(query, doc, draw.randrange(20)) for query in range(9, 12) for doc in draw.sample(range(7, 127), 50)]
+    judgements = [(query, doc, float(draw.choice([0, 1, 2]))) for query in range(9, 12) for doc in range(0, 127, 3)]
+    run = write_table(
+        tmp_path / "a.parquet",
+        {
+            "query_id": pa.array([row[0] for row in rows], ids),
+            "doc_id": pa.array([row[1] for row in rows], ids),
+            "score": pa.array([row[2] for row in rows], kind),
+        },
+    )
+    qrels = write_table(
+        tmp_path / "qrels.parquet",
+        {
+            "query_id": pa.array([row[0] for row in judgements], ids),
+            "doc_id": pa.array([row[1] for row in judgements], ids),
+            "grade": pa.array([int(row[2]) for row in judgements], pa.int8()),
+        },
+    )
+    named = [[(str(query), str(doc), float(number)) for query, doc, number in each] for each in (judgements, rows)]
+    ours = values_of(printed(qrels, run))
+    assert set(ours) == {"9", "10", "11", "all"}
+    assert_agree(ours, by_pytrec_eval(*named))  # 100 stands below 11, and 9 above both
+
+
+@pytest.mark.parametrize(
+    "ids", [pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.string())], ids=str
+)
+def test_ids_of_other_string_types(tmp_path: Path, ids: pa.DataType) -> None:
+    rows = [(f"q{number}", name, float(place % 3)) for number in range(4) for place, name in enumerate(NAMES)]
+    judgements = [(query, doc, 1.0) for query, doc, _ in rows[::3]]
+    table = run_table(rows)
+    table = {name: column.cast(ids) if name.endswith("_id") else column for name, column in table.items()}
+    ours = values_of(printed(put_qrels(tmp_path / "a", judgements), write_table(tmp_path / "a.parquet", table)))
+    assert_agree(ours, by_pytrec_eval(judgements, rows))
+
+
+# --- Order -------------------------------------------------------------------------------------------------------
+
+
+def round_robin(rows: list[Row]) -> list[Row]:
+    """The rows of one query stand as far from each other as they can."""
+    order = sorted(rows, key=lambda row: (int(row[1][1:]), row[0]))
+    assert order[0][0] != order[1][0]
+    return order
+
+
+def shuffled(rows: list[Row]) -> list[Row]:
+    return random.Random(6).sample(rows, len(rows))
+
+
+@FORMATS
+@pytest.mark.parametrize("arrange", [round_robin, shuffled])
+def test_rows_of_a_query_far_apart(tmp_path: Path, form: str, arrange: Callable[[list[Row]], list[Row]]) -> None:
+    draw = random.Random(5)
+    rows = [(f"q{number}", f"d{doc}", draw.randrange(40) / 4) for number in range(300) for doc in range(100)]
+    judgements = [(f"q{number}", f"d{doc}", float(draw.choice([0, 1, 2]))) for number in range(300) for doc in range(9)]
+    qrels = put_qrels(tmp_path / "a", judgements)
+    together = printed(qrels, put_run(tmp_path / "a", sorted(rows), form))
+    apart = printed(qrels, put_run(tmp_path / "a", arrange(rows), form, row_group_size=777))
+    assert apart == together
+    assert_agree(values_of(apart), by_pytrec_eval(judgements, rows))

@@ -1,0 +1,190 @@
+"""The command as users start it, a process: its exit status, and whatever it has to say before it ends."""
+
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+import yaml
+from support.data import REPOSITORY
+from support.inputs import tab_texts, trec_qrels, trec_run, write
+
+DONE, FAILED, REFUSED, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+COMMAND = [sys.executable, "-m", "pipelines"]
+QUERIES = 4000
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """Judgements and a run; what is found for a query is right for every second one."""
+    judgements = [(f"q{number:05}", "d", 1.0) for number in range(QUERIES)]
+    rows = [(query, "d" if number % 2 else "other", 1.0) for number, (query, _, _) in enumerate(judgements)]
+    return write(tmp_path / "qrels", trec_qrels(judgements)), write(tmp_path / "a.run", trec_run(rows))
+
+
+def run(arguments: Sequence[str], **more: object) -> "subprocess.CompletedProcess[str]":
+    given: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        [*COMMAND, *arguments], text=True, check=False, cwd=REPOSITORY, timeout=120, **given
+    )
+
+
+def test_a_run_that_is_done(files: tuple[str, str]) -> None:
+    outcome = run(["score", *files, "-m", "RR", "--format", "csv"])
+    assert (outcome.returncode, outcome.stdout) == (DONE, "configuration,query_id,metric,value\na,all,RR,0.5\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
+def test_help_is_done_too(arguments: list[str]) -> None:
+    outcome = run(arguments)
+    assert (outcome.returncode, outcome.stderr) == (DONE, "")
+    assert outcome.stdout.startswith("rankbeam " if arguments == ["--version"] else "Usage: ")
+    assert outcome.stdout.endswith("\n")
+
+
+@pytest.mark.parametrize("arguments", [["score", "no-such-qrels", "a.run"], ["score"], ["scroe"], ["score", "--xyz"]])
+def test_input_that_is_refused(arguments: list[str]) -> None:
+    outcome = run(arguments)
+    assert (outcome.returncode, outcome.stdout) == (REFUSED, "")
+    assert outcome.stderr.endswith("\n")
+    assert "Traceback" not in outcome.stderr
+
+
+def test_output_to_a_file_is_complete(files: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "printed.csv"
+    with path.open("w") as printed:
+        outcome = run(["score", *files, "-m", "RR", "-m", "P@1", "-q", "--format", "csv"], stdout=printed)
+    assert outcome.returncode == DONE, outcome.stderr
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    assert len(rows) == 2 * (QUERIES + 1)
+    values = {(row["query_id"], row["metric"]): float(row["value"]) for row in rows}
+    expected = {(f"q{number:05}", metric): float(number % 2) for number in range(QUERIES) for metric in ("RR", "P@1")}
+    assert values == expected | {("all", "RR"): 0.5, ("all", "P@1"): 0.5}
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_pipe_that_is_closed_early(files: tuple[str, str], lines: int) -> None:
+    command = [*COMMAND, "score", *files, "-m", "RR", "-m", "P@1", "-q", "--format", "csv"]
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
+    with subprocess.Popen(command, **piped) as process:  # type: ignore[call-overload]
+        found = [process.stdout.readline() for _ in range(lines)]  # as head -1 does
+        process.stdout.close()
+        told = process.stderr.read()
+    assert found == ["configuration,query_id,metric,value\n"][:lines]
+    # What was written before the reader left may count as delivered.
+    assert process.returncode in ([CLOSED_PIPE] if lines == 0 else [DONE, CLOSED_PIPE])
+    assert "Traceback" not in told
+    assert "BrokenPipe" not in told
+
+
+# A retriever of somebody's own, as the README has one: it waits for ever, or it is broken.
+RETRIEVER = """
+import sys, threading
+from transforms.clients.retrievers import RetrieverParameters
+
+class Own(RetrieverParameters):
+    waits: bool
+
+    def open(self, corpus):
+        return self
+
+    def retrieve(self, query, top_k):
+        if not self.waits:
+            raise ZeroDivisionError("a bug of its author's")
+        print("asked", file=sys.stderr, flush=True)
+        threading.Event().wait()
+
+    def close(self):
+        pass
+"""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """An experiment that asks a retriever of its own."""
+
+    folder: Path
+
+    def command(self, *, waits: bool) -> list[str]:
+        write(self.folder / "queries.tsv", tab_texts([("q1", "text")]))
+        write(self.folder / "qrels", trec_qrels([("q1", "d", 1.0)]))
+        retriever = {"type": "own", "waits": waits}
+        experiment = {
+            "name": "own",
+            "dataset": {"queries": "queries.tsv", "qrels": "qrels"},
+            "configurations": [{"name": "own", "retriever": retriever}],
+            "metrics": ["RR"],
+            "output": {"path": "out"},
+        }
+        return [*COMMAND, "evaluate", write(self.folder / "e.yaml", yaml.safe_dump(experiment))]
+
+    def environment(self) -> dict[str, str]:
+        package = self.folder / "package"
+        write(package / "rankbeam_test_own.py", RETRIEVER)
+        write(package / "own-1.dist-info" / "METADATA", "Metadata-Version: 2.1\nName: own\nVersion: 1\n")
+        write(package / "own-1.dist-info" / "entry_points.txt", "[rankbeam.retrievers]\nown = rankbeam_test_own:Own\n")
+        (self.folder / "scratch").mkdir()
+        return os.environ | {"PYTHONPATH": str(package), "TMPDIR": str(self.folder / "scratch")}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    plugin = Plugin(tmp_path)
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
+    with subprocess.Popen(plugin.command(waits=True), env=plugin.environment(), **piped) as process:  # type: ignore[call-overload]
+        before = list(takewhile(lambda line: "asked" not in line, process.stderr))
+        assert process.poll() is None, before
+        process.send_signal(number)
+        printed, told = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (INTERRUPTED, "")
+    assert "rankbeam: interrupted; nothing of this run was kept" in told
+    assert "Traceback" not in told
+    assert list((tmp_path / "scratch").glob("rankbeam*")) == []
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+def test_a_bug_prints_its_traceback(tmp_path: Path) -> None:
+    plugin = Plugin(tmp_path)
+    outcome = subprocess.run(
+        plugin.command(waits=False),
+        env=plugin.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+        timeout=120,
+    )
+    assert (outcome.returncode, outcome.stdout) == (FAILED, "")
+    assert "Traceback (most recent call last):" in outcome.stderr
+    assert "ZeroDivisionError: a bug of its author's" in outcome.stderr
+    assert list((tmp_path / "scratch").glob("rankbeam*")) == []
+
+
+def test_streams_that_are_closed(files: tuple[str, str], tmp_path: Path) -> None:
+    """As daemons have it; the tables are written all the same."""
+    out = tmp_path / "out"
+    command = [*COMMAND, "score", *files, "-m", "RR", "--output", str(out)]
+    closing = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *command]
+    done = subprocess.run(closing, check=False, cwd=REPOSITORY, timeout=120)
+    assert done.returncode == DONE
+    assert (out / "results.duckdb").exists()
+
+
+def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
+    qrels = write(tmp_path / "qrels", trec_qrels([("日本", "d", 1.0)]))
+    given = write(tmp_path / "é.run", trec_run([("日本", "d", 1.0)]))
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    outcome = run(["score", qrels, given, "-m", "RR"], env=environment)
+    assert (outcome.returncode, outcome.stdout.splitlines()[-1].replace("|", " ").split()) == (
+        DONE,
+        ["?", "1.0000", "1"],
+    )
+    outcome = run(["score", qrels, given, "-m", "RR", "-q", "--format", "csv"], env=environment)
+    assert (outcome.returncode, len(outcome.stdout.splitlines())) == (DONE, 3)

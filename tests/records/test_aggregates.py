@@ -1,0 +1,123 @@
+"""States of many queries: the laws of merging, and what comes out against plain Python."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transforms.records import columns
+from transforms.records.aggregates import QueryAggregate, RunAggregate
+from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status
+
+METRICS, CONFIGURATIONS = 2, 3
+VALUES = st.sampled_from([0.0, 1.0, 0.1, 1 / 3, 1e-300, 5e-324, 12_345.678])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is the same for all partitions of a run: which configurations know their ties."""
+
+    ties: tuple[bool, ...]
+
+
+PLANS = st.tuples(*[st.booleans()] * CONFIGURATIONS).map(Plan)
+
+
+@st.composite
+def partitions(draw: st.DrawFn, plan: Plan) -> ScoredPartition:
+    """A few scored queries, perhaps none; some failed or missing, and of one to three slices."""
+    count = draw(st.integers(0, 4))
+    halves = draw(st.lists(st.sampled_from(["a", "b"]), min_size=count, max_size=count))
+    slices = {"all": np.ones(count, bool)}
+    slices |= {f"half={name}": np.array([half == name for half in halves]) for name in sorted(set(halves))}
+    return ScoredPartition(
+        queries=pa.RecordBatch.from_pylist([], schema=columns.QUERIES),
+        slices=slices,
+        configurations=tuple(draw(configurations(place, count, ties)) for place, ties in enumerate(plan.ties)),
+        unjudged=draw(st.integers(0, 3)),
+        failures=draw(st.integers(0, 3)),
+    )
+
+
+@st.composite
+def configurations(draw: st.DrawFn, place: int, count: int, ties: bool) -> ScoredConfiguration:
+    def table(values: st.SearchStrategy[float]) -> np.ndarray:
+        rows = st.lists(values, min_size=count * METRICS, max_size=count * METRICS)
+        return np.array(draw(rows), np.float64).reshape(count, METRICS)
+
+    status = np.array(draw(st.lists(st.sampled_from(Status), min_size=count, max_size=count)), np.int8)
+    values, below, above = table(VALUES), table(VALUES), table(VALUES)
+    bounds = np.stack([values - below, values + above]) if ties else None
+    values[(status == Status.FAILED) | (status == Status.MISSING)] = np.nan
+    return ScoredConfiguration(place, status, values, None, bounds)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[ScoredPartition]:
+    plan = draw(PLANS)
+    return draw(st.lists(partitions(plan), min_size=3, max_size=6))
+
+
+@given(parts=runs(), baseline=st.integers(0, CONFIGURATIONS - 1))
+def test_merging_is_associative_and_commutative_and_nothing_is_neutral(
+    parts: list[ScoredPartition], baseline: int
+) -> None:
+    x, y, z = (RunAggregate.of(part, baseline) for part in parts[:3])
+    assert x.merge(y).merge(z) == x.merge(y.merge(z))
+    assert x.merge(y) == y.merge(x)
+    assert x.merge(RunAggregate()) == x == RunAggregate().merge(x)
+
+
+@given(parts=runs())
+def test_the_state_of_no_query_is_neutral_for_a_configuration(parts: list[ScoredPartition]) -> None:
+    for state in RunAggregate.of(parts[0], 0).queries.values():
+        assert state.merge(QueryAggregate.zero(METRICS)) == state == QueryAggregate.zero(METRICS).merge(state)
+
+
+@given(parts=runs(), baseline=st.integers(0, CONFIGURATIONS - 1), data=st.data())
+def test_any_order_and_any_tree_give_the_same_state(
+    parts: list[ScoredPartition], baseline: int, data: st.DataObject
+) -> None:
+    states = [RunAggregate.of(part, baseline) for part in parts]
+    whole = reduce(RunAggregate.merge, states, RunAggregate())
+    left = list(data.draw(st.permutations(states)))
+    while len(left) > 1:
+        first = left.pop(data.draw(st.integers(0, len(left) - 1)))
+        place = data.draw(st.integers(0, len(left) - 1))
+        left[place] = left[place].merge(first)
+    assert left == [whole]
+
+
+@given(parts=runs())
+def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]) -> None:
+    whole = reduce(RunAggregate.merge, [RunAggregate.of(part, 0) for part in parts])
+    assert whole.unjudged == sum(part.unjudged for part in parts)
+    assert whole.failures == sum(part.failures for part in parts)
+    names = {name for part in parts for name in part.slices}
+    assert set(whole.queries) == {(place, name) for place in range(CONFIGURATIONS) for name in names}
+    assert set(whole.pairs) == {(place, name) for place in range(1, CONFIGURATIONS) for name in names}
+    for (place, name), state in whole.queries.items():
+        here = [(part.configurations[place], part.slices[name]) for part in parts if name in part.slices]
+        status = [Status(found) for scored, chosen in here for found in scored.status[chosen].tolist()]
+        counts = [status.count(each) for each in (Status.EMPTY, Status.FAILED, Status.MISSING)]
+        assert [state.empty, state.failed, state.missing] == counts
+        assert state.moments.count == status.count(Status.OK) + status.count(Status.EMPTY)
+        values = [scored.values[chosen & scored.scored] for scored, chosen in here]
+        summaries = state.result((1.0,) * METRICS)
+        assert_means([summary.mean for summary in summaries], np.concatenate(values))
+        for at, found in enumerate([[each.tie_lowest for each in summaries], [each.tie_highest for each in summaries]]):
+            if here[0][0].tie_bounds is None:
+                assert found == [None] * METRICS
+            else:
+                bounds = [scored.tie_bounds[at, chosen & scored.scored] for scored, chosen in here]
+                assert_means(found, np.concatenate(bounds))
+
+
+def assert_means(found: list[float | None], values: np.ndarray) -> None:
+    """The means of the columns; None over no query."""
+    columns_of = [[Fraction(value) for value in column] for column in values.T.tolist()]
+    assert found == [float(sum(column) / len(column)) if column else None for column in columns_of]
