@@ -20,8 +20,7 @@ from transforms.clients.formats import rows, texts
 from transforms.clients.formats.judged import Conflict, judge
 from transforms.clients.workers import Workers
 from transforms.kernels import hashing
-from transforms.kernels.arrays import IntArray, offsets_of, stable_order
-from transforms.kernels.lists import take_lists
+from transforms.kernels.arrays import offsets_of, stable_order
 from transforms.records import columns
 from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
@@ -239,15 +238,10 @@ def divide(part: pa.RecordBatch, buckets: int) -> Iterator[Bucketed]:
     """
     bucket = hashing.buckets(part.column("query_id"), buckets)
     offsets = offsets_of(np.sort(bucket), buckets)
-    order = stable_order(bucket, buckets)
-    ordered = pa.RecordBatch.from_arrays([_taken(column, order) for column in part.columns], schema=part.schema)
+    ordered = part.take(pa.array(stable_order(bucket, buckets)))
     for found in np.flatnonzero(np.diff(offsets)).tolist():
         rows_found = ordered.slice(offsets[found], offsets[found + 1] - offsets[found])
         yield (
             found,
             rows_found if isinstance(rows_found, pa.RecordBatch) else rows_found.combine_chunks().to_batches()[0],
         )
-
-
-def _taken(column: pa.Array, order: IntArray) -> pa.Array:
-    return take_lists(column, order) if pa.types.is_list(column.type) else column.take(pa.array(order))

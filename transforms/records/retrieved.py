@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.kernels.arrays import FloatArray, IntArray, StringArray, offsets_of, stable_order
-from transforms.kernels.lists import take_lists
 from transforms.records import columns
 
 
@@ -44,7 +43,7 @@ class Retrieved:
         known = np.flatnonzero(place.is_valid().to_numpy())
         query = place.drop_null().to_numpy().astype(np.int64)
         order = stable_order(query, queries.num_rows)
-        lists = take_lists(_one_chunk(table["documents"]), known[order])
+        lists = _one_chunk(table["documents"]).take(pa.array(known[order]))
         documents = lists.flatten()
         return cls(
             query=np.repeat(query[order], lists.value_lengths().to_numpy(zero_copy_only=False)),
