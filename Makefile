@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := .venv-peers
 
 # An oracle of the tests. Only its evaluation is used; with its dependencies it would bring PyTorch.
 BEIR := beir>=2.2
@@ -28,15 +29,15 @@ check: $(STAMP)-dev ## linters, types and import floors
 	@"$(BIN)/mypy"
 	@"$(BIN)/lint-imports"
 
-benchmark: $(STAMP)-benchmark ## measure rankbeam beside other tools (BENCHMARK="--sizes S,L")
-	@"$(BIN)/python" tests/benchmarks/run.py $(BENCHMARK)
+benchmark: $(STAMP)-demo $(PEERS)/.installed ## measure rankbeam beside other tools (BENCHMARK="--sizes S,L")
+	@PEERS_PYTHON="$(PEERS)/bin/python" "$(BIN)/python" tests/benchmarks/run.py $(BENCHMARK)
 
 format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" check --fix-only --quiet .
 	@"$(BIN)/ruff" format .
 
 clean: ## remove the environment and everything that was made
-	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # The environment is made again when pyproject.toml changes, and not otherwise: offline runs need nothing.
 $(BIN)/python:
@@ -54,8 +55,10 @@ $(STAMP)-dev: pyproject.toml | $(BIN)/python
 	@"$(BIN)/python" -m pip install --quiet --no-deps "$(BEIR)"
 	@touch $@ $(STAMP)-demo
 
-$(STAMP)-benchmark: pyproject.toml | $(BIN)/python
-	@echo "Installing rankbeam and the tools it is measured against into $(VENV) (once, about two minutes)"
-	@"$(BIN)/python" -m pip install --quiet --editable ".[benchmark]"
-	@"$(BIN)/python" -m pip install --quiet --no-deps "$(BEIR)"
-	@touch $@ $(STAMP)-demo
+# The tools have an environment of their own: Beam imports pandas where it is installed, and starts the later for it.
+$(PEERS)/.installed: pyproject.toml
+	@echo "Installing the tools that rankbeam is measured against into $(PEERS) (once, about two minutes)"
+	@"$(PYTHON)" -m venv $(PEERS)
+	@"$(PEERS)/bin/python" -m pip install --quiet --editable ".[benchmark]"
+	@"$(PEERS)/bin/python" -m pip install --quiet --no-deps "$(BEIR)"
+	@touch $@

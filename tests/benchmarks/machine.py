@@ -1,11 +1,14 @@
 """Where and with what the figures were measured."""
 
+import json
 import os
 import platform
 import subprocess
+import sys
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
+
+from tools import PEERS_PYTHON
 
 PACKAGES = ("rankbeam", "apache-beam", "pyarrow", "numpy", "duckdb")
 PEERS = ("pytrec-eval-terrier", "ir-measures", "ranx", "beir", "pandas", "polars", "numba")
@@ -16,7 +19,8 @@ def described() -> list[str]:
     cores, memory = os.cpu_count(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     hardware = f"{_processor()}, {cores} cores, {memory:.0f} GB of memory, {platform.system()} {platform.release()}"
     today = f"{datetime.now(UTC):%Y-%m-%d}, load {os.getloadavg()[0]:.1f}"
-    versions = [f"{name} {found}" for name in PACKAGES + PEERS if (found := _version(name))]
+    found = _versions(sys.executable, PACKAGES) | _versions(PEERS_PYTHON, PEERS)
+    versions = [f"{name} {version}" for name, version in found.items() if version is not None]
     return [today, hardware, f"Python {platform.python_version()}, {', '.join(versions)}{_commit()}"]
 
 
@@ -28,11 +32,15 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+def _versions(python: str, packages: tuple[str, ...]) -> dict[str, str | None]:
+    """The versions of packages in the environment of a Python; None for what is not there."""
+    look = (
+        "import json; from importlib.metadata import distributions; "
+        f"found = {{each.name.lower(): each.version for each in distributions()}}; "
+        f"print(json.dumps({{name: found.get(name) for name in {packages!r}}}))"
+    )
+    found: dict[str, str | None] = json.loads(subprocess.check_output([python, "-c", look]))
+    return found
 
 
 def _commit() -> str:

@@ -1,18 +1,21 @@
 """The programs that are measured: what they need, what they can read, how they are started, how they depart from us."""
 
-import importlib.util
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from peers.values import METRICS, TREC_MEASURES
 
 PEERS = Path(__file__).parent / "peers"
 RANKBEAM = "rankbeam"
+PEERS_PYTHON = os.path.abspath(os.environ.get("PEERS_PYTHON", sys.executable))  # noqa: PTH100  no link is followed
+"""Runs the other tools: Beam imports pandas where it is installed, so rankbeam has an environment of its own."""
 
 
 class Source(StrEnum):
@@ -78,8 +81,14 @@ class Tool:
         """What of its needs is not installed."""
         if self.program is not None:
             return None if shutil.which(self.program) else f"no program {self.program}"
-        absent = [module for module in self.modules if importlib.util.find_spec(module) is None]
+        absent = [module for module in self.modules if not _importable(module)]
         return f"no package {', '.join(absent)}" if absent else None
+
+
+@cache
+def _importable(module: str) -> bool:
+    look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([PEERS_PYTHON, "-c", look], check=False).returncode == 0
 
 
 def rankbeam_command(task: Task, result: Path) -> list[str]:
@@ -97,7 +106,7 @@ def trec_eval_command(program: str, task: Task, _: Path) -> list[str]:
 
 def peer_command(script: str, task: Task, result: Path) -> list[str]:
     """A script of peers/."""
-    return [sys.executable, str(PEERS / script), str(task.qrels), *map(str, task.runs), str(result)]
+    return [PEERS_PYTHON, str(PEERS / script), str(task.qrels), *map(str, task.runs), str(result)]
 
 
 def _floor(name: str, *modules: str, large: bool = True) -> Tool:

@@ -72,11 +72,14 @@ def test_nothing_is_installed_twice(folder: Path) -> None:
     assert planned(folder, "demo", "test") == [DEMO, TEST]
 
 
-def test_the_benchmark_has_an_installation_of_its_own(folder: Path) -> None:
+def test_the_tools_to_compare_with_have_an_environment_of_their_own(folder: Path) -> None:
     put(folder, "bin/python", 2000)
-    measure = [PYTHON, "tests/benchmarks/run.py", "--sizes", "S"]
-    installed = [[*INSTALL, ".[benchmark]"], INSTALL_BEIR]
-    assert planned(folder, "benchmark", "BENCHMARK=--sizes S") == [*installed, measure]
+    put(folder, ".installed-demo", 3000)
+    peers = ".venv-peers/bin/python"
+    measure = [f"PEERS_PYTHON={peers}", PYTHON, "tests/benchmarks/run.py", "--sizes", "S"]
+    create = [*CREATE[:-1], ".venv-peers"]
+    installed = [[peers, *INSTALL[1:], ".[benchmark]"], [peers, *INSTALL_BEIR[1:]]]
+    assert planned(folder, "benchmark", "BENCHMARK=--sizes S") == [create, *installed, measure]
 
 
 def test_new_dependencies_are_installed(folder: Path) -> None:
