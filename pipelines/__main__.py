@@ -21,7 +21,8 @@ def command() -> NoReturn:
     gc.set_threshold(100_000, 50, 100)
     _keep_memory()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever stops a run means what Ctrl-C means
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # whoever stops a run means what Ctrl-C means
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that only knows ASCII still shows numbers

@@ -59,9 +59,11 @@ class ReadDataset(beam.PTransform):
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
         """Add the steps."""
-        parts = {"qrels": pbegin | "ReadQrels" >> _ReadFiles(self.qrels, rows.read_qrels, self.buckets)}
+        qrels = _ReadFiles(self.qrels, rows.read_qrels, columns.QRELS, self.buckets)
+        parts = {"qrels": pbegin | "ReadQrels" >> qrels}
         if self.queries is not None:
-            parts["queries"] = pbegin | "ReadQueries" >> _ReadFiles(self.queries, texts.read_queries, self.buckets)
+            queries = _ReadFiles(self.queries, texts.read_queries, columns.QUERIES, self.buckets)
+            parts["queries"] = pbegin | "ReadQueries" >> queries
         joined = (
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()
@@ -72,7 +74,7 @@ class ReadDataset(beam.PTransform):
         )
         summary = (
             joined.summary
-            | "Summarise" >> beam.CombineGlobally(MergeSummariesFn())
+            | "Summarise" >> beam.CombineGlobally(MergeSummariesFn()).without_defaults()
             | "Check" >> beam.Map(checked, self.queries, self.qrels, self.slices)
         )
         return Dataset(joined.judged, summary)
@@ -96,7 +98,7 @@ class ReadRun(beam.PTransform):
         """Add the steps."""
         return (
             pbegin
-            | "ReadRows" >> _ReadFiles(self.path, rows.read_run, self.buckets)
+            | "ReadRows" >> _ReadFiles(self.path, rows.read_run, columns.RANKINGS, self.buckets)
             | "MarkSource" >> beam.Map(mark, self.source).with_output_types(SourceRows)
         )
 
@@ -107,27 +109,32 @@ class _ReadFiles(beam.PTransform):
 
     pattern: str
     reader: Callable[[str], Iterator[pa.RecordBatch]]
+    schema: pa.Schema
     buckets: int
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Bucketed]:
         paths = files.expand(self.pattern)
         created = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
-        return created | "Read" >> beam.ParDo(ReadFn(self.reader, self.buckets))
+        return created | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
 
 
 class ReadFn(beam.DoFn):
     """Reads a file in batches."""
 
-    def __init__(self, reader: Callable[[str], Iterator[pa.RecordBatch]], buckets: int) -> None:
+    def __init__(self, reader: Callable[[str], Iterator[pa.RecordBatch]], schema: pa.Schema, buckets: int) -> None:
         self._reader, self._buckets = reader, buckets
+        self._empty = pa.RecordBatch.from_pylist([], schema)
 
     def process(self, element: str) -> Iterator[Bucketed]:
         """Yield the file's rows by bucket, a large part of it at a time."""
         workers: Workers[list[Bucketed]] = Workers()
+        part = None
         for part in parts_of(self._reader(element)):
             count(Counter.ROWS_READ, part.num_rows)
             yield from chain.from_iterable(workers.submit(self._divide, part))
         yield from chain.from_iterable(workers.finish())
+        if part is None:  # a file without rows says so, or nobody would look at what is missing
+            yield 0, self._empty
 
     def _divide(self, part: pa.RecordBatch) -> list[Bucketed]:
         is_run = part.schema.equals(columns.RUN)

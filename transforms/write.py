@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 
 import apache_beam as beam
 import numpy as np
@@ -103,8 +104,8 @@ class FinishRun(beam.PTransform):
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[str]:
         """Add the steps."""
-        warnings = [] if self.warnings is None else [beam.pvalue.AsIter(self.warnings)]
-        written = self.written | "AllWritten" >> beam.Flatten()
+        warnings = () if self.warnings is None else beam.pvalue.AsIter(self.warnings)
+        written = [beam.pvalue.AsIter(parts) for parts in self.written]
         return (
             pbegin
             | "Once" >> beam.Create([self.output])
@@ -115,8 +116,8 @@ class FinishRun(beam.PTransform):
                 self.versions,
                 beam.pvalue.AsSingleton(self.summary),
                 beam.pvalue.AsSingleton(self.aggregate),
-                beam.pvalue.AsIter(written),
-                *warnings,
+                warnings,
+                *written,
             )
         )
 
@@ -127,8 +128,8 @@ def write_run(
     versions: dict[str, str],
     summary: DatasetSummary,
     aggregate: RunAggregate,
-    written: Iterable[WrittenPart],
-    retriever_warnings: Iterable[str] = (),
+    retriever_warnings: Iterable[str],
+    *written: Iterable[WrittenPart],
 ) -> str:
     """Write the row of a finished run; returns the path.
 
@@ -138,11 +139,11 @@ def write_run(
         versions: as `FinishRun`.
         summary: the dataset's.
         aggregate: of all scores.
-        written: the complete parts of all other tables.
         retriever_warnings: of the retrievers; each is kept once.
+        written: the complete parts of all other tables.
     """
     parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name != "runs"}
-    for name, path in written:
+    for name, path in chain.from_iterable(written):
         parts[name].append(path)
     for name, paths in parts.items():
         put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])

@@ -138,6 +138,8 @@ class Plugin:
 def test_a_run_that_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     plugin = Plugin(tmp_path)
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
+    # A shell starts what it runs in the background with SIGINT ignored, and CI may be such a shell.
+    piped["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(plugin.command(waits=True), env=plugin.environment(), **piped) as process:  # type: ignore[call-overload]
         before = list(takewhile(lambda line: "asked" not in line, process.stderr))
         assert process.poll() is None, before
