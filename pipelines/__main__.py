@@ -18,7 +18,7 @@ from pipelines.cli import main
 
 def command() -> NoReturn:
     """Run the command line, and end the process with its status."""
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(1_000_000, 50, 100)  # a run of days still collects
     _keep_memory()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # whoever stops a run means what Ctrl-C means
