@@ -1,6 +1,7 @@
 """The benchmark itself, on next to nothing: it makes its data, measures, compares and prints. No figure is tested."""
 
 import hashlib
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ DIGESTS = {
 }
 
 # As trec_eval prints, but the first query's P@5 is higher by a tenth.
-WRONG_TREC_EVAL = f"""#!{sys.executable}
+WRONG_TREC_EVAL = f"""
 import sys
 sys.path.insert(0, {str(PEERS)!r})
 import pytrec_eval
@@ -86,8 +87,10 @@ def test_it_measures_compares_and_prints_tables(data: Path) -> None:
 
 
 def test_a_value_that_differs_is_told(data: Path, tmp_path: Path) -> None:
-    program = tmp_path / "trec_eval"
-    program.write_text(WRONG_TREC_EVAL)
+    script, program = tmp_path / "wrong.py", tmp_path / "trec_eval"
+    script.write_text(WRONG_TREC_EVAL)
+    # Not "#!" and Python's path: that may hold a space.
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(script))} "$@"\n')
     program.chmod(0o755)
     done = benchmark(data, "--tools", "trec_eval", "--trec-eval", str(program))
     assert done.returncode == 1
