@@ -4,8 +4,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from transforms.clients.workers import AT_ONCE, Workers
+from transforms.clients.workers import AT_ONCE, Workers, ahead
 
 PATIENCE_S = 30  # how long a broken test waits; one that passes never does
 
@@ -122,3 +124,76 @@ def test_an_error_surfaces_where_its_result_would(bad: int, before: set[threadin
     for thread in own_threads(before):
         thread.join(PATIENCE_S)
     assert own_threads(before) == set()  # once nobody holds the workers any more
+
+
+# --- Reading ahead ------------------------------------------------------------------------------------------------
+
+
+class Counter:
+    """Counts up, and remembers how far, in which threads, and whether it was closed."""
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.made = 0
+        self.threads: set[str] = set()
+        self.closed = False
+        self.fails_at = fails_at
+
+    def items(self) -> Iterator[int]:
+        try:
+            while self.made < 100:
+                if self.made == self.fails_at:
+                    raise ValueError("the source broke")
+                self.threads.add(threading.current_thread().name)
+                self.made += 1
+                yield self.made
+        finally:
+            self.closed = True
+
+
+def threads_ahead() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ahead")]
+
+
+@given(items=st.lists(st.none() | st.integers()), ready=st.integers(1, 5))
+def test_what_is_made_ahead_is_the_same_in_the_same_order(items: list[int | None], ready: int) -> None:
+    assert list(ahead(iter(items), ready)) == items
+    assert threads_ahead() == []
+
+
+def test_items_are_made_in_one_other_thread() -> None:
+    counter = Counter()
+    assert list(ahead(counter.items())) == list(range(1, 101))
+    assert len(counter.threads) == 1
+    assert threading.current_thread().name not in counter.threads
+
+
+@pytest.mark.parametrize("ready", [1, 2, 4])
+def test_only_so_many_items_are_made_ahead(ready: int) -> None:
+    counter = Counter()
+    for item in ahead(counter.items(), ready):
+        assert counter.made <= item + ready
+
+
+@pytest.mark.parametrize("used", [1, 2, 10])
+def test_who_stops_early_ends_the_thread_and_closes_the_source(used: int) -> None:
+    counter = Counter()
+    items = ahead(counter.items())
+    assert [next(items) for _ in range(used)] == list(range(1, used + 1))
+    items.close()  # type: ignore[attr-defined]  # what a loop does that is left
+    assert (threads_ahead(), counter.closed) == ([], True)
+    assert counter.made <= used + 2
+
+
+def test_an_error_comes_after_the_items_before_it() -> None:
+    counter = Counter(fails_at=3)
+    items = ahead(counter.items())
+    assert [next(items) for _ in range(3)] == [1, 2, 3]
+    with pytest.raises(ValueError, match="the source broke"):
+        next(items)
+    assert (threads_ahead(), counter.closed) == ([], True)
+
+
+def test_nothing_is_made_before_it_is_asked_for() -> None:
+    counter = Counter()
+    ahead(counter.items())
+    assert (counter.made, threads_ahead()) == (0, [])

@@ -10,19 +10,14 @@ import io
 import os
 import posixpath
 import zlib
-from collections import deque
-from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from transforms.records.errors import InputError
-
-_T = TypeVar("_T")
 
 BLOCK_BYTES = 4 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -166,35 +161,6 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         raise InputError(problem, path=path, line=lines + 1) from error
     if rest:
         yield rest
-
-
-def ahead(items: Iterator[_T], ready: int = 2) -> Iterator[_T]:
-    """Make items in a thread of their own while the ones before them are used.
-
-    The thread ends with the items, with an error, which is raised here, and when this iterator is closed, which
-    closes `items` too.
-
-    Args:
-        items: what is made; anything that yields.
-        ready: how many items may wait to be used.
-
-    >>> list(ahead(iter([1, 2, 3])))
-    [1, 2, 3]
-    """
-    maker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
-    try:
-        waiting = deque(maker.submit(_next, items) for _ in range(ready))
-        while made := waiting.popleft().result():
-            waiting.append(maker.submit(_next, items))
-            yield made.pop()
-    finally:
-        maker.shutdown(cancel_futures=True)
-        if isinstance(items, Generator):
-            items.close()
-
-
-def _next(items: Iterator[_T]) -> list[_T]:
-    return list(islice(items, 1))
 
 
 def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from transforms.clients import files
 from transforms.clients.formats import parquet
 from transforms.clients.formats.recognise import Format, recognise
+from transforms.clients.workers import ahead
 from transforms.kernels import text
 from transforms.kernels.arrays import BoolArray
 from transforms.records import columns
@@ -46,7 +47,7 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
     """
     found = recognise(path, "qrels")
     kind = _BEIR_QRELS if found is Format.BEIR_QRELS else _TREC_QRELS
-    yield from files.ahead(_read_parquet(path, kind) if found is Format.PARQUET else _read_text(path, kind))
+    yield from ahead(_read_parquet(path, kind) if found is Format.PARQUET else _read_text(path, kind))
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
@@ -59,7 +60,7 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
         InputError: the file, or a line of it, is not what it should be.
     """
     found = recognise(path, "run")
-    yield from files.ahead(_read_parquet(path, _RUN) if found is Format.PARQUET else _read_text(path, _RUN))
+    yield from ahead(_read_parquet(path, _RUN) if found is Format.PARQUET else _read_text(path, _RUN))
 
 
 def run_tag(path: str) -> str | None:
