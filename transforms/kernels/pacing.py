@@ -1,0 +1,121 @@
+"""Pacing: when the next call may begin, so that a quota holds in every sliding second and minute.
+
+Time is always an argument, in seconds of any monotonic clock; nothing here sleeps or reads one.
+"""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+
+SECOND_S, MINUTE_S = 1.0, 60.0
+_SLACK_S = {SECOND_S: 0.01, MINUTE_S: 0.1}  # calls travel: two may arrive closer together than they were sent
+_CATCH_UP_S = 0.1  # what a loop that was late may make good at once
+_LEAST_PACE = 0.05
+_RECOVERY_PER_S = 0.03
+
+
+class Pacer:
+    """The pace of one lane: at most so many calls in any window, evenly spread, slower after push-back.
+
+    A window that held as many calls as it may is full until the first of them has left it: the bound holds for every
+    window, wherever it begins, and a call that was late costs only the one that is due a whole window after it.
+    Within the windows calls are spread evenly by the generic cell rate algorithm (ITU-T I.371, Annex A).
+
+    Attributes:
+        limits: windows in seconds, and how many calls each may hold.
+        interval_s: between two calls at full pace.
+
+    >>> pacer = Pacer({1.0: 2, 60.0: 100}, 0.5)
+    >>> [pacer.spend(now) for now in (0.0, 0.5)] and pacer.wait_s(0.6)
+    0.41
+    """
+
+    def __init__(self, limits: dict[float, int], interval_s: float) -> None:
+        self.limits, self.interval_s = limits, interval_s
+        self._begun = {window: deque[float](maxlen=most) for window, most in limits.items()}
+        self._due = -math.inf
+        self._pace, self._paced_at = 1.0, 0.0
+
+    def wait_s(self, now: float) -> float:
+        """How long the next call has to wait; 0 when it may begin.
+
+        Args:
+            now: the time.
+        """
+        free = [
+            begun[0] + window + _SLACK_S.get(window, 0.0)
+            for window, begun in self._begun.items()
+            if len(begun) == begun.maxlen
+        ]
+        wait = max(self._due - self._tolerance_s(), *free, now) - now
+        return round(wait, 9)
+
+    def spend(self, now: float) -> None:
+        """Count a call that begins now; every attempt counts."""
+        for begun in self._begun.values():
+            begun.append(now)
+        self._due = max(self._due, now) + self.interval_s / self.pace(now)
+
+    def push_back(self, now: float) -> None:
+        """Slow down: the service refused a call for its rate.
+
+        The more of the calls are refused, the slower: the pace falls each second by the share that was refused.
+        """
+        calls_per_s = self.pace(now) / self.interval_s
+        self._pace = max(_LEAST_PACE, self.pace(now) * (1 - min(0.5, 1 / max(calls_per_s, 1.0))))
+        self._paced_at = now
+
+    def pace(self, now: float) -> float:
+        """The share of the full rate that is used now, up to 1; it recovers with time.
+
+        >>> pacer = Pacer({1.0: 2}, 0.5)
+        >>> pacer.push_back(0.0)
+        >>> round(pacer.pace(0.0), 2), round(pacer.pace(10.0), 2), pacer.pace(100.0)
+        (0.5, 0.8, 1.0)
+        """
+        return min(1.0, self._pace + _RECOVERY_PER_S * (now - self._paced_at))
+
+    def _tolerance_s(self) -> float:
+        return min(_CATCH_UP_S, self.interval_s * (max(self.limits.values()) - 1))
+
+
+def lane_pacer(requests_per_minute: float, lane: int, lanes: int) -> Pacer:
+    """The pace of one of several lanes; what all lanes together may begin in a window is never more than the quota.
+
+    Args:
+        requests_per_minute: of all lanes together.
+        lane: which one, from 0.
+        lanes: how many; no more than calls a second.
+
+    >>> [lane_pacer(1500, lane, 4).limits for lane in (0, 3)]
+    [{1.0: 7, 60.0: 420}, {1.0: 6, 60.0: 360}]
+    """
+    shares = lane_shares(requests_per_minute, lanes)
+    per_minute = max(1, math.floor(requests_per_minute))
+    begin, end = (per_minute * sum(shares[:upto]) // sum(shares) for upto in (lane, lane + 1))
+    limits = {SECOND_S: shares[lane], MINUTE_S: end - begin}
+    share = shares[lane] / sum(shares)
+    return Pacer(limits, max(MINUTE_S / (requests_per_minute * share), SECOND_S / shares[lane]))
+
+
+def lane_shares(requests_per_minute: float, lanes: int) -> list[int]:
+    """How many calls each lane may begin in a second: the quota's, divided as evenly as whole numbers allow.
+
+    >>> lane_shares(1500, 4)
+    [7, 6, 6, 6]
+    """
+    per_second = math.ceil(requests_per_minute / 60)
+    return [per_second // lanes + (lane < per_second % lanes) for lane in range(lanes)]
+
+
+def lane_of(position: int, shares: Sequence[int]) -> int:
+    """The lane of a call, by its position among all calls: lanes get calls in proportion to their shares.
+
+    Args:
+        position: from 0.
+        shares: as of `lane_shares`: no two differ by more than one, the larger first.
+
+    >>> [lane_of(position, [2, 1]) for position in range(6)]
+    [0, 1, 0, 0, 1, 0]
+    """
+    return position % sum(shares) % len(shares)
