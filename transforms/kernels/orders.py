@@ -36,7 +36,8 @@ def order_by_score(
     group = tie_groups(query, score)
     place = _inside_ties(group, None if matters is None else matters[order])
     if len(place):  # comparing ids is slow: only where it decides
-        order[place] = order[place][order_by_id(group[place], doc_id.take(pa.array(order[place])), descending=True)]
+        rows = order[place]
+        order[place] = rows[order_by_id(group[place], doc_id.take(pa.array(rows)), rows, descending=True)]
     return order
 
 
@@ -65,12 +66,15 @@ def _inside_ties(group: IntArray, matters: BoolArray | None) -> IntArray:
     return place[wanted[group[place]]]
 
 
-def order_by_id(group: IntArray, doc_id: StringArray, *, descending: bool = False) -> IntArray:
+def order_by_id(
+    group: IntArray, doc_id: StringArray, row: IntArray | None = None, *, descending: bool = False
+) -> IntArray:
     """Rows in the order of their ids, byte by byte, inside each group.
 
     Args:
         group: int64[m], from 0.
         doc_id: Arrow strings [m].
+        row: int64[m], by which rows with one id are ordered; by default as they stand.
         descending: the last id of a group first.
 
     Returns:
@@ -89,8 +93,10 @@ def order_by_id(group: IntArray, doc_id: StringArray, *, descending: bool = Fals
     run = np.cumsum(np.diff(group, prepend=-1).astype(bool) | np.diff(prefix, prepend=~prefix[:1]).astype(bool))
     place = _inside_ties(run, None)
     if len(place):
-        ties = pa.table({"run": run[place], "doc_id": doc_id.take(pa.array(order[place]))})
+        here = order[place]
+        last = here if row is None else row[here]
+        ties = pa.table({"run": run[place], "doc_id": doc_id.take(pa.array(here)), "row": last})
         direction = "descending" if descending else "ascending"
-        by = pc.sort_indices(ties, sort_keys=[("run", "ascending"), ("doc_id", direction)])
+        by = pc.sort_indices(ties, sort_keys=[("run", "ascending"), ("doc_id", direction), ("row", "ascending")])
         order[place] = order[place][by.to_numpy()]
     return order
