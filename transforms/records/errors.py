@@ -3,7 +3,7 @@
     RankbeamError
      ├── InputError        what the user gave cannot be used: exit status 2
      │    └── InputErrors  several of them, reported together
-     └── CallError         a retriever could not answer one query: becomes a row of `failures`
+     └── CallError         a service could not answer one call: becomes a row of `failures` when retries do not help
 
 Anything else is a bug, and crashes.
 """
@@ -51,20 +51,21 @@ class InputErrors(InputError):
 
 
 class CallError(RankbeamError):
-    """A retriever could not answer a query, and no further attempt will be made.
+    """A service could not answer. What a retriever in this process raises is final; a remote call may be tried again.
 
     Attributes:
         kind: what went wrong.
         message: what the service said.
         attempts: how often it was asked.
+        retry_after_s: after which the service wants to be asked again, where it said so.
     """
 
-    def __init__(self, kind: FailureKind, message: str, attempts: int = 1) -> None:
+    def __init__(self, kind: FailureKind, message: str, attempts: int = 1, retry_after_s: float | None = None) -> None:
         super().__init__(message)
-        self.kind, self.message, self.attempts = kind, message, attempts
+        self.kind, self.message, self.attempts, self.retry_after_s = kind, message, attempts, retry_after_s
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CallError, (self.kind, self.message, self.attempts)
+        return CallError, (self.kind, self.message, self.attempts, self.retry_after_s)
 
 
 def _input_error(problem: str, path: str | None, line: int | None) -> InputError:

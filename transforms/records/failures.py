@@ -15,6 +15,14 @@ class FailureKind(StrEnum):
     UNAVAILABLE = "unavailable"
     MALFORMED = "malformed"
 
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self in _TRANSIENT
+
+
+_TRANSIENT = {FailureKind.QUOTA, FailureKind.TIMEOUT, FailureKind.UNAVAILABLE, FailureKind.MALFORMED}
+
 
 @dataclass(frozen=True)
 class Failure:
