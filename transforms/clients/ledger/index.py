@@ -1,0 +1,188 @@
+"""Where in a ledger the wanted answers lie: the small columns of all parts, of which only hits are kept."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.clients.ledger import parts, store
+from transforms.clients.ledger.parts import Entry, PartError, PartReader, Vanished
+from transforms.records.calls import Reach
+
+Hits = npt.NDArray[Any]
+"""A row for each: the place of its key among the wanted ones, and where it lies."""
+
+_HIT = np.dtype(
+    [
+        ("place", np.int64),
+        ("moment", np.int64),
+        ("check", np.uint64),
+        ("part", np.int64),
+        ("group", np.int64),
+        ("row", np.int64),
+    ]
+)
+_COLUMNS = ["key", "results", "distance", "finished_at", "check"]
+_THREADS = 8
+_logger = logging.getLogger(__name__)
+
+
+class Index:
+    """The parts of a ledger, and which of them proved to be of no use.
+
+    Args:
+        folder: of the ledger.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._paths: list[str] = []
+        self._damaged: set[str] = set()
+        self._unusable: set[tuple[str, int, int]] = set()
+        self._settled = True
+
+    def is_settled(self) -> bool:
+        """Whether all went well since `hits` was called; else calling it again finds other rows, or finds them anew."""
+        return self._settled
+
+    def hits(self, wanted: Mapping[str, Reach]) -> Hits:
+        """The newest row for each wanted key whose reach covers the wanted one, in the order of files.
+
+        Raises:
+            InputError: the folder cannot be looked up.
+        """
+        self._settled = True
+        if not wanted:
+            return np.empty(0, _HIT)
+        asked = _Asked.of(wanted)
+        self._paths = [part.path for part in store.parts_in(self._folder) if part.path not in self._damaged]
+        with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, waiting is all there is to it
+            found = list(threads.map(lambda number: self._of_part(number, asked), range(len(self._paths))))
+        return _in_files(_newest(np.concatenate([np.empty(0, _HIT), *found])))
+
+    def read(self, hits: Hits, wanted: Mapping[str, Reach]) -> Iterator[Entry]:
+        """The entries of hits, a row group at a time; without those that turn out to be damaged, or to be gone."""
+        for of_part in _split(hits, "part"):
+            path = self._paths[of_part["part"][0]]
+            try:
+                with PartReader(path) as reader:
+                    for of_group in _split(of_part, "group"):
+                        yield from self._of_group(reader, of_group, wanted)
+            except Vanished:
+                self._settled = False
+            except PartError as error:
+                self._leave_out(path, error)
+                self._settled = False
+
+    def _of_part(self, number: int, asked: "_Asked") -> Hits:
+        path = self._paths[number]
+        found: list[Hits] = []
+        try:
+            with PartReader(path) as reader:
+                for group in range(reader.groups):
+                    found += self._in_group(reader, number, group, asked)
+        except Vanished:
+            self._settled = False
+        except PartError as error:
+            self._leave_out(path, error)
+        hits = np.concatenate([np.empty(0, _HIT), *found])
+        bad = {(group, row) for bad_path, group, row in self._unusable if bad_path == path}
+        return hits[[(group, row) not in bad for group, row in hits[["group", "row"]].tolist()]] if bad else hits
+
+    def _in_group(self, reader: PartReader, number: int, group: int, asked: "_Asked") -> Iterator[Hits]:
+        try:
+            yield asked.hits(reader.rows(group, _COLUMNS), number, group)
+        except Vanished:
+            raise
+        except PartError as error:  # other row groups may be good
+            _warn(reader.path, error)
+
+    def _of_group(self, reader: PartReader, hits: Hits, wanted: Mapping[str, Reach]) -> Iterator[Entry]:
+        group, rows = int(hits["group"][0]), hits["row"].tolist()
+        entries: list[Entry | None] = [None] * len(rows)
+        try:
+            entries = reader.entries(group, rows)
+        except Vanished:
+            raise
+        except PartError as error:  # other row groups may be good
+            _warn(reader.path, error)
+        for row, entry in zip(rows, entries, strict=True):
+            if entry is not None and _answers(entry, wanted):
+                yield entry
+            else:
+                self._unusable.add((reader.path, group, row))
+                self._settled = False
+
+    def _leave_out(self, path: str, error: PartError) -> None:
+        self._damaged.add(path)
+        _warn(path, error)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is wanted, as columns."""
+
+    places: dict[str, int]
+    results: npt.NDArray[np.int64]
+    bounded: npt.NDArray[np.bool_]
+    distance: npt.NDArray[np.float64]
+
+    @staticmethod
+    def of(wanted: Mapping[str, Reach]) -> "_Asked":
+        distances = [reach.distance for reach in wanted.values()]
+        return _Asked(
+            {key: place for place, key in enumerate(wanted)},
+            np.array([reach.results for reach in wanted.values()], np.int64),
+            np.array([distance is not None for distance in distances], np.bool_),
+            np.array([distance or 0.0 for distance in distances], np.float64),
+        )
+
+    def hits(self, rows: pa.Table, part: int, group: int) -> Hits:
+        """The rows of a row group that answer something, as `Reach.covers` has it."""
+        places = np.array([self.places.get(key, -1) for key in rows.column("key").to_pylist()], np.int64)
+        here = np.flatnonzero((places >= 0) & parts.are_possible(rows).to_numpy())
+        places = places[here]
+        rows = rows.take(pa.array(here))
+        distance = rows.column("distance")
+        bounded = distance.is_valid().to_numpy()
+        near = self.bounded[places] & (self.distance[places] <= pc.fill_null(distance, 0.0).to_numpy())
+        covers = (rows.column("results").to_numpy() >= self.results[places]) & (~bounded | near)
+        hits = np.empty(len(here), _HIT)
+        hits["place"], hits["part"], hits["group"], hits["row"] = places, part, group, here
+        hits["moment"] = pc.cast(rows.column("finished_at"), pa.int64()).to_numpy()
+        hits["check"] = rows.column("check").to_numpy()
+        found: Hits = hits[covers]
+        return found
+
+
+def _answers(entry: Entry, wanted: Mapping[str, Reach]) -> bool:
+    """Whether an entry is what its row's small columns promised: they may have been damaged as well."""
+    reach = wanted.get(entry.key)
+    return reach is not None and entry.reach.covers(reach)
+
+
+def _newest(hits: Hits) -> Hits:
+    """One hit for each place. Of the newest any will do, but always the same, wherever merges have moved it."""
+    keys = ("row", "group", "part", "check", "moment", "place")
+    hits = hits[np.lexsort([hits[key] for key in keys])]
+    return hits[np.append(np.diff(hits["place"]) != 0, True)] if len(hits) else hits
+
+
+def _in_files(hits: Hits) -> Hits:
+    ordered: Hits = hits[np.lexsort([hits[key] for key in ("row", "group", "part")])]
+    return ordered
+
+
+def _split(hits: Hits, column: str) -> Iterator[Hits]:
+    """Runs of equal values."""
+    return iter(np.split(hits, np.flatnonzero(np.diff(hits[column])) + 1) if len(hits) else [])
+
+
+def _warn(path: str, error: PartError) -> None:
+    _logger.warning("%s: answers of earlier calls are left out: %s", path, error)
