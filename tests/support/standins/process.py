@@ -1,0 +1,147 @@
+"""Starts a stand-in in a process of its own, and asks it what it saw.
+
+The two talk over the child's stdin and stdout, one line of JSON each: settings, the port, and for every empty line the
+figures. When stdin ends the child does too, so it does not outlive the tests, even when those are killed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.standins import certificates
+from support.standins.faults import Faults
+from support.standins.reception import Settings, Stats
+
+SERVER_MODULES = {
+    "rag_engine": "support.standins.rag_engine",
+    "vertex_search": "support.standins.vertex_search",
+    "http": "support.standins.http",
+}
+DOCUMENTS = tuple(f"doc-{number}" for number in range(1000))
+TESTS = Path(__file__).parents[2]
+CLOSING_S = 10.0
+
+
+@dataclass
+class Standin:
+    """A stand-in that runs.
+
+    Attributes:
+        address: host and port.
+        url: the same with its scheme.
+        certificate: path of the certificate to trust, in PEM; None without TLS.
+        pid: of its process.
+    """
+
+    address: str
+    url: str
+    certificate: str | None
+    pid: int
+    _child: "subprocess.Popen[str]"
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _last: Stats | None = None
+
+    def stats(self) -> Stats:
+        """What it saw so far; after its end, what it saw until then."""
+        with self._lock:
+            return self._last or Stats(**_asked(self._child, ""))
+
+    def close(self) -> None:
+        """Stop it, and keep its figures."""
+        with self._lock:
+            if self._child.poll() is None:
+                self._last = Stats(**_asked(self._child, ""))
+        _stop(self._child)
+
+
+@contextmanager
+def serve(
+    kind: str,
+    *,
+    answers: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    documents: Sequence[str] = DOCUMENTS,
+    faults: Faults | None = None,
+    latency_s: float | tuple[float, float] = 0.0,
+    slow: tuple[float, float] = (0.0, 0.0),
+    quota_per_minute: float | None = None,
+    enforce: bool = False,
+    streams_per_connection: int | None = 100,
+    tls: bool = False,
+) -> Iterator[Standin]:
+    """A stand-in, for as long as the block lasts.
+
+    Args:
+        kind: "rag_engine", "vertex_search" or "http".
+        answers: by query, its results, best first: "id", "score", and if need be "text", "uri", "display_name",
+            "title". RAG Engine's scores are distances.
+        documents: ids of which all other queries find some, always the same.
+        faults: what goes wrong; nothing by default.
+        latency_s: after which a request is answered, or between which bounds.
+        slow: the share of the requests that are answered after another time, and that time in seconds.
+        quota_per_minute: requests allowed in any minute; a sixtieth of it, rounded up, in any second.
+        enforce: whether requests over the quota are refused. Violations are counted in any case.
+        streams_per_connection: calls in the air on one connection, at most; for gRPC.
+        tls: whether it speaks TLS with a certificate of its own. Google's services then want credentials too.
+    """
+    low_s, high_s = latency_s if isinstance(latency_s, tuple) else (latency_s, latency_s)
+    with tempfile.TemporaryDirectory() as folder:
+        certificate, private_key = certificates.write(Path(folder)) if tls else (None, None)
+        settings = Settings(
+            answers or {}, documents, faults or Faults(), (low_s, high_s), slow, quota_per_minute, enforce,
+            streams_per_connection, certificate, private_key,
+        )  # fmt: skip
+        standin = _started(kind, settings)
+        try:
+            yield standin
+        finally:
+            standin.close()
+
+
+def settings_from(line: str) -> Settings:
+    """The settings that a parent wrote."""
+    found = json.loads(line)
+    faults = found.pop("faults")
+    return Settings(**found, faults=Faults(**{**faults, "kinds": tuple(faults["kinds"])}))
+
+
+def _started(kind: str, settings: Settings) -> Standin:
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    child = subprocess.Popen(
+        [sys.executable, "-m", "support.standins", SERVER_MODULES[kind], str(os.getpid())],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    try:
+        port = _asked(child, json.dumps(asdict(settings)))["port"]
+    except BaseException:
+        _stop(child)
+        raise
+    scheme = "http" if settings.certificate is None else "https"
+    return Standin(f"127.0.0.1:{port}", f"{scheme}://127.0.0.1:{port}", settings.certificate, child.pid, child)
+
+
+def _asked(child: "subprocess.Popen[str]", line: str) -> dict[str, Any]:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(f"{line}\n")
+    child.stdin.flush()
+    answer = child.stdout.readline()
+    if not answer:
+        raise RuntimeError("the stand-in ended; its standard error says why")
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+def _stop(child: "subprocess.Popen[str]") -> None:
+    child.kill()
+    child.wait(CLOSING_S)
+    for pipe in (child.stdin, child.stdout):
+        assert pipe is not None
+        pipe.close()
