@@ -29,7 +29,9 @@ def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], 
     if kind == "missing":
         return located.error(place, "is missing")
     message = error["msg"].removeprefix("Value error, ")
-    return located.error(place, f"{message[0].lower()}{message[1:]}, found {_shown(value)}")
+    # Pydantic's own setting for models whose values may be secrets.
+    found = "" if model.model_config.get("hide_input_in_errors") else f", found {_shown(value)}"
+    return located.error(place, f"{message[0].lower()}{message[1:]}{found}")
 
 
 def _keys_of(model: type[BaseModel] | None, place: Place) -> list[str]:

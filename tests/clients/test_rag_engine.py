@@ -1,0 +1,414 @@
+"""RAG Engine: what is asked arrives, what is answered is read, and what goes wrong has a kind."""
+
+import asyncio
+import json
+import math
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.cloud.aiplatform_v1.types import RagContexts, RetrieveContextsRequest, RetrieveContextsResponse
+from pydantic import ValidationError
+from support.data import REPOSITORY
+from support.scripted_grpc import Refusal, Script, scripted
+from support.standins import Faults, serve
+
+from transforms.clients.rag_engine import RagEngine
+from transforms.clients.remote import payload_of
+from transforms.records.calls import Reach
+from transforms.records.errors import CallError, InputError
+from transforms.records.evaluation import Query, Ranking
+from transforms.records.failures import FailureKind
+
+METHOD = "/google.cloud.aiplatform.v1.VertexRagService/RetrieveContexts"
+CORPUS = "projects/p/locations/us-central1/ragCorpora/42"
+Answer = Callable[[bytes], bytes]
+
+
+def retriever(**parameters: Any) -> RagEngine:
+    return RagEngine(**{"corpus": CORPUS, **parameters})
+
+
+def contexts(*found: dict[str, Any]) -> bytes:
+    """An answer's bytes."""
+    response = RetrieveContextsResponse(contexts=RagContexts(contexts=[RagContexts.Context(each) for each in found]))
+    return RetrieveContextsResponse.serialize(response)
+
+
+async def call(parameters: RagEngine, *payloads: str, timeout_s: float = 30.0) -> list[str | CallError]:
+    """The outcome of each call, all in the air at once."""
+    connection = await parameters.connect()
+    try:
+        outcomes = await asyncio.gather(
+            *(connection.call(payload, timeout_s) for payload in payloads), return_exceptions=True
+        )
+    finally:
+        await connection.close()
+    assert [each for each in outcomes if not isinstance(each, str | CallError)] == []
+    return outcomes  # type: ignore[return-value]
+
+
+def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
+    """What one call brings, and what the server saw."""
+
+    async def run() -> tuple[str | CallError, Script]:
+        async with scripted(METHOD, answer) as script:
+            asked = retriever(api_endpoint=script.address, **parameters)
+            return (await call(asked, payload_of("who?", reach)))[0], script
+
+    return asyncio.run(run())
+
+
+def failure(answer: Answer, **parameters: Any) -> CallError:
+    outcome, _ = ask(answer, **parameters)
+    assert isinstance(outcome, CallError)
+    return outcome
+
+
+def ranking(answer: bytes, **parameters: Any) -> Ranking:
+    outcome, _ = ask(lambda _: answer)
+    assert isinstance(outcome, str)
+    return retriever(**parameters).read(outcome)
+
+
+def refusing(code: grpc.StatusCode, message: str = "no", retry_after_s: float | None = None) -> Answer:
+    def refuse(_: bytes) -> bytes:
+        raise Refusal(code, message, retry_after_s)
+
+    return refuse
+
+
+def asked(reach: Reach = Reach(10), **parameters: Any) -> RetrieveContextsRequest:  # noqa: B008  a value
+    """The request that arrives."""
+    _, script = ask(lambda _: contexts(), reach, **parameters)
+    return RetrieveContextsRequest.deserialize(script.requests[0])
+
+
+def test_what_is_asked_arrives() -> None:
+    request = asked(
+        Reach(7, 0.25),
+        rag_file_ids=("f1", "f2"),
+        metadata_filter='lang = "en"',
+        rank_service="semantic-ranker-default@latest",
+    )
+    assert request == RetrieveContextsRequest(
+        parent="projects/p/locations/us-central1",
+        vertex_rag_store={"rag_resources": [{"rag_corpus": CORPUS, "rag_file_ids": ["f1", "f2"]}]},
+        query={
+            "text": "who?",
+            "rag_retrieval_config": {
+                "top_k": 7,
+                "filter": {"vector_distance_threshold": 0.25, "metadata_filter": 'lang = "en"'},
+                "ranking": {"rank_service": {"model_name": "semantic-ranker-default@latest"}},
+            },
+        },
+    )
+
+
+def test_calls_are_routed_by_their_region_and_carry_no_credentials_without_tls() -> None:
+    _, script = ask(lambda _: contexts())
+    (metadata,) = script.metadata
+    assert metadata["x-goog-request-params"] == "parent=projects/p/locations/us-central1"
+    assert "authorization" not in metadata
+
+
+def test_what_is_not_asked_does_not_arrive() -> None:
+    config = asked().query.rag_retrieval_config
+    assert (config.top_k, "filter" in config, "ranking" in config) == (10, False, False)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.7])
+def test_similarity_thresholds_arrive(threshold: float) -> None:
+    config = asked(vector_similarity_threshold=threshold).query.rag_retrieval_config
+    assert "vector_similarity_threshold" in config.filter
+    assert config.filter.vector_similarity_threshold == threshold
+
+
+def test_a_distance_of_zero_arrives() -> None:
+    config = asked(Reach(10, 0.0)).query.rag_retrieval_config
+    assert "vector_distance_threshold" in config.filter
+
+
+def test_language_models_arrive_as_rankers() -> None:
+    ranker = asked(llm_ranker="gemini-x").query.rag_retrieval_config.ranking
+    assert (ranker.llm_ranker.model_name, "rank_service" in ranker) == ("gemini-x", False)
+
+
+def test_the_order_is_the_services() -> None:
+    found = ranking(
+        contexts(
+            {"source_uri": "gs://b/far.txt", "text": "far away", "score": 0.9},
+            {"source_uri": "gs://b/near.txt", "text": "near", "score": 0.0},
+            {"source_uri": "gs://b/near.txt", "text": "near too", "score": 0.4},
+        )
+    )
+    assert found == Ranking(("far", "near", "near"), (0.9, 0.0, 0.4), ("far away", "near", "near too"))
+
+
+def test_missing_scores_stay_missing() -> None:
+    found = ranking(contexts({"source_uri": "gs://b/a.txt"}, {"source_uri": "gs://b/b.txt", "score": 0.0}))
+    assert [math.isnan(score) for score in found.scores] == [True, False]
+
+
+def test_no_contexts_are_an_answer() -> None:
+    assert ranking(contexts()) == Ranking((), (), ())
+
+
+def test_another_rule_reads_an_old_answer() -> None:
+    found = contexts({"source_uri": "gs://b/kb/a/b.txt", "source_display_name": "B.pdf", "text": "x", "score": 0.1})
+    assert ranking(found).doc_ids == ("b",)
+    assert ranking(found, doc_id={"prefix": "gs://b/kb/"}).doc_ids == ("a/b",)
+    assert ranking(found, doc_id={"field": "source_display_name"}).doc_ids == ("B",)
+    assert len(ranking(found, doc_id={"field": "chunk"}).doc_ids[0]) == 32
+
+
+def test_a_rule_is_no_part_of_what_is_asked() -> None:
+    one, other = retriever(), retriever(doc_id={"field": "chunk"})
+    assert one.identity("rag_engine") == other.identity("rag_engine")
+    assert one.identity("rag_engine") != retriever(metadata_filter="x").identity("rag_engine")
+
+
+def test_a_rule_that_does_not_fit_is_no_id() -> None:
+    with pytest.raises(CallError, match="does not match") as error:
+        ranking(contexts({"source_uri": "gs://b/MED-A.txt"}), doc_id={"pattern": r"\d+\.txt"})
+    assert error.value.kind is FailureKind.INVALID
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, FailureKind.QUOTA),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, FailureKind.TIMEOUT),
+        (grpc.StatusCode.UNAVAILABLE, FailureKind.UNAVAILABLE),
+        (grpc.StatusCode.INTERNAL, FailureKind.UNAVAILABLE),
+        (grpc.StatusCode.ABORTED, FailureKind.UNAVAILABLE),
+        (grpc.StatusCode.DATA_LOSS, FailureKind.UNAVAILABLE),
+        (grpc.StatusCode.CANCELLED, FailureKind.UNAVAILABLE),
+        (grpc.StatusCode.UNKNOWN, FailureKind.UNAVAILABLE),
+        (grpc.StatusCode.PERMISSION_DENIED, FailureKind.PERMISSION),
+        (grpc.StatusCode.UNAUTHENTICATED, FailureKind.PERMISSION),
+        (grpc.StatusCode.NOT_FOUND, FailureKind.NOT_FOUND),
+        (grpc.StatusCode.INVALID_ARGUMENT, FailureKind.INVALID),
+        (grpc.StatusCode.FAILED_PRECONDITION, FailureKind.INVALID),
+        (grpc.StatusCode.OUT_OF_RANGE, FailureKind.INVALID),
+        (grpc.StatusCode.UNIMPLEMENTED, FailureKind.INVALID),
+        (grpc.StatusCode.ALREADY_EXISTS, FailureKind.INVALID),
+    ],
+)
+def test_every_status_has_a_kind(code: grpc.StatusCode, kind: FailureKind) -> None:
+    error = failure(refusing(code, "what the\nservice says"))
+    assert (error.kind, error.message) == (kind, f"{code.name}: what the service says")
+    assert error.retry_after_s is None
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE])
+def test_the_service_says_when_to_come_back(code: grpc.StatusCode) -> None:
+    assert failure(refusing(code, retry_after_s=2.5)).retry_after_s == 2.5
+
+
+def test_refused_credentials_are_no_outage() -> None:
+    message = "Getting metadata from plugin failed with error: ('invalid_grant: Token has been revoked.', {})"
+    assert failure(refusing(grpc.StatusCode.UNAVAILABLE, message)).kind is FailureKind.PERMISSION
+
+
+def test_messages_are_short_and_hold_no_tokens() -> None:
+    message = failure(refusing(grpc.StatusCode.INTERNAL, "Bearer abc.def ya29.secret " + "x" * 1000)).message
+    assert ("abc" in message, "secret" in message, len(message)) == (False, False, 300)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"\xff\xff\xff",
+        contexts({"text": "of nothing", "score": 0.5}),
+        contexts({"source_uri": "gs://b/a.txt", "score": math.nan}),
+        contexts({"source_uri": "gs://b/a.txt", "score": math.inf}),
+    ],
+)
+def test_answers_that_cannot_be_used_are_malformed(answer: bytes) -> None:
+    assert failure(lambda _: answer).kind is FailureKind.MALFORMED
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "[", "{}", '[{"uri": "a"}]', '[{"uri": 1, "name": "", "text": "", "score": 0}]']
+)
+def test_a_ledger_that_holds_something_else_is_malformed(answer: str) -> None:
+    with pytest.raises(CallError) as error:
+        retriever().read(answer)
+    assert error.value.kind is FailureKind.MALFORMED
+
+
+def test_a_distance_beside_a_similarity_is_invalid() -> None:
+    error = failure(lambda _: contexts(), reach=Reach(10, 0.5), vector_similarity_threshold=0.5)
+    assert (error.kind, "exclude each other" in error.message) == (FailureKind.INVALID, True)
+
+
+def test_what_does_not_fit_a_request_is_invalid() -> None:
+    assert failure(lambda _: contexts(), reach=Reach(2**40)).kind is FailureKind.INVALID
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        nowhere = retriever(api_endpoint=f"127.0.0.1:{taken.getsockname()[1]}")
+        (error,) = asyncio.run(call(nowhere, payload_of("who?", Reach(1))))
+    assert isinstance(error, CallError)
+    assert error.kind is FailureKind.UNAVAILABLE
+
+
+def test_a_call_that_is_cancelled_is_cancelled() -> None:
+    async def run(address: str) -> None:
+        connection = await retriever(api_endpoint=address).connect()
+        try:
+            await asyncio.wait_for(connection.call(payload_of("who?", Reach(1)), 60.0), timeout=0.5)
+        finally:
+            await connection.close()
+
+    with serve("rag_engine", faults=Faults(rate=1, kinds=("hang",))) as server, pytest.raises(TimeoutError):
+        asyncio.run(run(server.address))
+
+
+def test_a_hung_call_ends_at_its_timeout() -> None:
+    with serve("rag_engine", faults=Faults(rate=1, kinds=("hang",))) as server:
+        began = time.monotonic()
+        (error,) = asyncio.run(
+            call(retriever(api_endpoint=server.address), payload_of("who?", Reach(1)), timeout_s=1.0)
+        )
+        took_s = time.monotonic() - began
+    assert isinstance(error, CallError)
+    assert error.kind is FailureKind.TIMEOUT
+    assert 1.0 <= took_s < 20.0
+
+
+@pytest.mark.parametrize("scheme", ["", "http://"])
+def test_a_stand_in_is_asked(scheme: str) -> None:
+    answers = {"who?": [{"id": "MED-10", "score": 0.2, "text": "one"}, {"id": "v1.2", "score": 0.3, "text": "two"}]}
+    with serve("rag_engine", answers=answers) as server:
+        asking = retriever(api_endpoint=scheme + server.address)
+        (answer,) = asyncio.run(call(asking, payload_of("who?", Reach(2))))
+        assert isinstance(answer, str)
+        assert asking.read(answer) == Ranking(("MED-10", "v1.2"), (0.2, 0.3), ("one", "two"))
+
+
+def test_more_calls_than_a_connection_carries_are_in_the_air_at_once() -> None:
+    with serve("rag_engine", latency_s=5.0, streams_per_connection=100) as server:
+        payloads = [payload_of(f"question {number}", Reach(3)) for number in range(250)]
+        outcomes = asyncio.run(call(retriever(api_endpoint=server.address), *payloads, timeout_s=60.0))
+        stats = server.stats()
+    assert [type(each) for each in outcomes] == [str] * 250
+    assert stats.most_open == 250
+    assert stats.most_streams_per_connection <= 100
+    assert (stats.calls, len(stats.queries)) == (250, 250)
+
+
+OVER_TLS = f"""
+import asyncio, sys
+from transforms.clients.rag_engine import RagEngine
+from transforms.clients.remote import payload_of
+from transforms.records.calls import Reach
+
+async def main(address):
+    retriever = RagEngine(corpus={CORPUS!r}, api_endpoint=address)
+    connection = await retriever.connect()
+    print(retriever.read(await connection.call(payload_of("who?", Reach(1)), 30.0)).doc_ids)
+    await connection.close()
+
+for address in sys.argv[1:]:
+    asyncio.run(main(address))
+"""
+
+
+def test_credentials_go_to_a_server_with_tls(tmp_path: Path) -> None:
+    with serve("rag_engine", answers={"who?": [{"id": "a", "score": 0.1}]}, tls=True) as server:
+        assert server.certificate is not None
+        environment = {
+            **os.environ,
+            "GOOGLE_APPLICATION_CREDENTIALS": str(key_file(tmp_path)),
+            "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": server.certificate,  # gRPC reads it once: hence a process of its own
+        }
+        command = [sys.executable, "-c", OVER_TLS, server.address, f"https://{server.address}"]
+        done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
+    # Over TLS the stand-in refuses calls without an access token.
+    assert (done.stdout, done.returncode) == ("('a',)\n('a',)\n", 0), done.stderr
+
+
+def test_no_credentials_are_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    with pytest.raises(InputError, match="gcloud auth application-default login"):
+        asyncio.run(retriever().connect())
+
+
+def test_a_key_file_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "missing.json"))
+    with pytest.raises(InputError, match=r"missing\.json"):
+        asyncio.run(retriever().connect())
+
+
+def key_file(folder: Path) -> Path:
+    """A service account's key, made up."""
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    path = folder / "key.json"
+    account = {"client_email": "a@p.iam.gserviceaccount.com", "token_uri": "http://127.0.0.1:1/token"}
+    path.write_text(json.dumps({"type": "service_account", "project_id": "p", "private_key": pem, **account}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"corpus": "42"}, "give its full name: projects/PROJECT/locations/LOCATION/ragCorpora/CORPUS"),
+        ({"corpus": CORPUS + "/x"}, "give its full name"),
+        ({"corpus": CORPUS + "\n"}, "give its full name"),
+        ({"rank_service": "a", "llm_ranker": "b"}, "exclude each other"),
+        ({"vector_similarity_threshold": math.nan}, "finite number"),
+        ({"rag_file_ids": ("",)}, "at least 1 character"),
+        ({"doc_id": {"pattern": "("}}, "no regular expression"),
+        ({"api_endpoint": "ftp://x"}, "no address"),
+        ({"api_endpoint": "user@host"}, "no address"),
+        ({"api_endpoint": "host:99999"}, "no address"),
+        ({"api_endpoint": "http://host/path"}, "no address"),
+        ({"top_k": 3}, "top_k"),
+    ],
+)
+def test_what_cannot_work_is_refused(parameters: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        retriever(**parameters)
+    assert problem in str(error.value)
+
+
+def test_rerankers_see_only_what_was_retrieved() -> None:
+    query = Query("q1", "who?")
+
+    def keys(**parameters: Any) -> set[str]:
+        asking = retriever(**parameters)
+        return {asking.call("rag_engine", "pool", 0, query, Reach(top_k), 0).key for top_k in (5, 10)}
+
+    assert [len(keys()), len(keys(rank_service="a")), len(keys(llm_ranker="b"))] == [1, 2, 2]
+
+
+def test_parameters_travel() -> None:
+    asking = retriever(rag_file_ids=("a",), doc_id={"pattern": "(.+)"}, api_endpoint="localhost:1")
+    assert pickle.loads(pickle.dumps(asking)) == asking  # noqa: S301  our own
+    assert asking.scope() == "projects/p/locations/us-central1"
+
+
+def test_importing_the_parameters_does_not_import_the_client() -> None:
+    code = "import sys, transforms.clients.rag_engine, transforms.clients.vertex_search; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "transforms.clients.rag_engine" in loaded
+    assert loaded & {"grpc", "google.auth", "google.cloud.aiplatform_v1", "google.cloud.discoveryengine_v1"} == set()

@@ -1,0 +1,143 @@
+"""Secrets by reference; Secret Manager is Google's own client, talking gRPC to a server of this test."""
+
+import asyncio
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import grpc
+import pytest
+from google.auth.exceptions import DefaultCredentialsError
+from google.cloud import secretmanager
+from google.cloud.secretmanager_v1.services.secret_manager_service.transports import SecretManagerServiceGrpcTransport
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transforms.clients.secrets import REFERENCE, Secrets, check_references, names_secret_header, resolve
+from transforms.records.errors import InputError
+
+KEPT = {
+    "projects/p/secrets/key/versions/latest": b"  from the manager\n",
+    "projects/p/secrets/key/versions/2": b"the second",
+    "projects/p/secrets/empty/versions/1": b"\n",
+    "projects/p/secrets/bytes/versions/1": b"\xff\xfe",
+}
+
+
+def _access(request: secretmanager.AccessSecretVersionRequest, context: grpc.ServicerContext) -> object:
+    if request.name not in KEPT:
+        context.abort(grpc.StatusCode.NOT_FOUND, "no such secret")
+    return secretmanager.AccessSecretVersionResponse(payload={"data": KEPT[request.name]})
+
+
+@pytest.fixture
+def manager() -> Iterator[Callable[[], object]]:
+    """Makes clients of a Secret Manager that keeps KEPT."""
+    handler = grpc.unary_unary_rpc_method_handler(
+        _access,
+        request_deserializer=secretmanager.AccessSecretVersionRequest.deserialize,
+        response_serializer=secretmanager.AccessSecretVersionResponse.serialize,
+    )
+    name = "google.cloud.secretmanager.v1.SecretManagerService"
+    server = grpc.server(ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(name, {"AccessSecretVersion": handler})])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+
+    def client() -> object:
+        transport = SecretManagerServiceGrpcTransport(channel=grpc.insecure_channel(f"127.0.0.1:{port}"))
+        return secretmanager.SecretManagerServiceClient(transport=transport)
+
+    yield client
+    server.stop(None)
+
+
+def reference(name: str) -> str:
+    return f"${{secret:projects/p/secrets/{name}}}"
+
+
+def test_values_come_from_the_environment_and_from_secret_manager(
+    manager: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RB_KEY", "from the environment\n")
+    wanted = ["${env:RB_KEY}", reference("key/versions/latest"), reference("key/versions/2")]
+    found = asyncio.run(resolve(dict.fromkeys(wanted, "the url"), manager))
+    assert list(found.values.values()) == ["from the environment", "from the manager", "the second"]
+    assert found.hide("a from the manager, the second") == "a ***, ***"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gone/versions/1", "Secret Manager does not give it: 404 no such secret; it must exist"),
+        ("empty/versions/1", "which is empty"),
+        ("bytes/versions/1", "which is no text"),
+    ],
+)
+def test_a_secret_without_a_value_says_which_and_what_to_do(
+    manager: Callable[[], object], name: str, said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        asyncio.run(resolve({reference(name): "header Authorization"}, manager))
+    assert str(caught.value).startswith(f"header Authorization needs projects/p/secrets/{name}")
+    assert said in str(caught.value)
+
+
+def test_without_credentials_it_says_how_to_log_in() -> None:
+    def nobody() -> object:
+        raise DefaultCredentialsError("no credentials were found")
+
+    with pytest.raises(InputError, match="gcloud auth application-default login"):
+        asyncio.run(resolve({reference("key/versions/2"): "the url"}, nobody))
+
+
+@pytest.mark.parametrize("value", [None, "", " \n"])
+def test_a_variable_without_a_value_is_named(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    monkeypatch.delenv("RB_KEY", raising=False)
+    if value is not None:
+        monkeypatch.setenv("RB_KEY", value)
+    with pytest.raises(InputError, match="parameter key needs the environment variable RB_KEY"):
+        asyncio.run(resolve({"${env:RB_KEY}": "parameter key"}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["${HOME}", "${env:}", "${env:1A}", "${env:A", "${ENV:A}", "${secret:key}", "${secret:projects/p/secrets/s}", "${"],
+)
+def test_what_only_looks_like_a_reference_is_refused_unseen(text: str) -> None:
+    with pytest.raises(ValueError, match="is no reference") as caught:
+        check_references(f"s3cr3t {text}")
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_references_are_found_in_a_text() -> None:
+    text = "Bearer ${env:A_1}:${secret:projects/42/secrets/my-key/versions/latest} $5 {query}"
+    check_references(text)
+    assert REFERENCE.findall(text) == ["${env:A_1}", "${secret:projects/42/secrets/my-key/versions/latest}"]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="*<>"), min_size=1))
+def test_a_value_is_hidden_in_each_spelling(value: str) -> None:
+    found = Secrets({"${env:A}": value})
+    for spelled in (value, quote(value, safe=""), json.dumps(value)[1:-1]):
+        assert set(found.hide(spelled)) == {"*"}
+    assert found.hide_in([{"<": value}, 1, None]) == [{"<": found.hide(value)}, 1, None]
+
+
+def test_of_two_values_the_longer_is_hidden_whole() -> None:
+    assert Secrets({"${env:A}": "abc", "${env:B}": "abcdef"}).hide("abcdef abc") == "*** ***"
+
+
+def test_values_are_not_shown_and_do_not_travel() -> None:
+    found = Secrets({"${env:A}": "s3cr3t"})
+    assert repr(found) == "Secrets(${env:A})"
+    with pytest.raises(TypeError, match="stay in the process"):
+        pickle.dumps(found)
+
+
+@pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "x-goog-api-key", "X-Auth-Token", "Client-Secret"])
+def test_names_of_secret_headers_are_known_in_any_case(name: str) -> None:
+    assert names_secret_header(name)
+    assert names_secret_header(name.upper())

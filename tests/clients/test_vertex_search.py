@@ -1,0 +1,283 @@
+"""Vertex AI Search: documents and chunks, one page a call, and nothing is cut without a word."""
+
+import asyncio
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+from google.cloud.discoveryengine_v1.types import Chunk, SearchRequest, SearchResponse
+from pydantic import ValidationError
+from support.scripted_grpc import Refusal, Script, scripted
+from support.standins import Faults, serve
+
+from transforms.clients.remote import payload_of
+from transforms.clients.vertex_search import VertexSearch
+from transforms.records.calls import Reach
+from transforms.records.errors import CallError
+from transforms.records.evaluation import Ranking
+from transforms.records.failures import FailureKind
+
+METHOD = "/google.cloud.discoveryengine.v1.SearchService/Search"
+CONFIG = "projects/p/locations/global/collections/default_collection/engines/e/servingConfigs/default_search"
+BRANCH = "projects/1/locations/global/collections/c/dataStores/d/branches/0/documents"
+Answer = Callable[[bytes], bytes]
+
+
+def retriever(**parameters: Any) -> VertexSearch:
+    return VertexSearch(**{"serving_config": CONFIG, **parameters})
+
+
+def results(*found: dict[str, Any], next_page_token: str = "") -> bytes:
+    """An answer's bytes."""
+    response = SearchResponse(results=[SearchResponse.SearchResult(each) for each in found])
+    response.next_page_token = next_page_token
+    return SearchResponse.serialize(response)
+
+
+def chunk(document: str, number: str, content: str, **more: Any) -> dict[str, Any]:
+    return {"name": f"{BRANCH}/{document}/chunks/{number}", "id": number, "content": content, **more}
+
+
+def around(previous: list[dict[str, Any]], following: list[dict[str, Any]]) -> Chunk.ChunkMetadata:
+    return Chunk.ChunkMetadata(
+        previous_chunks=[Chunk(each) for each in previous], next_chunks=[Chunk(each) for each in following]
+    )
+
+
+async def call(parameters: VertexSearch, *payloads: str, timeout_s: float = 30.0) -> list[str | CallError]:
+    """The outcome of each call, all in the air at once."""
+    connection = await parameters.connect()
+    try:
+        outcomes = await asyncio.gather(
+            *(connection.call(payload, timeout_s) for payload in payloads), return_exceptions=True
+        )
+    finally:
+        await connection.close()
+    assert [each for each in outcomes if not isinstance(each, str | CallError)] == []
+    return outcomes  # type: ignore[return-value]
+
+
+def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
+    """What one call brings, and what the server saw."""
+
+    async def run() -> tuple[str | CallError, Script]:
+        async with scripted(METHOD, answer) as script:
+            asking = retriever(api_endpoint=script.address, **parameters)
+            return (await call(asking, payload_of("who?", reach)))[0], script
+
+    return asyncio.run(run())
+
+
+def failure(answer: Answer, **parameters: Any) -> CallError:
+    outcome, _ = ask(answer, **parameters)
+    assert isinstance(outcome, CallError)
+    return outcome
+
+
+def ranking(answer: bytes, **parameters: Any) -> Ranking:
+    outcome, _ = ask(lambda _: answer, **parameters)
+    assert isinstance(outcome, str)
+    return retriever(**parameters).read(outcome)
+
+
+def asked(reach: Reach = Reach(10), **parameters: Any) -> SearchRequest:  # noqa: B008  a value
+    """The request that arrives."""
+    _, script = ask(lambda _: results(), reach, **parameters)
+    return SearchRequest.deserialize(script.requests[0])
+
+
+def test_what_is_asked_arrives() -> None:
+    assert asked(Reach(100), filter='lang: ANY("en")', texts="snippets") == SearchRequest(
+        serving_config=CONFIG,
+        query="who?",
+        page_size=100,
+        filter='lang: ANY("en")',
+        content_search_spec={"search_result_mode": "DOCUMENTS", "snippet_spec": {"return_snippet": True}},
+    )
+
+
+def test_chunks_are_asked_with_their_neighbours() -> None:
+    contents = asked(mode="chunks", previous_chunks=1, next_chunks=3).content_search_spec
+    assert contents == SearchRequest.ContentSearchSpec(
+        search_result_mode="CHUNKS", chunk_spec={"num_previous_chunks": 1, "num_next_chunks": 3}
+    )
+
+
+def test_one_call_takes_one_page() -> None:
+    outcome, script = ask(lambda _: results({"id": "a", "document": {"id": "a"}}, next_page_token="more"))  # noqa: S106  a place in a list
+    assert isinstance(outcome, str)
+    assert retriever().read(outcome).doc_ids == ("a",)
+    assert len(script.requests) == 1
+
+
+def test_documents_in_the_services_order() -> None:
+    found = ranking(
+        results(
+            {"document": {"id": "MED-10.txt"}, "model_scores": {"relevance_score": {"values": [0.25]}}},
+            {"document": {"id": "v1.2"}, "model_scores": {"relevance_score": {"values": [0.75]}}},
+            {"id": "unnamed", "model_scores": {"other": {"values": [1.0]}}},
+            {"id": "empty", "model_scores": {"relevance_score": {"values": []}}},
+        )
+    )
+    assert found.doc_ids == ("MED-10.txt", "v1.2", "unnamed", "empty")
+    assert found.scores[:2] == (0.25, 0.75)
+    assert [math.isnan(score) for score in found.scores[2:]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("derived", "text"),
+    [
+        ({}, ""),
+        ({"title": "Title"}, "Title"),
+        ({"title": None, "link": None}, ""),
+        ({"title": "Title", "snippets": [{"snippet": "One", "snippet_status": "SUCCESS"}]}, "One"),
+        ({"snippets": [{"snippet": "No snippet is available", "snippet_status": "NO_SNIPPET_AVAILABLE"}]}, ""),
+        ({"title": "Title", "extractive_segments": [{"content": "One"}, {"content": "Two"}]}, "One\nTwo"),
+    ],
+)
+def test_texts_of_documents(derived: dict[str, Any], text: str) -> None:
+    found = ranking(results({"document": {"id": "a", "derived_struct_data": derived}}))
+    assert found.texts == (text,)
+
+
+def test_neighbours_come_in_the_documents_order() -> None:
+    nearest_first = around(
+        [chunk("D", "c9", "nine"), chunk("D", "c8", "eight")],
+        [chunk("D", "c11", "eleven"), chunk("D", "c12", "twelve")],
+    )
+    furthest_first = around([chunk("D", "c8", "eight"), chunk("D", "c9", "nine")], [])
+    found = ranking(
+        results(
+            {"chunk": chunk("D", "c10", "ten", relevance_score=0.5, chunk_metadata=nearest_first)},
+            {"chunk": chunk("D", "c10", "ten", relevance_score=0.25, chunk_metadata=furthest_first)},
+            {"chunk": chunk("E", "x", "alone", chunk_metadata=around([chunk("E", "y", "before")], []))},
+        ),
+        mode="chunks",
+    )
+    assert found.texts == ("eight\nnine\nten\neleven\ntwelve", "eight\nnine\nten", "before\nalone")
+    assert (found.doc_ids, found.scores[:2]) == (("D", "D", "E"), (0.5, 0.25))
+    assert math.isnan(found.scores[2])
+
+
+def test_a_chunks_score_may_be_zero() -> None:
+    found = ranking(results({"chunk": chunk("D", "c1", "one", relevance_score=0.0)}), mode="chunks")
+    assert found.scores == (0.0,)
+
+
+@pytest.mark.parametrize(
+    ("rule", "doc_id"),
+    [
+        ({}, "D.pdf"),
+        ({"field": "chunk"}, "D.pdf/c1"),
+        ({"field": "uri"}, "file"),
+        ({"field": "uri", "prefix": "gs://b/"}, "kb/file"),
+        ({"pattern": "^(.+)[.]pdf$"}, "D"),
+    ],
+)
+def test_rules_read_old_answers(rule: dict[str, str], doc_id: str) -> None:
+    found = {"chunk": chunk("D.pdf", "c1", "one", document_metadata={"uri": "gs://b/kb/file.pdf"})}
+    assert ranking(results(found), mode="chunks", doc_id=rule).doc_ids == (doc_id,)
+    one, other = retriever(mode="chunks"), retriever(mode="chunks", doc_id=rule)
+    assert one.identity("vertex_search") == other.identity("vertex_search")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"id": "a", "content": {"uri": "gs://b/file.pdf"}},
+        {"id": "a", "derived_struct_data": {"link": "gs://b/file.pdf"}},
+    ],
+)
+def test_uris_of_documents(document: dict[str, Any]) -> None:
+    assert ranking(results({"document": document}), doc_id={"field": "uri"}).doc_ids == ("file",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "mode"),
+    [
+        (b"\xff\xff\xff", "documents"),
+        (results({"document": {"derived_struct_data": {"title": "of nothing"}}}), "documents"),
+        (results({"document": {"id": "a", "derived_struct_data": {"title": 5}}}), "documents"),
+        (results({"document": {"id": "a", "derived_struct_data": {"snippets": "none"}}}), "documents"),
+        (results({"document": {"id": "a", "derived_struct_data": {"extractive_segments": 3}}}), "documents"),
+        (results({"id": "a", "model_scores": {"relevance_score": {"values": [math.nan]}}}), "documents"),
+        (results({"document": {"id": "a"}}), "chunks"),
+        (results({"chunk": {"name": "nothing", "id": "c1"}}), "chunks"),
+    ],
+)
+def test_answers_that_cannot_be_used_are_malformed(answer: bytes, mode: str) -> None:
+    assert failure(lambda _: answer, mode=mode).kind is FailureKind.MALFORMED
+
+
+def test_no_results_are_an_answer() -> None:
+    assert ranking(results()) == Ranking((), (), ())
+
+
+@pytest.mark.parametrize("reach", [Reach(101), Reach(10, 0.5)])
+def test_what_the_service_would_ignore_is_invalid(reach: Reach) -> None:
+    outcome, script = ask(lambda _: results(), reach)
+    assert isinstance(outcome, CallError)
+    assert outcome.kind is FailureKind.INVALID
+    assert script.requests == []
+
+
+def test_errors_have_kinds_and_hints() -> None:
+    def refuse(_: bytes) -> bytes:
+        raise Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many", retry_after_s=7.0)
+
+    error = failure(refuse)
+    assert (error.kind, error.message, error.retry_after_s) == (
+        FailureKind.QUOTA,
+        "RESOURCE_EXHAUSTED: too many",
+        7.0,
+    )
+
+
+@pytest.mark.parametrize("mode", ["documents", "chunks"])
+def test_a_stand_in_is_asked(mode: str) -> None:
+    answers = {"who?": [{"id": "MED-10", "score": 0.5, "text": "one"}, {"id": "v1-2", "score": 0.25, "text": "two"}]}
+    with serve("vertex_search", answers=answers) as server:
+        asking = retriever(api_endpoint=server.address, mode=mode)
+        (answer,) = asyncio.run(call(asking, payload_of("who?", Reach(2))))
+        assert isinstance(answer, str)
+        found = asking.read(answer)
+        assert (found.doc_ids, found.scores) == (("MED-10", "v1-2"), (0.5, 0.25))
+        assert server.stats().second_pages == 0
+
+
+def test_a_hung_call_ends_at_its_timeout() -> None:
+    with serve("vertex_search", faults=Faults(rate=1, kinds=("hang",))) as server:
+        asking = retriever(api_endpoint=server.address)
+        (error,) = asyncio.run(call(asking, payload_of("who?", Reach(1)), timeout_s=1.0))
+    assert isinstance(error, CallError)
+    assert error.kind is FailureKind.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"serving_config": "e"}, "give its full name"),
+        ({"serving_config": CONFIG.replace("engines", "apps")}, "give its full name"),
+        ({"previous_chunks": 1}, "need mode: chunks"),
+        ({"mode": "chunks", "next_chunks": 4}, "less than or equal to 3"),
+        ({"mode": "chunks", "texts": "snippets"}, "texts is for documents"),
+        ({"doc_id": {"field": "chunk"}}, "needs mode: chunks"),
+        ({"mode": "pages"}, "'documents' or 'chunks'"),
+        ({"filter": ""}, "at least 1 character"),
+        ({"api_endpoint": "http://host/path"}, "no address"),
+    ],
+)
+def test_what_cannot_work_is_refused(parameters: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        retriever(**parameters)
+    assert problem in str(error.value)
+
+
+def test_parameters_travel() -> None:
+    stores = CONFIG.replace("engines", "dataStores")
+    asking = retriever(serving_config=stores, mode="chunks", doc_id={"field": "chunk"})
+    assert pickle.loads(pickle.dumps(asking)) == asking  # noqa: S301  our own
+    assert (asking.scope(), asking.is_prefix(), asking.most_results) == ("projects/p", True, 100)

@@ -1,0 +1,184 @@
+"""Secrets by reference: `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}`.
+
+An experiment's text is kept in the `runs` table, so it names where a secret is, never the secret. The references
+become values on the machine that makes the calls, and the values are hidden in whatever leaves it.
+"""
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from transforms.records.errors import InputError
+
+REFERENCE = re.compile(r"\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|secret:projects/[^/{}\s]+/secrets/[\w-]+/versions/[\w-]+)\}")
+FORMS = "${env:NAME} or ${secret:projects/P/secrets/S/versions/latest}"
+HIDDEN = "***"
+
+_SECRET_HEADERS = {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey", "x-goog-api-key"}
+_SECRET_PARAMETERS = {"key", "api-key", "apikey", "x-api-key", "auth", "authorization", "sig", "signature"}
+_SECRET_KEYS = {"api-key", "apikey", "access-token", "client-secret", "password"}
+_ACCESS_TIMEOUT_S = 30.0
+
+
+def names_secret_header(name: str) -> bool:
+    """Whether the value of a header of this name is a secret.
+
+    >>> names_secret_header("X-Auth-Token"), names_secret_header("Accept")
+    (True, False)
+    """
+    return name.lower() in _SECRET_HEADERS or re.search("token|secret|password", name.lower()) is not None
+
+
+def names_secret_parameter(name: str) -> bool:
+    """Whether the value of a parameter of this name in a URL is a secret; `max_tokens` is none.
+
+    >>> names_secret_parameter("api_key"), names_secret_parameter("max_tokens")
+    (True, False)
+    """
+    plain = name.lower().replace("_", "-")
+    return plain in _SECRET_PARAMETERS or re.search("token$|secret|password", plain) is not None
+
+
+def names_secret_key(name: str) -> bool:
+    """Whether a text under this key of a request's body is a secret. Fewer names: a body also names fields."""
+    return name.lower().replace("_", "-") in _SECRET_KEYS
+
+
+def check_references(text: str) -> None:
+    """Refuse whatever looks like a reference and is none.
+
+    Raises:
+        ValueError: without the text, which may hold a secret.
+    """
+    if "${" in REFERENCE.sub("", text):
+        raise ValueError(f"holds a ${{…}} that is no reference; write {FORMS}")
+
+
+def refuse_literal(place: str, text: str) -> None:
+    """Refuse a secret that is written out.
+
+    Args:
+        place: where it stands, for people.
+        text: the secret, or one with a reference in it.
+
+    Raises:
+        ValueError: without the text.
+    """
+    if not REFERENCE.search(text):
+        raise ValueError(
+            f"{place} must come from the environment or Secret Manager: {FORMS}; "
+            "the experiment's text is written to the runs table"
+        )
+
+
+class Secrets:
+    """The values of references, and how they are hidden.
+
+    Attributes:
+        values: by reference.
+    """
+
+    def __init__(self, values: Mapping[str, str], derived: Iterable[str] = ()) -> None:
+        """Keep the values.
+
+        Args:
+            values: by reference, none empty.
+            derived: what else is to be hidden, being made of them.
+        """
+        self.values = dict(values)
+        forms = {form for value in (*values.values(), *derived) for form in _forms(value)}
+        longest_first = sorted(forms, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(self.values)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("secrets stay in the process that resolved them")
+
+    def hide(self, text: str) -> str:
+        """A text without any of the values.
+
+        >>> Secrets({"${env:KEY}": "a b"}).hide("/search?key=a%20b, a b")
+        '/search?key=***, ***'
+        """
+        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
+
+    def hide_in(self, value: Any) -> Any:
+        """A JSON value without any of the values in its texts and keys."""
+        if self._pattern is None:
+            return value
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, list):
+            return [self.hide_in(each) for each in value]
+        if isinstance(value, dict):
+            return {self.hide(key): self.hide_in(each) for key, each in value.items()}
+        return value
+
+
+def _forms(value: str) -> set[str]:
+    """How a value is spelled in texts, URLs and JSON."""
+    return {
+        value,
+        quote(value, safe=""),
+        quote_plus(value),
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+    }
+
+
+def _secret_manager() -> Any:
+    from google.cloud import secretmanager  # slow to import, and few experiments need it
+
+    return secretmanager.SecretManagerServiceClient()
+
+
+async def resolve(places: Mapping[str, str], connect: Callable[[], Any] = _secret_manager) -> Secrets:
+    """The values of references, on this machine. White space around a value is dropped: files often end in a newline.
+
+    Args:
+        places: by reference, where it stands, for people.
+        connect: makes a client of Secret Manager.
+
+    Raises:
+        InputError: one has no value here.
+    """
+    values = {}
+    for reference, place in places.items():
+        kind, _, name = reference[2:-1].partition(":")
+        found = _variable(name, place) if kind == "env" else await asyncio.to_thread(_secret, name, place, connect)
+        values[reference] = found
+    return Secrets(values)
+
+
+def _variable(name: str, place: str) -> str:
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise InputError(f"{place} needs the environment variable {name}, which is not set where the calls are made")
+    return value
+
+
+def _secret(name: str, place: str, connect: Callable[[], Any]) -> str:
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
+
+    try:
+        with connect() as client:
+            answer = client.access_secret_version(name=name, timeout=_ACCESS_TIMEOUT_S)
+        value = str(answer.payload.data.decode()).strip()
+    except GoogleAuthError as error:
+        hint = "log in with `gcloud auth application-default login`, or run where a service account is"
+        raise InputError(f"{place} needs {name}, and Secret Manager knows nobody here: {error}; {hint}") from error
+    except GoogleAPIError as error:
+        hint = "it must exist and be enabled, and you need the role roles/secretmanager.secretAccessor"
+        raise InputError(f"{place} needs {name}, and Secret Manager does not give it: {error}; {hint}") from error
+    except UnicodeDecodeError:
+        raise InputError(f"{place} needs {name}, which is no text") from None  # the error would show the secret
+    if not value:
+        raise InputError(f"{place} needs {name}, which is empty")
+    return value
