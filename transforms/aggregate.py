@@ -1,6 +1,6 @@
 """Combine the scores of all queries per configuration and slice, and compare configurations query by query."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -83,3 +83,12 @@ def comparisons_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Tab
 def _table(found: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     common = {field.name for field in tables.COMMON}
     return pa.Table.from_pylist(found, schema=pa.schema([field for field in schema if field.name not in common]))
+
+
+def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
+    """What users should know of the scores as a whole."""
+    if aggregate.unjudged:
+        yield f"{aggregate.unjudged:,} rankings of queries without judgements, not scored"
+    for position in sorted(aggregate.with_results - aggregate.with_judged):
+        name = evaluation.configurations[position].name
+        yield f"{name}: no document that it retrieved is judged, so it scores 0; are its ids those of the judgements?"

@@ -4,12 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -20,9 +19,11 @@ from transforms.kernels.arrays import BoolArray
 from transforms.kernels.pools import Pool
 from transforms.records import columns
 from transforms.records.counters import Counter, count
+from transforms.records.dialects import RANKBEAM, Dialect
 from transforms.records.errors import InputError
 from transforms.records.evaluation import Evaluation
 from transforms.records.failures import Failure
+from transforms.records.fused import answers_of
 from transforms.records.metrics import metric_values, tie_bounds
 from transforms.records.ranked import RankedSource
 from transforms.records.retrieved import Retrieved
@@ -94,7 +95,8 @@ def score(
 
     Args:
         judged: the queries, at most one batch of `columns.JUDGED_QUERIES`.
-        rows: for each source, batches of `columns.RANKINGS` (ordered by score) or `columns.RETRIEVED` (as given).
+        rows: for each source, batches of `columns.RANKINGS` (ordered by score) or `columns.RETRIEVED` (as given); a
+            fusion has none of its own.
         failures: for each source, the queries without an answer.
         evaluation: configurations, metrics and slices.
 
@@ -102,33 +104,49 @@ def score(
         The scores.
 
     Raises:
-        InputError: a ranking names a document twice, and its source does not allow that.
+        InputError: a ranking names a document twice, and its source does not allow that; or scores are missing that a
+            distance threshold or a fusion needs.
     """
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
     pool = pool_of(queries)
+    answers = answers_of(queries, rows, failures, evaluation)
     scored: dict[int, ScoredConfiguration] = {}
-    unjudged = 0
-    for number, source in enumerate(evaluation.sources):
-        retrieved = Retrieved.of(queries, rows.get(number, ()))
-        unjudged += retrieved.strangers
-        failed = pc.is_in(
-            queries["query_id"], value_set=pa.array([each.query_id for each in failures.get(number, ())], pa.string())
-        )
-        of_source = [i for i, each in enumerate(evaluation.configurations) if each.source == number]
-        for dialect in dict.fromkeys(evaluation.configurations[i].dialect for i in of_source):
-            ranked = RankedSource.of(retrieved, queries["query_id"], pool, source, dialect, ties=evaluation.ties)
-            if source.refuse_repeats and (again := ranked.first_repeat(source.top_k)) is not None:
-                raise _repeated(ranked.retrieved, again, queries, source.path)
-            for i in of_source:
-                if evaluation.configurations[i].dialect == dialect:
-                    scored[i] = _score_one(i, ranked, pool, _bools(failed), evaluation)
+    for number, answer in enumerate(answers):
+        for cut in _cuts(evaluation, number):
+            retrieved = answer.nearer_than(cut.distance)
+            ranked = RankedSource.of(
+                retrieved, queries["query_id"], pool, answer.source, cut.dialect, ties=evaluation.ties
+            )
+            if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
+                raise _repeated(ranked.retrieved, again, queries, answer.source.path)
+            for i in cut.configurations:
+                scored[i] = _score_one(i, ranked, pool, answer.failed, evaluation)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
         configurations=tuple(scored[position] for position in sorted(scored)),
-        unjudged=unjudged,
+        unjudged=sum(answer.retrieved.strangers for answer in answers),
         failures=sum(map(len, failures.values())),
     )
+
+
+class _Cut(NamedTuple):
+    """What the rows of a source are ranked for, once."""
+
+    dialect: Dialect
+    distance: float | None
+    configurations: tuple[int, ...]
+
+
+def _cuts(evaluation: Evaluation, source: int) -> list[_Cut]:
+    """The different dialects and distances of a source, each with the positions of its configurations."""
+    positions: defaultdict[tuple[Dialect, float | None], list[int]] = defaultdict(list)
+    for position, each in enumerate(evaluation.configurations):
+        if each.source == source:
+            positions[each.dialect, each.distance].append(position)
+    if not positions and evaluation.sources[source].refuse_repeats:
+        positions[RANKBEAM, None] = []  # it is only part of a fusion: ranked to be checked
+    return [_Cut(dialect, distance, tuple(found)) for (dialect, distance), found in positions.items()]
 
 
 def pool_of(queries: pa.RecordBatch) -> Pool:
@@ -155,10 +173,12 @@ def _score_one(
     status[failed] = Status.FAILED
     bounds = None
     # Where a document may stand in several rows, ties also decide how many documents a cut leaves.
-    if evaluation.ties and ranked.by_score and (top_k is None or source.refuse_repeats):
+    no_repeats = source.refuse_repeats or source.fusion is not None
+    if evaluation.ties and ranked.by_score and (top_k is None or no_repeats):
         bounds = tie_bounds(metrics, *ranked.assess(pool, None, chunks=chunks), top_k)
     kept = ranked.documents(pool, top_k) if source.keep_rankings else None
-    scored = ScoredConfiguration(position, status, values, kept, bounds)
+    has_results, has_judged = bool(documents.retrieved.any()), bool((ranked.judgement >= 0).any())
+    scored = ScoredConfiguration(position, status, values, kept, bounds, has_results, has_judged)
     values[~scored.scored] = np.nan
     return scored
 
@@ -177,8 +197,3 @@ def _repeated(retrieved: Retrieved, first: int, queries: pa.RecordBatch, path: s
         return InputError(f"a retriever's answer cannot be scored: {problem}; {advice}")
     advice = "take one out, or say duplicates: collapse (--duplicates collapse) to let its best rank stand for it"
     return repeated_at(problem, list(run_file.locate(path, query_id, doc_id)), advice)
-
-
-def _bools(array: pa.Array) -> np.ndarray:
-    values: np.ndarray = array.to_numpy(zero_copy_only=False)
-    return values

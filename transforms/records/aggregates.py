@@ -201,12 +201,16 @@ class RunAggregate:
         pairs: the same, of the differences from the baseline.
         unjudged: how many rankings were of queries without judgements.
         failures: how many calls failed.
+        with_results: positions of the configurations for which something was retrieved.
+        with_judged: positions of those for which something that was retrieved is judged.
     """
 
     queries: Mapping[Key, QueryAggregate] = field(default_factory=dict)
     pairs: Mapping[Key, PairedAggregate] = field(default_factory=dict)
     unjudged: int = 0
     failures: int = 0
+    with_results: frozenset[int] = frozenset()
+    with_judged: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, partition: ScoredPartition, baseline: int) -> "RunAggregate":
@@ -226,7 +230,9 @@ class RunAggregate:
                 if scored is not base:
                     here = both & chosen
                     pairs[key] = PairedAggregate.of(scored.values[here] - base.values[here])
-        return cls(queries, pairs, partition.unjudged, partition.failures)
+        with_results = frozenset(each.configuration for each in partition.configurations if each.has_results)
+        with_judged = frozenset(each.configuration for each in partition.configurations if each.has_judged)
+        return cls(queries, pairs, partition.unjudged, partition.failures, with_results, with_judged)
 
     def merge(self, other: "RunAggregate") -> "RunAggregate":
         """The state of both sets of queries; associative and commutative, with `RunAggregate()` neutral."""
@@ -235,6 +241,8 @@ class RunAggregate:
             _merge_all(self.pairs, other.pairs),
             self.unjudged + other.unjudged,
             self.failures + other.failures,
+            self.with_results | other.with_results,
+            self.with_judged | other.with_judged,
         )
 
 

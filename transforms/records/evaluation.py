@@ -6,6 +6,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from transforms.records.dialects import RANKBEAM, Dialect
+from transforms.records.fusion import FusionPlan
 from transforms.records.metrics import Metric
 
 
@@ -39,19 +40,27 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Source:
-    """Where rankings come from: one run to read, or one retriever to ask, for all configurations cut from it.
+    """Where rankings come from: a run to read, a retriever to ask, or others to combine, for all that is cut from it.
 
     Attributes:
         path: the run that is read; None where a retriever is asked.
         top_k: results per query that the configurations need at most; None for all.
         refuse_repeats: a document given twice for one query is an error, not two chunks of it.
         keep_rankings: its rankings are written, not only their scores.
+        distance: results nearer than this are all that the configurations need; None for all.
+        lower_is_better: its scores are distances, for tools that order answers by score.
+        pool: the quota pool that pays for asking it; None where that costs nothing.
+        fusion: of which other sources it is made; None where it is read or asked.
     """
 
     path: str | None
     top_k: int | None
     refuse_repeats: bool
     keep_rankings: bool = True
+    distance: float | None = None
+    lower_is_better: bool = False
+    pool: str | None = None
+    fusion: FusionPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,7 @@ class Configuration:
         top_k: results looked at per query; None for all.
         derived_from: config_id of the configuration that is really asked, where this one is a prefix of it.
         dialect: the tool by whose rules the rankings are scored.
+        distance: only results nearer than this are looked at; None for all.
     """
 
     config_id: str
@@ -77,6 +87,7 @@ class Configuration:
     top_k: int | None
     derived_from: str | None
     dialect: Dialect = RANKBEAM
+    distance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,13 +110,22 @@ class Evaluation:
     baseline: int = 0
     ties: bool = False
 
-    def primary(self, source: int) -> int:
-        """Position of the configuration that a source is asked for; its others are prefixes of that one."""
-        return next(
-            position
-            for position, each in enumerate(self.configurations)
-            if each.source == source and each.derived_from is None
-        )
+    def primary(self, source: int) -> int | None:
+        """Position of the configuration that a source is asked for; its others are cut from that one.
+
+        None for a source that is only part of a fusion.
+        """
+        of_source = (i for i, each in enumerate(self.configurations) if each.source == source)
+        return next((i for i in of_source if self.configurations[i].derived_from is None), None)
+
+    def owner(self, source: int) -> int:
+        """Position of the configuration that a source is asked for, or else of the first that is fused from it."""
+        primary = self.primary(source)
+        return next(i for i in range(len(self.configurations)) if self._uses(i, source)) if primary is None else primary
+
+    def _uses(self, position: int, source: int) -> bool:
+        fusion = self.sources[self.configurations[position].source].fusion
+        return fusion is not None and source in [part.source for part in fusion.parts]
 
 
 @dataclass(frozen=True)

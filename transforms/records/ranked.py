@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from transforms.kernels.arrays import BoolArray, IntArray, StringArray, offsets_of
+from transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray, offsets_of
 from transforms.kernels.orders import order_by_score
 from transforms.kernels.pools import Pool, find_judgements, keys
 from transforms.kernels.rankings import Assessment, Ranked, assess
@@ -51,7 +51,8 @@ class RankedSource:
             query_ids: Arrow strings [n], of the judged queries.
             pool: the judgements.
             source: where the rows come from; what was read from a file is ordered by score, an answer stands as it is.
-            dialect: the tool whose rules decide.
+            dialect: the tool whose rules decide. If it orders answers by score, too, those without a score for each of
+                their documents stand as they are.
             ties: whether to find the ranks that ties allow.
         """
         missing = np.bincount(retrieved.query, minlength=pool.queries) == 0
@@ -59,14 +60,16 @@ class RankedSource:
             retrieved = retrieved.without_self(query_ids)
         key = keys(retrieved.query, retrieved.doc_id)
         judgement = find_judgements(retrieved.query, retrieved.doc_id, pool, key)
-        score = retrieved.score
+        score = -retrieved.score if source.lower_is_better else retrieved.score
         if dialect.single_precision:
             score = score.astype(np.float32).astype(np.float64)
-        by_score = source.path is not None or dialect.by_score
+        if dialect.by_score and retrieved.first_without_score() is not None:
+            score = _given_order_as_score(retrieved.query, score, pool.queries)
         order = np.arange(len(score))
-        if by_score:
+        if source.path is not None or dialect.by_score:
             matters = None if source.keep_rankings or source.top_k is not None else judgement >= 0
             order = order_by_score(retrieved.query, score, retrieved.doc_id, matters)
+        by_score = source.path is not None or source.fusion is not None or dialect.by_score
         tied = score if by_score and ties else None
         ranked = Ranked.of(order, retrieved.query, retrieved.doc_id, pool.queries, key, tied)
         return cls(retrieved, judgement, ranked, by_score, missing)
@@ -92,9 +95,15 @@ class RankedSource:
         fields = [
             pa.array(ranked.rank, pa.int32()),
             retrieved.doc_id.take(row),
-            pa.array(retrieved.score[ranked.row]),
+            pa.array(retrieved.score[ranked.row], from_pandas=True),  # NaN becomes null
             pa.array(pool.grade).take(place),
             text,
         ]
         structs = pa.StructArray.from_arrays(fields, fields=list(tables.DOCUMENT))
         return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, pool.queries), pa.int32()), structs)
+
+
+def _given_order_as_score(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
+    """Scores that keep the rows of a query in order, and untied, where any of them has none."""
+    without = np.bincount(query, weights=np.isnan(score), minlength=queries) > 0
+    return np.where(without[query], -np.arange(len(score), dtype=np.float64), score)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.kernels.arrays import FloatArray, IntArray, StringArray, offsets_of, stable_order
+from transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray, offsets_of, stable_order
 from transforms.records import columns
 
 
@@ -18,7 +18,7 @@ class Retrieved:
     Attributes:
         query: int64[m], position of each row's query among the judged ones, ascending.
         doc_id: Arrow strings [m].
-        score: float64[m].
+        score: float64[m]; NaN where the source gives none.
         text: Arrow strings [m]; None where the source has none.
         strangers: how many further queries were not judged.
     """
@@ -48,7 +48,7 @@ class Retrieved:
         return cls(
             query=np.repeat(query[order], lists.value_lengths().to_numpy(zero_copy_only=False)),
             doc_id=documents.field("doc_id"),
-            score=documents.field("score").to_numpy(),
+            score=documents.field("score").to_numpy(zero_copy_only=False),  # null becomes NaN
             text=documents.field("text") if "text" in documents.type.names else None,
             strangers=strangers,
         )
@@ -60,12 +60,36 @@ class Retrieved:
             query_ids: Arrow strings, the ids of the judged queries.
         """
         other = pc.not_equal(self.doc_id, query_ids.take(pa.array(self.query)))
-        kept = np.flatnonzero(other.to_numpy(zero_copy_only=False))
-        if len(kept) == len(self.query):
+        return self.only(other.to_numpy(zero_copy_only=False))
+
+    def nearer_than(self, distance: float) -> "Retrieved":
+        """The rows whose score is a smaller distance; those without a score are not among them."""
+        return self.only(self.score < distance)
+
+    def first_without_score(self) -> int | None:
+        """The first row that has no score; None where all have one."""
+        without = np.isnan(self.score)
+        return int(np.argmax(without)) if without.any() else None
+
+    def only(self, kept: BoolArray) -> "Retrieved":
+        """Some of the rows.
+
+        Args:
+            kept: bool[m].
+        """
+        return self if kept.all() else self.take(np.flatnonzero(kept))
+
+    def take(self, row: IntArray) -> "Retrieved":
+        """Some of the rows, in another order.
+
+        Args:
+            row: int64[≤ m], which ones.
+        """
+        if np.array_equal(row, np.arange(len(self.query))):
             return self
-        rows = pa.array(kept)
+        rows = pa.array(row)
         text = None if self.text is None else self.text.take(rows)
-        return replace(self, query=self.query[kept], doc_id=self.doc_id.take(rows), score=self.score[kept], text=text)
+        return replace(self, query=self.query[row], doc_id=self.doc_id.take(rows), score=self.score[row], text=text)
 
 
 def by_query(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -37,6 +37,8 @@ class ScoredConfiguration:
         documents: per query a list of `tables.DOCUMENT`; None where rankings are not kept.
         tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
             nobody asked, or nothing is known.
+        has_results: something was retrieved.
+        has_judged: something that was retrieved is judged.
     """
 
     configuration: int
@@ -44,6 +46,8 @@ class ScoredConfiguration:
     values: FloatArray
     documents: pa.ListArray | None
     tie_bounds: FloatArray | None = None
+    has_results: bool = False
+    has_judged: bool = False
 
     @property
     def scored(self) -> BoolArray:
