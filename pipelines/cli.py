@@ -2,26 +2,23 @@
 
 import os
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from pipelines.interrupt import Interrupted, in_background, settle, vanish
 
 if TYPE_CHECKING:
     from pipelines.experiment import Experiment
 
-Result = TypeVar("Result")
-
-_REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
-
-FAILED, REFUSED, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
+FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
 
 _GRADE = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
 _DUPLICATES = click.Choice(["refuse", "collapse"])
+_TABLE_OR_JSON = click.Choice(["table", "json"])
 _FORMATS = click.Choice(["table", "json", "csv", "trec"])
 _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
 _DUPLICATES_HELP = "A document given twice for a query: refuse it, or let its best rank stand for it."
@@ -35,7 +32,7 @@ def main() -> None:
     """Evaluate retrieval and RAG systems in batch, on Apache Beam.
 
     \b
-    Exit status: 0 done, 1 the run failed, 2 the input was refused, 130 interrupted.
+    Exit status: 0 done, 1 the run failed, 2 the input was refused, 3 done but too many calls failed, 130 interrupted.
     Results go to stdout, progress and messages to stderr.
     """
 
@@ -44,7 +41,7 @@ def main() -> None:
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=_TABLE_OR_JSON, default="table", show_default=True)
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
 def evaluate(experiment: str, output: str | None, run_id: str | None, form: str, beam_options: tuple[str, ...]) -> None:
     """Run EXPERIMENT (a YAML file), and show its leaderboard.
@@ -125,6 +122,53 @@ def validate(experiment: str) -> None:
         )
 
 
+@main.command()
+@click.argument("experiment")
+@click.option("--output", metavar="DIR", help="The folder of results, instead of the experiment's output.path.")
+@click.option("--format", "form", type=_TABLE_OR_JSON, default="table", show_default=True)
+def plan(experiment: str, output: str | None, form: str) -> None:
+    """Say what EXPERIMENT would cost, before any call is made.
+
+    Calls per quota pool, minutes at the quota, what the ledger holds already, configurations that are derived from
+    others, and the price where `quotas:` names one.
+
+    \b
+    Example:
+      rankbeam plan examples/rag_engine.yaml
+    """
+    with _messages():
+        from dataclasses import replace
+
+        from pipelines.experiment import load_experiment
+        from pipelines.plan import plan_of
+
+        found = load_experiment(experiment)
+        found = found if output is None else replace(found, output=output)
+        planned = plan_of(found)
+        click.echo(planned.as_json() if form == "json" else planned.as_text())
+
+
+@main.command()
+@click.argument("place")
+@click.option("--clear", is_flag=True, help="Delete the answers; calls are made, and paid for, again.")
+@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
+@click.option("--format", "form", type=_TABLE_OR_JSON, default="table", show_default=True)
+def ledger(place: str, clear: bool, older_than: float | None, form: str) -> None:
+    """Show the ledger of finished calls, or clear it.
+
+    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file).
+
+    \b
+    Examples:
+      rankbeam ledger out/helpdesk
+      rankbeam ledger out/helpdesk --clear --older-than 30
+    """
+    with _messages():
+        from pipelines import ledger as book
+
+        click.echo(book.run(place, clear, older_than, form))
+
+
 def _number(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
@@ -151,23 +195,28 @@ def _run(
         from transforms.clients import warehouse
 
         warehouse.refuse_foreign(experiment.output)
-    asked = sum(source.path is None for source in experiment.evaluation.sources)
+    todo = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
     try:
-        with progress.shown(asked, len(experiment.evaluation.configurations)):
-            results = _in_background(lambda: evaluation.run(experiment, execution, options))
+        with progress.shown(todo):
+            results = in_background(lambda: evaluation.run(experiment, execution, options))
     except KeyboardInterrupt:
+        kept = [settle(experiment.ledger)] if experiment.remote else []
         evaluation.forget(experiment.output, execution.run_id)
         folders = evaluation.run_folders(experiment.output, execution.run_id)
         left = [] if (spilled := spill.folder()) is None else [spilled]
-        raise _Interrupted(left + ([experiment.output] if temporary else folders)) from None
+        raise Interrupted(left + ([experiment.output] if temporary else folders), *kept) from None
     for warning in results.run["warnings"]:
         click.echo(f"warning: {warning}", err=True)
+    for failure in results.failures():
+        click.echo(f"failed: {failure}", err=True)
     path = None if temporary else warehouse.build(experiment.output)  # before a closed pipe can end it all
     _show(results, form, per_query, tags or {}, temporary=temporary)
     if path is not None:
         click.echo(f"\nrun {execution.run_id} of {experiment.name}", err=form != "table")
         click.echo(f"tables  {experiment.output}", err=form != "table")
         click.echo(f"DuckDB  {path}", err=form != "table")
+    if missed := results.over_failure_rate(experiment.max_failure_rate):
+        _exit(missed, MISSED)
 
 
 def _show(results: Any, form: str, per_query: bool, tags: dict[str, str], *, temporary: bool) -> None:
@@ -215,51 +264,14 @@ def _messages() -> Iterator[None]:
     except RankbeamError as error:
         _exit(str(error), FAILED)
     except KeyboardInterrupt as interrupt:
-        click.echo("rankbeam: interrupted; nothing of this run was kept, other runs are as they were", err=True)
-        _vanish(interrupt.folders if isinstance(interrupt, _Interrupted) else [])
+        interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
+        click.echo(f"rankbeam: interrupted; {interrupted.kept}", err=True)
+        vanish(interrupted.folders)
     except BrokenPipeError:  # whoever read the output, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)
     except OSError as error:
         _exit(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
-
-
-class _Interrupted(KeyboardInterrupt):
-    """Ctrl-C while Beam was writing into some folders."""
-
-    def __init__(self, folders: list[str]) -> None:
-        super().__init__()
-        self.folders = folders
-
-
-def _vanish(folders: list[str]) -> NoReturn:
-    """Leave at once, with all threads, and without what they wrote to this machine until the last moment.
-
-    Python would wait for Beam's threads to finish their work. Another program takes this process over instead: that
-    ends them all, and then nobody is left who could write.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # closed, as cron and daemons have it
-            stream.flush()
-    local = [folder for folder in folders if "://" not in folder]
-    os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", _REMOVE, str(INTERRUPTED), *local])  # noqa: S606  no shell
-
-
-def _in_background(work: Callable[[], Result]) -> Result:
-    """Do the work in another thread, so that Ctrl-C always finds this one waiting, and never Beam holding a lock."""
-    outcome: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    import duckdb  # noqa: F401  needed afterwards, and there is time now
-    import rich.table  # noqa: F401
-
-    return outcome.result()
 
 
 def _exit(message: str, status: int) -> None:

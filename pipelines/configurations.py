@@ -1,30 +1,18 @@
 """From `configurations:` and `grid:` to the systems under test, and the sources their rankings are cut from."""
 
-import hashlib
-import itertools
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pydantic import ValidationError
-
-from pipelines.problems import problem_of
+from pipelines import fusions
+from pipelines.cells import Cell, Given, Grid, cells, check_names
 from pipelines.yaml_lines import Located, Place
-from transforms.clients.retrievers import RetrieverParameters, parameters_class
+from transforms.clients.retrievers import RetrieverParameters
 from transforms.clients.run_file import RunFile
-from transforms.records.dialects import RANKBEAM, Dialect
+from transforms.records.calls import Reach
+from transforms.records.dialects import Dialect
 from transforms.records.errors import InputError
 from transforms.records.evaluation import Configuration, Source
-from transforms.records.suggestions import did_you_mean
-
-
-class Given(Protocol):
-    """An item of `configurations:` as it was given; what was not valid is None, and already reported."""
-
-    name: str
-    retriever: dict[str, Any]
-    top_k: int | None
 
 
 @dataclass(frozen=True)
@@ -32,60 +20,42 @@ class Expanded:
     """The result of `expand`.
 
     Attributes:
-        configurations: every cell of the grid, in order.
-        retrievers: per source, its parameters.
+        cells: every configuration, in order.
+        primary: per source, the cell that goes farthest; the others are cut from its ranking.
+        configurations: the cells, as the stages see them.
         sources: where rankings come from.
-        places: per source, where in the document its retriever stands.
     """
 
+    cells: tuple[Cell, ...]
+    primary: tuple[Cell, ...]
     configurations: tuple[Configuration, ...]
-    retrievers: tuple[RetrieverParameters, ...]
     sources: tuple[Source, ...]
-    places: tuple[Place, ...]
-
-
-@dataclass(frozen=True)
-class _Cell:
-    name: str
-    place: Place
-    kind: str
-    parameters: RetrieverParameters
-    top_k: int | None
-    dialect: Dialect = RANKBEAM
 
     @property
-    def asked(self) -> str:
-        """What is asked, whatever the top_k: cells that agree in it are cut from one ranking."""
-        return _canonical({"type": self.kind, **self.parameters.model_dump(mode="json")})
+    def retrievers(self) -> tuple[RetrieverParameters, ...]:
+        """Per source, its parameters."""
+        return tuple(cell.parameters for cell in self.primary)
 
     @property
-    def canonical(self) -> str:
-        dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
-        return _canonical({"retriever": json.loads(self.asked), "top_k": self.top_k, **dialect})
-
-    def in_dialects(self, dialects: Sequence[Dialect]) -> list["_Cell"]:
-        """This cell, once for each dialect, named by it."""
-        joint = "," if ":" in self.name else ":"
-        return [replace(self, name=f"{self.name}{joint}dialect={each.name}", dialect=each) for each in dialects] or [
-            self
-        ]
+    def places(self) -> tuple[Place, ...]:
+        """Per source, where in the document its retriever stands."""
+        return tuple(cell.place for cell in self.primary)
 
     @property
-    def config_id(self) -> str:
-        return hashlib.sha256(self.canonical.encode()).hexdigest()[:12]
+    def kinds(self) -> tuple[str, ...]:
+        """Per source, the retriever's type."""
+        return tuple(cell.kind for cell in self.primary)
 
 
 def expand(
     located: Located,
     given: Sequence[Given],
-    grid: Mapping[str, Sequence[Any]],
+    grid: Grid,
     dialects: Sequence[Dialect],
     unit: str,
     problems: list[InputError],
 ) -> Expanded:
     """Cross every configuration with the grid, and group what one ranking can serve.
-
-    A parameter of the grid applies to the configurations whose retriever has it; `top_k` to all of them.
 
     Args:
         located: the document, for messages.
@@ -95,101 +65,50 @@ def expand(
         unit: the dataset's unit.
         problems: what is wrong is added here.
     """
-    before = len(problems)
-    problems += _wrong_in_grid(located, given, grid)
-    grid = grid if len(problems) == before else {}
-    cells = [cell for position, each in enumerate(given) for cell in _cells(located, position, each, grid, problems)]
-    cells = [spoken for cell in cells for spoken in cell.in_dialects(dialects)]
-    _check_names(located, cells, problems)
-    asked = list(dict.fromkeys(cell.asked for cell in cells))
-    by_source = [[cell for cell in cells if cell.asked == one] for one in asked]
-    primary = [max(group, key=lambda cell: (cell.top_k is None, cell.top_k or 0)) for group in by_source]
+    base = fusions.with_parts(located, cells(located, given, grid, problems), [each.name for each in given], problems)
+    found = [spoken for cell in base for spoken in cell.in_dialects(dialects)]
+    check_names(located, found, problems)
+    groups: dict[str, list[Cell]] = {}
+    for cell in found:
+        groups.setdefault(cell.asked, []).append(cell)
+    primary = {asked: max(group, key=lambda cell: cell.width) for asked, group in groups.items()}
     return Expanded(
+        cells=tuple(found),
+        primary=tuple(primary.values()),
         configurations=tuple(
-            Configuration(
-                config_id=cell.config_id,
-                name=cell.name,
-                source=(source := asked.index(cell.asked)),
-                retriever=cell.kind,
-                parameters=cell.canonical,
-                top_k=cell.top_k,
-                derived_from=None if cell == primary[source] else primary[source].config_id,
-                dialect=cell.dialect,
-            )
-            for cell in cells
+            _configuration(cell, list(groups).index(cell.asked), primary[cell.asked]) for cell in found
         ),
-        retrievers=tuple(cell.parameters for cell in primary),
-        sources=tuple(Source(None, cell.top_k, _refuses_repeats(cell.parameters, unit)) for cell in primary),
-        places=tuple(cell.place for cell in primary),
+        sources=tuple(_source(group, list(groups), unit) for group in groups.values()),
+    )
+
+
+def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
+    return Configuration(
+        config_id=cell.config_id,
+        name=cell.name,
+        source=source,
+        retriever=cell.kind,
+        parameters=cell.canonical,
+        top_k=cell.top_k,
+        derived_from=None if cell == primary else primary.config_id,
+        dialect=cell.dialect,
+        distance=cell.cut,
+    )
+
+
+def _source(group: Sequence[Cell], asked: Sequence[str], unit: str) -> Source:
+    """What is asked for a group of cells: as far as any of them goes."""
+    all_there_is = any(cell.top_k is None for cell in group)
+    reach = functools.reduce(Reach.joined, (Reach(cell.top_k or 0, cell.distance) for cell in group))
+    return Source(
+        path=None,
+        top_k=None if all_there_is else reach.results,
+        refuse_repeats=_refuses_repeats(group[0].parameters, unit),
+        distance=reach.distance,
+        lower_is_better=group[0].lower_is_better,
+        fusion=fusions.plan_of(group[0], asked),
     )
 
 
 def _refuses_repeats(parameters: RetrieverParameters, unit: str) -> bool:
     return parameters.duplicates == "refuse" if isinstance(parameters, RunFile) else unit == "chunk"
-
-
-def _cells(
-    located: Located, position: int, given: Given, grid: Mapping[str, Sequence[Any]], problems: list[InputError]
-) -> Iterator[_Cell]:
-    place: Place = ("configurations", position, "retriever")
-    if given.retriever is None:
-        return
-    values = dict(given.retriever)
-    kind = values.pop("type", None)
-    if not isinstance(kind, str):
-        problems.append(located.error((*place, "type"), "is missing" if kind is None else "is not a word"))
-        return
-    try:
-        model = parameters_class(kind)
-    except InputError as error:
-        problems.append(located.error((*place, "type"), error.problem))
-        return
-    names = [name for name in grid if name == "top_k" or name in model.model_fields]
-    for combination in itertools.product(*(grid[name] for name in names)):
-        chosen = dict(zip(names, combination, strict=True))
-        label = ",".join(f"{name}={value}" for name, value in chosen.items())
-        top_k = chosen.pop("top_k", given.top_k if given.top_k is not None else model.default_top_k)
-        try:
-            parameters = model.model_validate({**values, **chosen})
-        except ValidationError as error:
-            problems += [
-                problem_of(located, model, dict(each), at=("grid",) if {*each["loc"][:1]} & {*chosen} else place)
-                for each in error.errors()
-            ]
-            return
-        yield _Cell(f"{given.name}:{label}" if label else given.name, place, kind, parameters, top_k)
-
-
-def _wrong_in_grid(located: Located, given: Sequence[Given], grid: Mapping[str, Sequence[Any]]) -> Iterator[InputError]:
-    known = {"top_k"}
-    for each in given:
-        try:
-            known |= set(parameters_class(str((each.retriever or {}).get("type"))).model_fields)
-        except InputError:
-            continue  # reported where the configuration is read
-    for name, values in grid.items():
-        if name not in known:
-            hint = did_you_mean(name, known)
-            yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
-        elif not values:
-            yield located.error(("grid", name), "lists no value")
-        elif name == "top_k" and not all(type(value) is int and value >= 1 for value in values):
-            yield located.error(("grid", name), f"input should be whole numbers from 1, found {values!r}")
-
-
-def _check_names(located: Located, cells: Sequence[_Cell], problems: list[InputError]) -> None:
-    names: dict[str, _Cell] = {}
-    ids: dict[str, _Cell] = {}
-    for cell in cells:
-        if cell.name is None:
-            continue
-        if cell.name in names:
-            problems.append(located.error((*cell.place[:2], "name"), f"two configurations are named {cell.name!r}"))
-        elif cell.config_id in ids:
-            other = ids[cell.config_id].name
-            problems.append(located.error(cell.place[:2], f"{cell.name!r} is the same configuration as {other!r}"))
-        names[cell.name] = ids[cell.config_id] = cell
-
-
-def _canonical(value: dict[str, Any]) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

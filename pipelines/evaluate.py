@@ -1,37 +1,27 @@
-"""Build the pipeline of an experiment and run it, on any of Beam's runners."""
+"""Run an experiment: its pipeline, from the first file to the row in `runs`, on any of Beam's runners."""
 
 import contextlib
 import logging
 import re
 import secrets
-import shlex
-import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
-import apache_beam as beam
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
+from pipelines.build import build
 from pipelines.experiment import Experiment
 from pipelines.results import Results
 from transforms import write
-from transforms.aggregate import AggregateScores, comparisons_table, metrics_table
 from transforms.clients import files, spill
-from transforms.read import ReadDataset, ReadRun
 from transforms.records import tables
 from transforms.records.errors import InputError, RankbeamError
 from transforms.records.evaluation import Run
-from transforms.retrieve import RetrieveRankings
-from transforms.score import FAILURES, JUDGED, RANKINGS, ScoreRankings
 
 _BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it raises again
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SYSTEM_ERROR = re.compile(r"\[Errno \d+\] (?P<what>.+) \[while running '(?P<step>[^']*)'\]")
-_BUCKET_BYTES = 8 << 20
-_LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
 
 
 class RunFailed(RankbeamError):
@@ -65,79 +55,18 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     for folder in run_folders(experiment.output, execution.run_id):
         files.delete(folder)
     try:
-        with _quiet_beam(), _spilling(options):
+        with refusals(), quiet_beam(), _spilling(options):
             pipeline = build(experiment, execution, options)
             state = pipeline.run().wait_until_finish()
     except BaseException as error:
         forget(experiment.output, execution.run_id)
-        refused = find_input_error(error)
-        if refused is not None:
-            raise refused from error
         if system := _SYSTEM_ERROR.search(str(error)):
-            raise RunFailed(f"{system['what']} (in step {system['step']}); nothing of this run was kept") from error
+            kept = f"only the ledger {experiment.ledger} was kept" if experiment.remote else "nothing was kept"
+            raise RunFailed(f"{system['what']} (in step {system['step']}); of this run {kept}") from error
         raise
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
     return Results(experiment.output, execution.run_id)
-
-
-def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
-    """The pipeline of an experiment; nothing runs yet."""
-    evaluation, output = experiment.evaluation, experiment.output
-    try:
-        pipeline = beam.Pipeline(runner=_runner(options), options=options)
-    except ValueError as error:  # an unknown runner, or an option that a runner needs and does not have
-        raise InputError(str(error)) from error
-    buckets = _buckets(experiment)
-    judged, summary = pipeline | "ReadDataset" >> ReadDataset(
-        experiment.qrels, experiment.queries, buckets, evaluation.slices
-    )
-    runs = {
-        f"{RANKINGS}_{source}": pipeline | f"ReadRun{source}" >> ReadRun(each.path, source, buckets)
-        for source, each in enumerate(evaluation.sources)
-        if each.path is not None
-    }
-    parts = {JUDGED: judged, **runs}
-    rows = {"configurations": pipeline | "Configurations" >> beam.Create([write.configurations(evaluation)])}
-    asked = {i: experiment.retrievers[i] for i, each in enumerate(evaluation.sources) if each.path is None}
-    warnings = None
-    if asked:
-        top_k = {source: evaluation.sources[source].top_k or 0 for source in asked}
-        retrieve = RetrieveRankings(asked, top_k, experiment.corpus, summary)
-        parts[RANKINGS], failures, warnings = judged | "RetrieveRankings" >> retrieve
-        parts[FAILURES] = failures
-        rows["failures"] = failures | "FailureRows" >> beam.Map(write.failure_row, evaluation)
-    scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
-    aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
-    rows["query_metrics"] = scored | "QueryRows" >> beam.FlatMap(write.query_metrics, evaluation)
-    rows["configuration_metrics"] = aggregate | "MetricRows" >> beam.Map(metrics_table, evaluation)
-    if len(evaluation.configurations) > 1:
-        rows["comparisons"] = aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
-    if any(source.keep_rankings for source in evaluation.sources):
-        rows["rankings"] = scored | "RankingRows" >> beam.FlatMap(write.rankings, evaluation)
-    written = [rows[name] | f"Write_{name}" >> write.WriteTable(name, output, execution) for name in rows]
-    finish = write.FinishRun(output, execution, versions(), written, summary, aggregate, warnings)
-    _ = pipeline | "FinishRun" >> finish
-    return pipeline
-
-
-def _runner(options: PipelineOptions) -> FnApiRunner | None:
-    """Beam's local runner with worker processes; None leaves the choice to the options.
-
-    Beam starts these through a shell without quoting Python's path, which fails below a folder with a blank.
-    """
-    direct = options.view_as(DirectOptions)
-    if options.view_as(StandardOptions).runner != "FnApiRunner" or direct.direct_running_mode != "multi_processing":
-        return None
-    direct.direct_running_mode = "in_memory"  # the environment below says where the work is done
-    command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
-    return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
-
-
-def versions() -> dict[str, str]:
-    """What the numbers were made with."""
-    names = ("rankbeam", "apache-beam", "bm25s", "numpy", "pyarrow")
-    return {"python": sys.version.split()[0], **{name: version(name) for name in names}}
 
 
 def find_input_error(error: BaseException | None) -> InputError | None:
@@ -156,12 +85,6 @@ def find_input_error(error: BaseException | None) -> InputError | None:
 def _spilling(options: PipelineOptions) -> contextlib.AbstractContextManager[None]:
     local = options.view_as(StandardOptions).runner == "FnApiRunner"
     return spill.spilling() if local else contextlib.nullcontext()
-
-
-def _buckets(experiment: Experiment) -> int:
-    """Enough parts that one of them fits into memory many times over, and keeps several workers busy."""
-    largest = max(files.size(path) for path in experiment.inputs())
-    return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-largest // _BUCKET_BYTES)))
 
 
 def forget(output: str, run_id: str) -> None:
@@ -183,7 +106,22 @@ def run_folders(output: str, run_id: str) -> list[str]:
     return [write.run_folder(output, name, run_id) for name in tables.TABLES]
 
 
-class _quiet_beam:  # noqa: N801  reads like the context managers of contextlib
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Raise what was wrong with the input, instead of what Beam makes of it.
+
+    Raises:
+        InputError: an input turned out to be unusable.
+    """
+    try:
+        yield
+    except Exception as error:
+        if (refused := find_input_error(error)) is not None:
+            raise refused from error
+        raise
+
+
+class quiet_beam:  # noqa: N801  reads like the context managers of contextlib
     """Keeps Beam's log silent: what went wrong is raised, with its traceback, and rankbeam says it."""
 
     def __enter__(self) -> None:

@@ -6,17 +6,20 @@ value, and the nearest valid name.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import ValidationError
 
 from pipelines import configurations
+from pipelines.models import ExperimentModel
 from pipelines.problems import problem_of, salvage
+from pipelines.quotas import pools_of
 from pipelines.yaml_lines import Located, Place, load
 from transforms.clients import files
 from transforms.clients.formats.recognise import recognise
+from transforms.clients.remote import RemoteRetriever
 from transforms.clients.retrievers import RetrieverParameters
 from transforms.clients.run_file import RunFile
+from transforms.records.calls import Quota
 from transforms.records.dialects import Dialect, parse_dialect
 from transforms.records.errors import InputError, InputErrors
 from transforms.records.evaluation import Configuration, Evaluation, Source
@@ -25,90 +28,6 @@ from transforms.records.suggestions import did_you_mean
 from transforms.records.trec_names import parse_metrics
 
 _MOST_CHECKED = 100
-DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class DatasetModel(_Model):
-    """`dataset:`, paths relative to the experiment file, or on any of Beam's filesystems.
-
-    Attributes:
-        qrels: judgements: TREC, BEIR or Parquet.
-        queries: JSON lines, TREC topics or Parquet; needed by whatever is asked.
-        corpus: documents: JSON lines, tab separated text or Parquet; needed by whatever indexes them.
-        unit: what the judgements judge. With "document", several chunks of one document count as that document, at
-            the best of their ranks; with "chunk", an id names one chunk and must not stand twice in a ranking.
-    """
-
-    qrels: Annotated[str, Field(min_length=1)]
-    queries: Annotated[str, Field(min_length=1)] | None = None
-    corpus: Annotated[str, Field(min_length=1)] | None = None
-    unit: Literal["document", "chunk"] = "document"
-
-
-class ConfigurationModel(_Model):
-    """One item of `configurations:`.
-
-    Attributes:
-        name: for people; every configuration has its own.
-        retriever: `type` and that type's parameters.
-        top_k: results per query.
-    """
-
-    name: Annotated[str, Field(min_length=1)]
-    retriever: dict[str, Any]
-    top_k: Annotated[int, Field(ge=1)] | None = None
-
-
-class OutputModel(_Model):
-    """`output:`.
-
-    Attributes:
-        path: the folder for all results.
-        rankings: whether the rankings themselves are written, not only their scores. By default those are that were
-            asked for; those of an existing run stand in its file.
-    """
-
-    path: Annotated[str, Field(min_length=1)]
-    rankings: bool | None = None
-
-
-class ExperimentModel(_Model):
-    """The whole file.
-
-    Attributes:
-        name: of the experiment.
-        dataset: what is asked and judged.
-        configurations: the systems under test.
-        grid: parameters and their values; every configuration is repeated for each combination.
-        metrics: names, as ir_measures or trec_eval write them.
-        slices: attributes of queries to average by, besides all queries.
-        ties: also find how far each value depends on the order of documents with equal scores.
-        dialects: tools by whose rules every configuration is scored, side by side.
-        baseline: name of the configuration the others are compared with; the first by default.
-        output: where results go.
-    """
-
-    name: Annotated[str, Field(min_length=1)]
-    dataset: DatasetModel
-    configurations: Annotated[list[ConfigurationModel], Field(min_length=1)]
-    grid: dict[str, list[Any]] = Field(default_factory=dict)
-    metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)
-    slices: list[str] = Field(default_factory=list)
-    ties: bool = False
-    dialects: list[str] = Field(default_factory=list)
-    baseline: str | None = None
-    output: OutputModel
-
-    @field_validator("slices", "dialects")
-    @classmethod
-    def _once(cls, value: list[str], info: ValidationInfo) -> list[str]:
-        if len(set(value)) != len(value):
-            raise ValueError("names an attribute twice" if info.field_name == "slices" else "names a dialect twice")
-        return value
 
 
 @dataclass(frozen=True)
@@ -120,8 +39,12 @@ class Experiment:
         text: the YAML it came from.
         qrels, queries, corpus: paths; None where there is none.
         retrievers: per source, its parameters with paths resolved.
+        kinds: per source, the retriever's type.
         evaluation: configurations, metrics, sources and slices.
         output: the folder for all results.
+        pools: the budget of every quota pool that some source uses, by its name.
+        max_failure_rate: the share of calls that may fail.
+        ledger_path: the folder of the ledger, where the experiment names one.
     """
 
     name: str
@@ -130,8 +53,32 @@ class Experiment:
     queries: str | None
     corpus: str | None
     retrievers: tuple[RetrieverParameters, ...]
+    kinds: tuple[str, ...]
     evaluation: Evaluation
     output: str
+    pools: dict[str, Quota]
+    max_failure_rate: float
+    ledger_path: str | None = None
+
+    @property
+    def ledger(self) -> str:
+        """The folder that keeps the answers of remote services."""
+        return files.below(self.output, "ledger") if self.ledger_path is None else self.ledger_path
+
+    @property
+    def remote(self) -> dict[int, RemoteRetriever]:
+        """The retrievers that are asked through the network, by source."""
+        return {source: each for source, each in enumerate(self.retrievers) if isinstance(each, RemoteRetriever)}
+
+    @property
+    def local(self) -> dict[int, RetrieverParameters]:
+        """The retrievers that are asked in process, by source."""
+        made = [each.path is not None or each.fusion is not None for each in self.evaluation.sources]
+        return {
+            source: each
+            for source, each in enumerate(self.retrievers)
+            if not made[source] and not isinstance(each, RemoteRetriever)
+        }
 
     def inputs(self) -> list[str]:
         """The path of every file that is read."""
@@ -166,6 +113,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     dialects = _dialects(located, model, problems)
     given = model.configurations or ()
     expanded = configurations.expand(located, given, model.grid, dialects, model.dataset.unit, problems)
+    pools = pools_of(located, model.quotas, expanded.cells, expanded.primary, problems)
     folder = files.parent(path or "")
     problems += _missing(located, model, expanded.retrievers)
     problems += _wrong_inputs(located, model, expanded, folder)
@@ -180,15 +128,19 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         queries=_below(folder, model.dataset.queries),
         corpus=_below(folder, model.dataset.corpus),
         retrievers=tuple(parameters.resolved(folder) for parameters in expanded.retrievers),
+        kinds=expanded.kinds,
         evaluation=Evaluation(
             configurations=expanded.configurations,
             metrics=metrics,
-            sources=_completed(expanded.sources, expanded.retrievers, folder, model.output.rankings),
+            sources=_completed(expanded, pools.names, folder, model.output.rankings),
             slices=tuple(model.slices),
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
             ties=model.ties,
         ),
         output=files.below(folder, model.output.path),
+        pools=pools.quotas,
+        max_failure_rate=model.max_failure_rate,
+        ledger_path=_below(folder, model.output.ledger),
     )
 
 
@@ -246,12 +198,12 @@ def _wrong_baseline(located: Located, model: ExperimentModel, found: tuple[Confi
 
 
 def _completed(
-    sources: tuple[Source, ...], retrievers: tuple[RetrieverParameters, ...], folder: str, rankings: bool | None
+    expanded: configurations.Expanded, pools: tuple[str | None, ...], folder: str, rankings: bool | None
 ) -> tuple[Source, ...]:
-    paths = [each.resolved(folder).path if isinstance(each, RunFile) else None for each in retrievers]
+    paths = [each.resolved(folder).path if isinstance(each, RunFile) else None for each in expanded.retrievers]
     return tuple(
-        replace(source, path=path, keep_rankings=path is None if rankings is None else rankings)
-        for source, path in zip(sources, paths, strict=True)
+        replace(source, path=path, pool=pool, keep_rankings=path is None if rankings is None else rankings)
+        for source, path, pool in zip(expanded.sources, paths, pools, strict=True)
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,6 +67,22 @@ class Results:
             return (math.inf if mean is None else -mean, row["position"])
 
         return sorted(self.configurations, key=height)
+
+    def failures(self) -> list[str]:
+        """What failed, for people: of each kind how many calls, and what the service said to one of them."""
+        rows = sorted(
+            self.table("failures", ["kind", "attempts", "message"]).to_pylist(), key=lambda row: -row["attempts"]
+        )
+        kinds = Counter(row["kind"] for row in rows)
+        said = {kind: next(row["message"] for row in rows if row["kind"] == kind) for kind in kinds}
+        return [f"{count:,} calls failed ({kind}), such as: {said[kind]}" for kind, count in kinds.most_common()]
+
+    def over_failure_rate(self, most: float) -> str:
+        """Which configurations have a larger share of failed queries than that, for people; "" when none has."""
+        rows = [(row["name"], self.means[row["config_id"], ALL, self.metrics[0]]) for row in self.configurations]
+        shares = {name: row["failed"] / max(1, row["queries"] + row["failed"]) for name, row in rows}
+        over = [f"{name} ({share:.1%})" for name, share in shares.items() if share > most]
+        return f"more than {most:.1%} of the queries failed (max_failure_rate): {', '.join(over)}" if over else ""
 
     def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
         """The queries of one configuration by id, byte by byte, each with its metrics as a dict.

@@ -33,9 +33,24 @@ def print_table(results: Results) -> None:
         cells = [_cell(results.means[row["config_id"], ALL, metric], best[metric]) for metric in metrics]
         table.add_row(_plain(row["name"]), *cells, *_counts(results, row["config_id"]))
     console.print(table)
+    _print_failures(results, console, rows)
     _print_ties(results, console, rows)
     for name in dict.fromkeys(each.partition("=")[0] for each in results.slices if each != ALL):
         _print_slices(results, console, name, metrics[0], rows)
+
+
+def _print_failures(results: Results, console: Console, rows: list[dict[str, Any]]) -> None:
+    """What every mean could be if the failed queries had been answered."""
+    failed = [row for row in rows if any(mean["failed"] for mean in _rows_of(results, row["config_id"]))]
+    if not failed:
+        return
+    table = _new_table(["had failed queries been answered", *results.metrics])
+    for row in failed:
+        bounds = [(mean["lowest"], mean["highest"]) for mean in _rows_of(results, row["config_id"])]
+        cells = [f"{low:.4f} or more" if high is None else f"{low:.4f} to {high:.4f}" for low, high in bounds]
+        table.add_row(_plain(row["name"]), *cells)
+    console.print()
+    console.print(table)
 
 
 def _print_ties(results: Results, console: Console, rows: list[dict[str, Any]]) -> None:

@@ -1,9 +1,12 @@
-"""Ask the retrievers that answer in process.
+"""Ask the retrievers.
 
-All questions to one retriever form one element after a GroupByKey, so its index is opened once, on one worker,
-and several retrievers are asked in parallel.
+All questions to a retriever that answers in process form one element after a GroupByKey, so its index is opened once,
+on one worker, and several retrievers are asked in parallel. Remote ones are asked by calls, which `transforms.call`
+makes: here is what they ask, and what becomes of the answers.
 """
 
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -11,11 +14,15 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.clients import batches
 from transforms.clients.batches import Bucketed, SourceRows
+from transforms.clients.remote import RemoteRetriever
 from transforms.clients.retrievers import Retriever, RetrieverParameters
 from transforms.records import columns
+from transforms.records.calls import Answer, Call, FailedCall, Reach
 from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
 from transforms.records.errors import CallError, InputError
@@ -26,6 +33,7 @@ BucketFailures = tuple[int, tuple[int, Failure]]
 
 FAILURES, WARNINGS = "failures", "warnings"
 STAGE = "retrieve"
+_ROWS_AT_ONCE = 64
 
 batches.register()
 
@@ -115,7 +123,7 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
     Returns:
         The results, as `columns.RETRIEVED`, and the failures.
     """
-    rows: dict[str, list[Any]] = {name: [] for name in columns.RETRIEVED.names}
+    rows: list[dict[str, Any]] = []
     failures = []
     for query_id, text in zip(judged["query_id"].to_pylist(), judged["text"].to_pylist(), strict=True):
         try:
@@ -126,10 +134,104 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
         if not isinstance(ranking, Ranking):
             found = f"{type(retriever).__module__}.{type(retriever).__qualname__}"
             raise InputError(f"{found}.retrieve must return a Ranking, and returned {type(ranking).__name__}")
-        texts = ranking.texts or (None,) * len(ranking.doc_ids)
-        documents = zip(ranking.doc_ids, ranking.scores, texts, strict=True)
-        rows["query_id"].append(query_id)
-        rows["documents"].append(
-            [{"doc_id": name, "score": score, "text": said} for name, score, said in islice(documents, top_k)]
+        rows.append(row_of(query_id, ranking, top_k))
+    return pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED), failures
+
+
+def row_of(query_id: str, ranking: Ranking, top_k: int) -> dict[str, Any]:
+    """A row of `columns.RETRIEVED`; a score that is not a number is none."""
+    texts = ranking.texts or (None,) * len(ranking.doc_ids)
+    documents = islice(zip(ranking.doc_ids, ranking.scores, texts, strict=True), top_k)
+    return {
+        "query_id": query_id,
+        "documents": [
+            {"doc_id": name, "score": None if math.isnan(score) else score, "text": said}
+            for name, score, said in documents
+        ],
+    }
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A remote retriever that is asked.
+
+    Attributes:
+        retriever: its parameters.
+        kind: its type.
+        pool: the quota pool that pays.
+        reach: how far into the ranking.
+    """
+
+    retriever: RemoteRetriever
+    kind: str
+    pool: str
+    reach: Reach
+
+
+def calls_of(element: Bucketed, asked: Mapping[int, Asked]) -> Iterator[Call]:
+    """The calls that ask remote retrievers the queries of a bucket.
+
+    Args:
+        element: a bucket, and its `columns.JUDGED_QUERIES`.
+        asked: for each source, its retriever.
+    """
+    bucket, judged = element
+    for query_id, text in zip(judged["query_id"].to_pylist(), judged["text"].to_pylist(), strict=True):
+        for source, each in asked.items():
+            query = Query(query_id, text)
+            yield each.retriever.call(each.kind, each.pool, source, query, each.reach, bucket)
+
+
+@dataclass
+class CollectRankings(beam.PTransform):
+    """Make batches of `columns.RETRIEVED` of the answers of remote retrievers.
+
+    The shuffle keeps what fails later from asking for the answers again.
+
+    Attributes:
+        top_k: for each source, how many results a query needs.
+    """
+
+    top_k: Mapping[int, int]
+
+    def expand(self, answers: beam.PCollection[Answer]) -> beam.PCollection[SourceRows]:
+        """Add the steps."""
+        return (
+            answers
+            | "Collect" >> beam.ParDo(CollectFn(self.top_k)).with_output_types(SourceRows)
+            | "KeepAnswers" >> beam.Reshuffle()
         )
-    return pa.RecordBatch.from_pydict(rows, schema=columns.RETRIEVED), failures
+
+
+class CollectFn(beam.DoFn):
+    """Collects rankings, some at a time."""
+
+    def __init__(self, top_k: Mapping[int, int]) -> None:
+        self._top_k = dict(top_k)
+
+    def start_bundle(self) -> None:
+        """Nothing is there."""
+        self._rows: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+
+    def process(self, element: Answer) -> Iterator[SourceRows]:
+        """Add an answer for everyone who asked; yield what has become enough for a batch."""
+        for bucket, query_id in element.askers:
+            key = (bucket, element.service)
+            self._rows[key].append(row_of(query_id, element.value, self._top_k[element.service]))
+            if len(self._rows[key]) >= _ROWS_AT_ONCE:
+                yield _batch(key, self._rows.pop(key))
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield what is left."""
+        for key, rows in self._rows.items():
+            yield GlobalWindows.windowed_value(_batch(key, rows))
+
+
+def failure_of(failed: FailedCall) -> BucketFailures:
+    """Why a query has no ranking, as scoring wants it."""
+    return failed.bucket, (failed.service, failed.failure)
+
+
+def _batch(key: tuple[int, int], rows: list[dict[str, Any]]) -> SourceRows:
+    bucket, source = key
+    return bucket, (source, pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED))

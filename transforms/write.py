@@ -17,6 +17,7 @@ from transforms.clients.parts import Part, put_in_place
 from transforms.kernels.arrays import offsets_of
 from transforms.records import tables
 from transforms.records.aggregates import RunAggregate
+from transforms.records.calls import Usage
 from transforms.records.dataset import DatasetSummary
 from transforms.records.evaluation import Evaluation, Run
 from transforms.records.failures import Failure
@@ -91,7 +92,8 @@ class FinishRun(beam.PTransform):
         written: what `WriteTable` yields for every other table.
         summary: the dataset's.
         aggregate: of all scores.
-        warnings: of the retrievers, where any is asked.
+        warnings: what users should know, of the retrievers and of the scores.
+        usage: of the quota pools, where there are any.
     """
 
     output: str
@@ -100,11 +102,12 @@ class FinishRun(beam.PTransform):
     written: list[beam.PCollection[WrittenPart]]
     summary: beam.PCollection[DatasetSummary]
     aggregate: beam.PCollection[RunAggregate]
-    warnings: beam.PCollection[str] | None = None
+    warnings: beam.PCollection[str]
+    usage: beam.PCollection[Usage] | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[str]:
         """Add the steps."""
-        warnings = () if self.warnings is None else beam.pvalue.AsIter(self.warnings)
+        usage = () if self.usage is None else beam.pvalue.AsIter(self.usage)
         written = [beam.pvalue.AsIter(parts) for parts in self.written]
         return (
             pbegin
@@ -116,7 +119,8 @@ class FinishRun(beam.PTransform):
                 self.versions,
                 beam.pvalue.AsSingleton(self.summary),
                 beam.pvalue.AsSingleton(self.aggregate),
-                warnings,
+                beam.pvalue.AsIter(self.warnings),
+                usage,
                 *written,
             )
         )
@@ -128,7 +132,8 @@ def write_run(
     versions: dict[str, str],
     summary: DatasetSummary,
     aggregate: RunAggregate,
-    retriever_warnings: Iterable[str],
+    told: Iterable[str],
+    usage: Iterable[Usage],
     *written: Iterable[WrittenPart],
 ) -> str:
     """Write the row of a finished run; returns the path.
@@ -139,17 +144,17 @@ def write_run(
         versions: as `FinishRun`.
         summary: the dataset's.
         aggregate: of all scores.
-        retriever_warnings: of the retrievers; each is kept once.
+        told: what users should know besides what the summary says; each is kept once.
+        usage: of the quota pools, one or more each.
         written: the complete parts of all other tables.
     """
+    used = list(usage)
     parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name != "runs"}
     for name, path in chain.from_iterable(written):
         parts[name].append(path)
     for name, paths in parts.items():
         put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
-    warnings = [*summary.warnings(), *sorted(set(retriever_warnings))]
-    if aggregate.unjudged:
-        warnings.append(f"{aggregate.unjudged:,} rankings of queries without judgements, not scored")
+    warnings = [*summary.warnings(), *sorted(set(told))]
     row = {
         "state": "done",
         "finished_at": datetime.now(UTC),
@@ -157,7 +162,8 @@ def write_run(
         "dataset_fingerprint": summary.fingerprint,
         "dataset": json.dumps(summary.as_json(), sort_keys=True),
         "versions": json.dumps(versions, sort_keys=True),
-        "calls": 0,
+        "calls": sum(each.calls for each in used),
+        "ledger_hits": sum(each.ledger_hits for each in used),
         "failures": aggregate.failures,
         "warnings": warnings,
     }
@@ -243,7 +249,7 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
     """One row of `tables.FAILURES`, without the common columns."""
     _, (source, failure) = element
     row = {
-        "config_id": evaluation.configurations[evaluation.primary(source)].config_id,
+        "config_id": evaluation.configurations[evaluation.owner(source)].config_id,
         "query_id": failure.query_id,
         "stage": failure.stage,
         "kind": str(failure.kind),

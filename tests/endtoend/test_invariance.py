@@ -9,7 +9,7 @@ import pytest
 from support.data import REPOSITORY
 from support.runs import run_experiment, without_run
 
-from pipelines import evaluate
+from pipelines import build
 from pipelines.results import Results
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
@@ -70,7 +70,7 @@ def test_shuffled_rows_in_other_files(tmp_path: Path, reference: Results) -> Non
 def test_any_number_of_buckets(
     tmp_path: Path, reference: Results, buckets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate, "_LEAST_BUCKETS", buckets)
+    monkeypatch.setattr(build, "_LEAST_BUCKETS", buckets)
     _same(run_experiment(tmp_path, _experiment(HELPDESK)), reference)
 
 

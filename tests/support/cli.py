@@ -24,8 +24,8 @@ def rankbeam(*arguments: str) -> Outcome:
     return Outcome(result.exit_code, result.stdout, result.stderr)
 
 
-def rankbeam_process(*arguments: str, cwd: str | None = None) -> Outcome:
+def rankbeam_process(*arguments: str, cwd: str | None = None, timeout_s: float = 120) -> Outcome:
     """Run a command in a process of its own."""
     command = [sys.executable, "-c", "from pipelines.cli import main; main()", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=timeout_s)
     return Outcome(done.returncode, done.stdout, done.stderr)

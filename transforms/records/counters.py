@@ -28,28 +28,45 @@ class Counter(StrEnum):
     QUERIES_ASKED = "queries_asked"
     QUERIES_SCORED = "queries_scored"
     FAILURES = "failures"
+    CALLS_PLANNED = "calls_planned"
+    LEDGER_HITS = "ledger_hits"
+    CALLS_MADE = "calls_made"
+    RETRIES = "retries"
+    CALLS_DONE = "calls_done"
+    CALLS_FAILED = "calls_failed"
+    # Dataflow knows this very name: whoever waits on purpose does not get more workers.
+    THROTTLED_S = "cumulativeThrottlingSeconds"
 
+
+Counts = Tally[tuple[Counter, str]]
+"""How much was counted, by counter and quota pool ("" for what belongs to none)."""
 
 _COUNTERS = {counter: Metrics.counter(NAMESPACE, counter.value) for counter in Counter}
 _tally: Tally[str] = Tally()
 _lock = threading.Lock()
 
 
-def count(counter: Counter, number: int) -> None:
-    """Add to a counter; called once a batch, not once a row."""
+def count(counter: Counter, number: int, pool: str = "") -> None:
+    """Add to a counter; called once a batch, not once a row.
+
+    Args:
+        counter: which one.
+        number: how much.
+        pool: the quota pool that it belongs to, for counters of calls.
+    """
     _COUNTERS[counter].inc(number)
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder is None:
         return
     with _lock:
-        _tally[counter.value] += number
+        _tally[f"{counter.value} {pool}"] += number
         beside = Path(folder) / f"{os.getpid()}.part"
         beside.write_text(json.dumps(_tally))
         beside.replace(beside.with_suffix(".json"))
 
 
 @contextmanager
-def tallying() -> Iterator[Callable[[], dict[Counter, int]]]:
+def tallying() -> Iterator[Callable[[], Counts]]:
     """Tally what this process and the worker processes it starts count; yields how to read the tally.
 
     Workers of a local run inherit the environment, and each leaves its counts in a folder of this machine.
@@ -58,11 +75,13 @@ def tallying() -> Iterator[Callable[[], dict[Counter, int]]]:
     with tempfile.TemporaryDirectory(prefix="rankbeam-tally-", ignore_cleanup_errors=True) as folder:
         os.environ[_FOLDER_VARIABLE] = folder
 
-        def read() -> dict[Counter, int]:
-            total: Tally[str] = Tally()
+        def read() -> Counts:
+            total: Counts = Tally()
             for part in Path(folder).glob("*.json"):
-                total.update(json.loads(part.read_text()))
-            return {Counter(name): number for name, number in total.items()}
+                for name, number in json.loads(part.read_text()).items():
+                    counter, _, pool = name.partition(" ")
+                    total[Counter(counter), pool] += number
+            return total
 
         try:
             yield read

@@ -47,11 +47,16 @@ RUNS = pa.schema(
         _required("dataset", pa.string()),
         _required("versions", pa.string()),
         _required("calls", pa.int64()),
+        _required("ledger_hits", pa.int64()),
         _required("failures", pa.int64()),
         pa.field("warnings", pa.list_(pa.string()), nullable=False),
     ]
 )
-"""One row an execution, written last: only runs with a row here are finished. `dataset` and `versions` are JSON."""
+"""One row an execution, written last: only runs with a row here are finished.
+
+`dataset` and `versions` are JSON. `calls` counts every attempt at a remote service, `ledger_hits` the requests that
+an earlier run, or an earlier attempt at this one, had paid for.
+"""
 
 CONFIGURATIONS = pa.schema(
     [

@@ -28,7 +28,7 @@ class LedgerWriter:
         flush_s: after which an added entry is written, in seconds.
     """
 
-    def __init__(self, folder: str, flush_s: float = 1.5) -> None:
+    def __init__(self, folder: str, flush_s: float = 0.5) -> None:
         self._folder, self._flush_s = folder, flush_s
         self._changed = threading.Condition()
         self._pending: deque[Entry] = deque()

@@ -1,0 +1,140 @@
+"""Build the pipeline of an experiment: which stage gets what from which; nothing runs here."""
+
+import shlex
+import sys
+from importlib.metadata import version
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from pipelines.experiment import Experiment
+from transforms import retrieve, write
+from transforms.aggregate import AggregateScores, comparisons_table, metrics_table, warnings_of
+from transforms.call import Called, CallServices
+from transforms.clients import files
+from transforms.read import ReadDataset, ReadRun
+from transforms.records.calls import Call, Reach
+from transforms.records.dataset import DatasetSummary
+from transforms.records.errors import InputError
+from transforms.records.evaluation import Run
+from transforms.retrieve import Asked, CollectRankings, RetrieveRankings
+from transforms.score import FAILURES, JUDGED, RANKINGS, ScoreRankings
+
+_BUCKET_BYTES = 8 << 20
+_LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
+
+
+def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
+    """The pipeline of an experiment."""
+    evaluation, output = experiment.evaluation, experiment.output
+    pipeline = new_pipeline(options)
+    judged, summary = read_dataset(pipeline, experiment)
+    runs = {
+        f"{RANKINGS}_{source}": pipeline | f"ReadRun{source}" >> ReadRun(each.path, source, _buckets(experiment))
+        for source, each in enumerate(evaluation.sources)
+        if each.path is not None
+    }
+    parts = {JUDGED: judged, **runs}
+    rows = {"configurations": pipeline | "Configurations" >> beam.Create([write.configurations(evaluation)])}
+    failures, warnings, usage = [], [], None
+    if experiment.local:
+        top_k = {source: evaluation.sources[source].top_k or 0 for source in experiment.local}
+        ask = RetrieveRankings(experiment.local, top_k, experiment.corpus, summary)
+        parts[RANKINGS], failed, told = judged | "RetrieveRankings" >> ask
+        failures.append(failed)
+        warnings.append(told)
+    if experiment.remote:
+        called = _called(experiment, execution, judged, summary)
+        collect = CollectRankings({source: each.reach.results for source, each in asked(experiment).items()})
+        parts[f"{RANKINGS}_called"] = called.answers | "CollectRankings" >> collect
+        failures.append(called.failed | "FailedCalls" >> beam.Map(retrieve.failure_of))
+        usage = called.usage
+    if failures:
+        parts[FAILURES] = failures | "EveryFailure" >> beam.Flatten()
+        rows["failures"] = parts[FAILURES] | "FailureRows" >> beam.Map(write.failure_row, evaluation)
+    scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
+    aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
+    warnings.append(aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation))
+    rows["query_metrics"] = scored | "QueryRows" >> beam.FlatMap(write.query_metrics, evaluation)
+    rows["configuration_metrics"] = aggregate | "MetricRows" >> beam.Map(metrics_table, evaluation)
+    if len(evaluation.configurations) > 1:
+        rows["comparisons"] = aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
+    if any(source.keep_rankings for source in evaluation.sources):
+        rows["rankings"] = scored | "RankingRows" >> beam.FlatMap(write.rankings, evaluation)
+    written = [rows[name] | f"Write_{name}" >> write.WriteTable(name, output, execution) for name in rows]
+    told = warnings | "EveryWarning" >> beam.Flatten()
+    finish = write.FinishRun(output, execution, versions(), written, summary, aggregate, told, usage)
+    _ = pipeline | "FinishRun" >> finish
+    return pipeline
+
+
+def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Any:  # judged queries by bucket, and a summary
+    """Read queries and judgements."""
+    return pipeline | "ReadDataset" >> ReadDataset(
+        experiment.qrels, experiment.queries, _buckets(experiment), experiment.evaluation.slices
+    )
+
+
+def calls_to_make(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[Call]:
+    """The calls that ask every remote retriever every judged query."""
+    return judged | "PlanCalls" >> beam.FlatMap(retrieve.calls_of, asked(experiment)).with_output_types(Call)
+
+
+def asked(experiment: Experiment) -> dict[int, Asked]:
+    """For each source that is a remote retriever, what is asked of it."""
+    found = {}
+    for source, retriever in experiment.remote.items():
+        each = experiment.evaluation.sources[source]
+        reach = Reach(each.top_k or 0, each.distance)
+        found[source] = Asked(retriever, experiment.kinds[source], each.pool or "", reach)
+    return found
+
+
+def _called(
+    experiment: Experiment, execution: Run, judged: beam.PCollection, summary: beam.PCollection[DatasetSummary]
+) -> Called:
+    services = CallServices(
+        retrieve.STAGE, experiment.remote, experiment.pools, experiment.ledger, execution.run_id, summary
+    )
+    called: Called = calls_to_make(judged, experiment) | "CallServices" >> services
+    return called
+
+
+def new_pipeline(options: PipelineOptions) -> beam.Pipeline:
+    """An empty pipeline on the runner that the options name.
+
+    Raises:
+        InputError: there is no such runner, or it lacks an option.
+    """
+    try:
+        return beam.Pipeline(runner=_runner(options), options=options)
+    except ValueError as error:  # an unknown runner, or an option that a runner needs and does not have
+        raise InputError(str(error)) from error
+
+
+def _runner(options: PipelineOptions) -> FnApiRunner | None:
+    """Beam's local runner with worker processes; None leaves the choice to the options.
+
+    Beam starts these through a shell without quoting Python's path, which fails below a folder with a blank.
+    """
+    direct = options.view_as(DirectOptions)
+    if options.view_as(StandardOptions).runner != "FnApiRunner" or direct.direct_running_mode != "multi_processing":
+        return None
+    direct.direct_running_mode = "in_memory"  # the environment below says where the work is done
+    command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
+    return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    names = ("rankbeam", "apache-beam", "bm25s", "numpy", "pyarrow")
+    return {"python": sys.version.split()[0], **{name: version(name) for name in names}}
+
+
+def _buckets(experiment: Experiment) -> int:
+    """Enough parts that one of them fits into memory many times over, and keeps several workers busy."""
+    largest = max(files.size(path) for path in experiment.inputs())
+    return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-largest // _BUCKET_BYTES)))

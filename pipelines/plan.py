@@ -1,0 +1,142 @@
+"""What an experiment would cost: its calls, found exactly as `evaluate` finds them, and none of them made."""
+
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import apache_beam as beam
+
+from pipelines.build import calls_to_make, new_pipeline, read_dataset
+from pipelines.evaluate import quiet_beam, refusals
+from pipelines.experiment import Experiment
+from pipelines.options import pipeline_options
+from pipelines.progress import clock
+from transforms.call import by_pool
+from transforms.clients.ledger import Ledger
+from transforms.records.calls import Call, Quota, merged
+from transforms.records.evaluation import Configuration
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """What one quota pool has to pay for.
+
+    Attributes:
+        pool: its name.
+        calls: requests that differ; each is made once, if every one succeeds.
+        ledger_hits: how many of them the ledger answers.
+        requests_per_minute: the quota.
+        seconds: that the others take at the quota.
+        cost: of the others; None where no price is known.
+    """
+
+    pool: str
+    calls: int
+    ledger_hits: int
+    requests_per_minute: float
+    seconds: float
+    cost: float | None
+
+    @classmethod
+    def of(cls, pool: str, quota: Quota, calls: int, ledger_hits: int) -> "PoolPlan":
+        """The plan of so many calls under a quota."""
+        needed = calls - ledger_hits
+        price = quota.price_per_1000
+        cost = None if price is None else needed * price / 1000
+        return cls(pool, calls, ledger_hits, quota.requests_per_minute, needed * 60 / quota.requests_per_minute, cost)
+
+
+@dataclass(frozen=True)
+class ConfigurationPlan:
+    """Where the rankings of one configuration come from.
+
+    Attributes:
+        name: of the configuration.
+        source: for people.
+    """
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an experiment would cost."""
+
+    pools: tuple[PoolPlan, ...]
+    configurations: tuple[ConfigurationPlan, ...]
+
+    def as_json(self) -> str:
+        """One JSON document."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False)
+
+    def as_text(self) -> str:
+        """For people."""
+        lines = [_pool_line(each) for each in self.pools] or ["no remote calls"]
+        width = max(len(each.name) for each in self.configurations)
+        return "\n".join([*lines, "", *(f"{each.name:<{width}}  {each.source}" for each in self.configurations)])
+
+
+def plan_of(experiment: Experiment) -> Plan:
+    """What an experiment would cost; reads its queries and judgements, and the ledger.
+
+    Raises:
+        InputError: an input turned out to be unusable.
+    """
+    names = {each.config_id: each.name for each in experiment.evaluation.configurations}
+    configurations = tuple(
+        ConfigurationPlan(each.name, _where_from(each, experiment, names))
+        for each in experiment.evaluation.configurations
+    )
+    return Plan(tuple(_pool_plans(experiment)) if experiment.remote else (), configurations)
+
+
+def _pool_plans(experiment: Experiment) -> list[PoolPlan]:
+    with tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder, quiet_beam(), refusals():
+        pipeline = new_pipeline(pipeline_options([]))
+        judged, _ = read_dataset(pipeline, experiment)
+        _ = (
+            calls_to_make(judged, experiment)
+            | "ByPool" >> beam.Map(by_pool).with_output_types(tuple[str, Call])
+            | "GroupByPool" >> beam.GroupByKey()
+            | "Count" >> beam.Map(_count, experiment.ledger, folder)
+        )
+        pipeline.run().wait_until_finish()
+        counts = [json.loads(path.read_text()) for path in sorted(Path(folder).iterdir())]
+    return sorted(
+        (PoolPlan.of(pool, experiment.pools[pool], calls, hits) for pool, calls, hits in counts),
+        key=lambda each: list(experiment.pools).index(each.pool),
+    )
+
+
+def _count(element: tuple[str, Iterable[Call]], ledger: str, folder: str) -> None:
+    """Leave the calls of a pool, and how many of them the ledger answers, in a file of a folder."""
+    pool, calls = element
+    requests = merged(calls)
+    held = Ledger(ledger).held({request.call.key: request.call.reach for request in requests})
+    with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+        json.dump([pool, len(requests), held], file)
+
+
+def _pool_line(plan: PoolPlan) -> str:
+    needed = plan.calls - plan.ledger_hits
+    parts = [f"{plan.pool}: {needed:,} calls to make"]
+    if plan.ledger_hits:
+        parts.append(f"{plan.ledger_hits:,} of {plan.calls:,} are in the ledger")
+    parts.append(f"{clock(plan.seconds)} at {plan.requests_per_minute:,.6g} a minute")
+    if plan.cost is not None:
+        parts.append(f"cost {plan.cost:,.2f}")
+    return " · ".join(parts)
+
+
+def _where_from(configuration: Configuration, experiment: Experiment, names: dict[str, str]) -> str:
+    source = experiment.evaluation.sources[configuration.source]
+    if configuration.derived_from is not None:
+        return f"derived from {names[configuration.derived_from]}"
+    if source.fusion is not None:
+        return "fused from others"
+    if source.path is not None:
+        return f"read from {source.path}"
+    return f"asked in pool {source.pool}" if source.pool is not None else "asked in process"

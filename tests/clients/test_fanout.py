@@ -1,0 +1,250 @@
+"""The fan-out: every call has one outcome, is paid for once, at the pace of its quota, and ends."""
+
+import threading
+import time
+from collections import Counter as Tally
+from pathlib import Path
+
+import pytest
+from support.services import FAST, Echo, call, failing, made, make, taking
+
+from transforms.clients.fanout import FanOut
+from transforms.clients.lanes import Lane
+from transforms.clients.ledger import Ledger
+from transforms.clients.turns import Share, Stopped
+from transforms.records.calls import Answer, FailedCall, Quota, Reach
+from transforms.records.counters import Counter
+from transforms.records.errors import CallError, InputError
+from transforms.records.failures import FailureKind
+
+
+def test_every_call_is_answered_once(tmp_path: Path) -> None:
+    service = Echo()
+    outcomes = make([call(f"q{i}") for i in range(300)], service, tmp_path)
+    assert Tally(each.askers[0][1] for each in outcomes) == {f"q{i}": 1 for i in range(300)}
+    assert len(service.begun) == 300
+
+
+def test_equal_calls_are_made_once_and_everyone_is_answered(tmp_path: Path) -> None:
+    service = Echo()
+    calls = [call("same", "first"), call("same", "second"), call("other")]
+    outcomes = make(calls, service, tmp_path)
+    assert sorted(question for question, _ in service.begun) == ["other", "same"]
+    assert sorted(asker for each in outcomes for _, asker in each.askers) == ["first", "other", "second"]
+
+
+def test_equal_calls_of_different_reach_are_one_that_goes_far_enough(tmp_path: Path) -> None:
+    outcomes = make([call("q", "a", Reach(5)), call("q", "b", Reach(100, 0.3))], Echo(), tmp_path)
+    assert [each.value["top_k"] for each in outcomes] == [100, 100]
+    assert [each.value["distance"] for each in outcomes] == [None, None]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind.is_transient])
+def test_what_may_pass_is_tried_again(kind: FailureKind, tmp_path: Path) -> None:
+    service = Echo(failing(kind, times=2))
+    outcomes = make([call("q")], service, tmp_path)
+    assert [type(each) for each in outcomes] == [Answer]
+    assert len(service.begun) == 3
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FailureKind if not kind.is_transient])
+def test_what_will_not_pass_is_not(kind: FailureKind, tmp_path: Path) -> None:
+    service = Echo(failing(kind, times=2))
+    (outcome,) = make([call("q")], service, tmp_path)
+    assert isinstance(outcome, FailedCall)
+    assert (outcome.failure.kind, outcome.failure.attempts, outcome.failure.query_id) == (kind, 1, "q")
+    assert len(service.begun) == 1
+
+
+def test_attempts_are_bounded(tmp_path: Path) -> None:
+    service = Echo(failing(FailureKind.UNAVAILABLE, times=99))
+    quota = Quota(requests_per_minute=60_000, attempts=3)
+    (outcome,) = make([call("q")], service, tmp_path, quota)
+    assert isinstance(outcome, FailedCall)
+    assert (outcome.failure.kind, outcome.failure.attempts) == (FailureKind.UNAVAILABLE, 3)
+    assert len(service.begun) == 3
+
+
+def test_the_service_says_when_to_ask_again(tmp_path: Path) -> None:
+    service = Echo(failing(FailureKind.QUOTA, times=1, retry_after_s=1.5))
+    make([call("q")], service, tmp_path)
+    (_, first), (_, second) = service.begun
+    assert second - first >= 1.5
+
+
+def test_a_service_that_wants_too_long_a_pause_is_not_waited_for(tmp_path: Path) -> None:
+    service = Echo(failing(FailureKind.QUOTA, times=1, retry_after_s=3600))
+    began = time.monotonic()
+    (outcome,) = make([call("q")], service, tmp_path)
+    assert isinstance(outcome, FailedCall)
+    assert outcome.failure.attempts == 1
+    assert time.monotonic() - began < 30
+
+
+def test_a_call_that_hangs_ends_at_its_time_limit(tmp_path: Path) -> None:
+    service = Echo(taking(3600))
+    quota = Quota(requests_per_minute=60_000, timeout_s=0.2, attempts=2)
+    began = time.monotonic()
+    outcomes = make([call(f"q{i}") for i in range(5)], service, tmp_path, quota)
+    assert {each.failure.kind for each in outcomes if isinstance(each, FailedCall)} == {FailureKind.TIMEOUT}
+    assert len(outcomes) == 5
+    assert time.monotonic() - began < 30
+
+
+def test_a_malformed_answer_is_asked_for_again_and_not_kept(tmp_path: Path) -> None:
+    async def script(_: str, time: int) -> str | None:
+        return "{" if time == 1 else None
+
+    service = Echo(script)
+    assert [type(each) for each in make([call("q")], service, tmp_path)] == [Answer]
+    make([call("q")], service, tmp_path)
+    assert len(service.begun) == 2
+
+
+def test_a_second_run_makes_no_call(tmp_path: Path) -> None:
+    calls = [call(f"q{i}") for i in range(50)]
+    first, second = Echo(), Echo()
+    answers = make(calls, first, tmp_path)
+    again, fan_out = made({0: second}, [calls], tmp_path)
+    assert not second.begun
+    assert {each.askers: each for each in again} == {each.askers: each for each in answers}
+    assert fan_out.totals()[Counter.LEDGER_HITS, "pool"] == 50
+
+
+def test_a_second_run_that_finds_everything_does_not_connect(tmp_path: Path) -> None:
+    class Unreachable(Echo):
+        async def connect(self) -> Echo:
+            raise InputError("no credentials")
+
+    make([call("q")], Echo(), tmp_path)
+    assert len(make([call("q")], Unreachable(), tmp_path)) == 1
+    with pytest.raises(InputError, match="no credentials"):
+        make([call("other")], Unreachable(), tmp_path)
+
+
+def test_an_answer_of_farther_reach_serves_a_lesser_call_and_not_the_reverse(tmp_path: Path) -> None:
+    make([call("q", reach=Reach(50, 0.5))], Echo(), tmp_path)
+    near, far, loose = Echo(), Echo(), Echo()
+    make([call("q", reach=Reach(10, 0.4))], near, tmp_path)
+    make([call("q", reach=Reach(51, 0.5))], far, tmp_path)
+    make([call("q", reach=Reach(10, None))], loose, tmp_path)
+    assert (len(near.begun), len(far.begun), len(loose.begun)) == (0, 1, 1)
+
+
+def test_an_answer_that_cannot_be_used_as_configured_is_kept_for_the_day_it_can(tmp_path: Path) -> None:
+    def refuse(_: object) -> object:
+        raise CallError(FailureKind.INVALID, "the rule does not match")
+
+    (failed,) = make([call("q")], Echo(reader=refuse), tmp_path)
+    assert isinstance(failed, FailedCall)
+    assert failed.failure.message == "the rule does not match"
+    mended = Echo()
+    assert [type(each) for each in make([call("q")], mended, tmp_path)] == [Answer]
+    assert not mended.begun
+
+
+def test_two_readers_of_one_answer_fail_and_succeed_apart(tmp_path: Path) -> None:
+    def refuse(_: object) -> object:
+        raise CallError(FailureKind.MALFORMED, "nothing there")
+
+    services = {0: Echo(), 1: Echo(reader=refuse)}
+    outcomes, _ = made(services, [[call("q", "good"), call("q", "bad", service=1)]], tmp_path)
+    kinds = {asker: Answer for each in outcomes if isinstance(each, Answer) for _, asker in each.askers}
+    kinds |= {each.failure.query_id: FailedCall for each in outcomes if isinstance(each, FailedCall)}
+    assert kinds == {"good": Answer, "bad": FailedCall}
+    assert len(services[0].begun) + len(services[1].begun) == 1
+
+
+def test_a_service_that_only_fails_is_given_up(tmp_path: Path) -> None:
+    service = Echo(failing(FailureKind.PERMISSION, times=99))
+    quota = Quota(requests_per_minute=60_000, concurrent_calls=10)
+    outcomes = make([call(f"q{i}") for i in range(500)], service, tmp_path, quota)
+    failures = [each.failure for each in outcomes if isinstance(each, FailedCall)]
+    assert len(failures) == 500
+    assert len(service.begun) < 100
+    assert {each.kind for each in failures} == {FailureKind.PERMISSION}
+    assert {each.attempts for each in failures} == {0, 1}
+    assert any("not asked" in each.message and "on purpose" in each.message for each in failures)
+
+
+def test_a_service_that_has_answered_is_not_given_up(tmp_path: Path) -> None:
+    async def script(question: str, _: int) -> str | None:
+        if question != "q0":
+            raise CallError(FailureKind.NOT_FOUND, "gone")
+        return None
+
+    service = Echo(script)
+    outcomes = make([call(f"q{i}") for i in range(100)], service, tmp_path)
+    assert len(service.begun) == 100
+    assert sum(isinstance(each, FailedCall) for each in outcomes) == 99
+
+
+def test_a_bug_crashes_and_what_was_answered_is_kept(tmp_path: Path) -> None:
+    async def script(question: str, _: int) -> str | None:
+        if question == "q40":
+            raise ZeroDivisionError("a bug")
+        return None
+
+    calls = [call(f"q{i}") for i in range(50)]
+    with pytest.raises(ZeroDivisionError):
+        make(calls, Echo(script), tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=1))
+    again = Echo()
+    make(calls, again, tmp_path)
+    assert {question for question, _ in again.begun} <= {f"q{i}" for i in range(40, 50)}
+
+
+def test_no_more_calls_are_in_the_air_than_the_quota_allows(tmp_path: Path) -> None:
+    service = Echo(taking(0.02))
+    make([call(f"q{i}") for i in range(60)], service, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=7))
+    assert service.most_open == 7
+
+
+def test_retries_spend_quota(tmp_path: Path) -> None:
+    service = Echo(failing(FailureKind.UNAVAILABLE, times=1))
+    make([call(f"q{i}") for i in range(30)], service, tmp_path, Quota(requests_per_minute=20 * 60))
+    begun = [at for _, at in service.begun]
+    assert len(begun) == 60
+    assert all(later - earlier >= 1.0 for earlier, later in zip(begun, begun[20:], strict=False))
+
+
+def test_lanes_of_one_bundle_are_at_work_at_once_and_keep_one_quota(tmp_path: Path) -> None:
+    service = Echo(taking(0.5))
+    lanes = [[call(f"{lane} {i}") for i in range(20)] for lane in range(4)]
+    began = time.monotonic()
+    outcomes, fan_out = made({0: service}, lanes, tmp_path, Quota(requests_per_minute=40 * 60))
+    seconds = time.monotonic() - began
+    begun = sorted(at for _, at in service.begun)
+    assert len(outcomes) == 80
+    assert all(later - earlier >= 0.99 for earlier, later in zip(begun, begun[40:], strict=False))
+    assert seconds < 4 * 20 / 10 / 2  # one lane after the other would take 2 s each
+    assert fan_out.totals()[Counter.CALLS_DONE, "pool"] == 80
+
+
+def test_waiting_for_a_turn_is_counted(tmp_path: Path) -> None:
+    _, fan_out = made({0: Echo()}, [[call(f"q{i}") for i in range(31)]], tmp_path, Quota(requests_per_minute=600))
+    assert 2 <= fan_out.totals()[Counter.THROTTLED_S, "pool"] <= 4
+
+
+def test_stopping_keeps_what_was_answered_and_lets_the_air_clear(tmp_path: Path) -> None:
+    service = Echo(taking(0.3))
+    fan_out = FanOut({0: service}, Ledger(str(tmp_path)))
+    calls = [call(f"q{i}") for i in range(1000)]
+    fan_out.begin(Lane("pool", Share(Quota(requests_per_minute=100 * 60)), calls, "retrieve"))
+    taken: list[object] = []
+
+    def take() -> None:
+        with pytest.raises(Stopped):
+            taken.extend(outcome for outcome in fan_out.outcomes() if outcome is not None)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    time.sleep(1.0)
+    fan_out.stop(grace_s=20)
+    thread.join(20)
+    made_before = len(service.begun)
+    time.sleep(0.2)
+    assert len(service.begun) == made_before < 200
+    assert service.open == 0
+    again = Echo()
+    make(calls, again, tmp_path, FAST)
+    assert len(again.begun) == 1000 - made_before

@@ -1,0 +1,162 @@
+"""Sweeps over remote retrievers: what is asked once, what is derived, and what tells configurations apart."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.experiments import experiment, install, load, problems
+
+from transforms.clients.retrievers import registered
+from transforms.records.evaluation import Configuration
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    install(tmp_path, monkeypatch)
+    yield tmp_path
+    registered.cache_clear()
+
+
+def derived(configurations: tuple[Configuration, ...]) -> dict[str, str | None]:
+    """By name, the name of the configuration that each one is derived from."""
+    names = {each.config_id: each.name for each in configurations}
+    return {each.name: None if each.derived_from is None else names[each.derived_from] for each in configurations}
+
+
+def test_a_threshold_is_part_of_a_configuration_only_where_it_is_set(folder: Path) -> None:
+    text = experiment({"a": "retriever: {type: near}", "b": "retriever: {type: near}, vector_distance_threshold: 1"})
+    plain, near = load(folder, text).evaluation.configurations
+    assert (plain.distance, near.distance) == (None, 1.0)
+    assert "vector_distance_threshold" not in json.loads(plain.parameters)
+    assert json.loads(near.parameters)["vector_distance_threshold"] == 1.0
+    assert (near.derived_from, near.source) == (plain.config_id, plain.source)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "retriever: {type: near, vector_distance_threshold: 1}",
+        "retriever: {type: near, vector_distance_threshold: 1.0}, vector_distance_threshold: 1",
+    ],
+)
+def test_a_threshold_may_stand_inside_the_retriever(folder: Path, content: str) -> None:
+    beside = experiment({"a": "retriever: {type: near}, vector_distance_threshold: 1.0"})
+    expected = load(folder, beside).evaluation.configurations
+    assert load(folder, experiment({"a": content})).evaluation.configurations == expected
+
+
+def test_a_grid_is_one_call_at_the_largest(folder: Path) -> None:
+    grid = "grid: {top_k: [5, 100], vector_distance_threshold: [0.3, 0.5]}\n"
+    found = load(folder, experiment({"a": "retriever: {type: near}"}, grid)).evaluation
+    widest = "a:top_k=100,vector_distance_threshold=0.5"
+    assert derived(found.configurations) == {
+        "a:top_k=5,vector_distance_threshold=0.3": widest,
+        "a:top_k=5,vector_distance_threshold=0.5": widest,
+        "a:top_k=100,vector_distance_threshold=0.3": widest,
+        widest: None,
+    }
+    assert [(source.top_k, source.distance) for source in found.sources] == [(100, 0.5)]
+
+
+def test_no_threshold_is_the_loosest(folder: Path) -> None:
+    grid = "grid: {vector_distance_threshold: [0.3, null]}\n"
+    found = load(folder, experiment({"a": "retriever: {type: near}"}, grid)).evaluation
+    assert [source.distance for source in found.sources] == [None]
+    assert derived(found.configurations)["a:vector_distance_threshold=0.3"] == "a:vector_distance_threshold=None"
+
+
+def test_where_no_cell_goes_as_far_as_the_call_the_one_with_most_results_is_asked(folder: Path) -> None:
+    both = {
+        "deep": "retriever: {type: near}, top_k: 100, vector_distance_threshold: 0.5",
+        "loose": "retriever: {type: near}, top_k: 5",
+    }
+    found = load(folder, experiment(both)).evaluation
+    assert derived(found.configurations) == {"deep": None, "loose": "deep"}
+    assert [(source.top_k, source.distance) for source in found.sources] == [(100, None)]
+
+
+def test_a_reranker_is_asked_for_every_cell(folder: Path) -> None:
+    grid = "grid: {top_k: [5, 100], vector_distance_threshold: [0.3, 0.5]}\n"
+    found = load(folder, experiment({"a": "retriever: {type: near, rerank: true}"}, grid)).evaluation
+    assert set(derived(found.configurations).values()) == {None}
+    reaches = [(5, 0.3), (5, 0.5), (100, 0.3), (100, 0.5)]
+    assert [(source.top_k, source.distance) for source in found.sources] == reaches
+    assert [each.source for each in found.configurations] == [0, 1, 2, 3]
+
+
+def test_a_grid_of_thresholds_applies_to_those_that_have_distances(folder: Path) -> None:
+    both = {"a": "retriever: {type: near}", "b": "retriever: {type: words}"}
+    found = load(folder, experiment(both, "grid: {vector_distance_threshold: [0.5]}\n"))
+    assert [each.name for each in found.evaluation.configurations] == ["a:vector_distance_threshold=0.5", "b"]
+
+
+def test_what_changes_no_answer_is_no_part_of_a_configuration(folder: Path) -> None:
+    both = {"a": "retriever: {type: near}", "b": "retriever: {type: near, endpoint: elsewhere}"}
+    assert problems(folder, experiment(both)) == ["5: configurations[1]: 'b' is the same configuration as 'a'"]
+
+
+def test_what_reads_an_answer_is_part_of_a_configuration_and_asks_nothing_more(folder: Path) -> None:
+    both = {"a": "retriever: {type: near}", "b": "retriever: {type: near, id: uri}"}
+    found = load(folder, experiment(both))
+    one, other = found.evaluation.configurations
+    assert (one.source, other.source) == (0, 1)
+    assert one.config_id != other.config_id
+    assert [found.remote[source].identity("near") for source in (0, 1)] == [found.remote[0].identity("near")] * 2
+
+
+def test_sources_by_how_they_are_had(folder: Path) -> None:
+    both = {
+        "old": "retriever: {type: run_file, path: old.run}",
+        "near": "retriever: {type: near}",
+        "fused": "retriever: {type: fusion, parts: [old, near]}",
+    }
+    found = load(folder, experiment(both))
+    assert (list(found.remote), list(found.local)) == ([1], [])
+    assert found.kinds == ("run_file", "near", "fusion")
+
+
+MISTAKES = [
+    ("retriever: {type: words}, vector_distance_threshold: 0.5", "", [
+        "4: configurations[0].vector_distance_threshold: this type of retriever has no distances; leave it out",
+    ]),
+    ("retriever: {type: words, vector_distance_threshold: 0.5}", "", [
+        ("4: configurations[0].retriever.vector_distance_threshold: this type of retriever has no distances; "
+        "leave it out"),
+    ]),
+    ("retriever: {type: near}, vector_distance_threshold: 0", "", [
+        "4: configurations[0].vector_distance_threshold: input should be greater than 0, found 0",
+    ]),
+    ("retriever: {type: near, vector_distance_threshold: near}", "", [
+        ("4: configurations[0].retriever.vector_distance_threshold: input should be a number greater than 0, "
+        "found 'near'"),
+    ]),
+    ("retriever: {type: near, vector_distance_threshold: 0.5}, vector_distance_threshold: 0.4", "", [
+        "4: configurations[0].retriever.vector_distance_threshold: is 0.5 here and 0.4 beside the retriever; keep one",
+    ]),
+    ("retriever: {type: near, vector_similarity_threshold: 0.5}, vector_distance_threshold: 0.4", "", [
+        ("4: configurations[0].retriever.vector_similarity_threshold: a retriever takes vector_distance_threshold or "
+        "vector_similarity_threshold, not both; keep one"),
+    ]),
+    ("retriever: {type: near, vector_similarity_threshold: 0.5}", "grid: {vector_distance_threshold: [0.1, 0.2]}\n", [
+        ("7: grid.vector_distance_threshold: a retriever takes vector_distance_threshold or "
+        "vector_similarity_threshold, not both; keep one"),
+    ]),
+    ("retriever: {type: near}", "grid: {vector_distance_threshold: [0.5, -1]}\n", [
+        "7: grid.vector_distance_threshold: input should be numbers greater than 0, or null, found [0.5, -1]",
+    ]),
+    ("retriever: {type: words}", "grid: {vector_distance_threshold: [0.5]}\n", [
+        "7: grid.vector_distance_threshold: no configuration has this parameter; valid are: quota, top_k, version",
+    ]),
+    ("retriever: {type: near}, top_k: 201", "", [
+        "4: configurations[0].top_k: a near retriever returns at most 200 results, found 201",
+    ]),
+    ("retriever: {type: near}", "grid: {top_k: [5, 201]}\n", [
+        "7: grid.top_k: a near retriever returns at most 200 results, found 201",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "lines", "expected"), MISTAKES)
+def test_a_mistake(folder: Path, content: str, lines: str, expected: list[str]) -> None:
+    assert problems(folder, experiment({"a": content}, lines)) == expected

@@ -1,0 +1,86 @@
+"""Experiment files over remote retrievers that are registered as those of other packages are."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from support.inputs import json_texts, trec_qrels, trec_run, write
+
+from pipelines.experiment import Experiment, load_experiment
+from transforms.clients.remote import RemoteRetriever
+from transforms.clients.retrievers import registered
+from transforms.records.calls import Quota
+from transforms.records.errors import InputError
+
+
+class Near(RemoteRetriever):
+    """A service with distances: one budget a region, and a reranker whose answers are no prefixes of each other."""
+
+    region: str = "r1"
+    model: str = "m"
+    rerank: bool = False
+    vector_similarity_threshold: float | None = None
+    endpoint: str | None = None
+    id: str = "name"
+
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=1500, attempts=4)
+    operational: ClassVar[frozenset[str]] = frozenset({"quota", "endpoint"})
+    reading: ClassVar[frozenset[str]] = frozenset({"id"})
+    has_distances: ClassVar[bool] = True
+    most_results: ClassVar[int] = 200
+
+    def scope(self) -> str:
+        """The region."""
+        return self.region
+
+    def is_prefix(self) -> bool:
+        """Without the reranker."""
+        return not self.rerank
+
+
+class Words(RemoteRetriever):
+    """Another service, whose scores are no distances."""
+
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=300)
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register `near` and `words` until the test ends, and write the files that `experiment` names."""
+    info = folder / "site" / "services-1.0.dist-info"
+    write(info / "METADATA", "Metadata-Version: 2.1\nName: services\nVersion: 1.0\n")
+    types = "near = support.experiments:Near\nwords = support.experiments:Words\n"
+    write(info / "entry_points.txt", f"[rankbeam.retrievers]\n{types}")
+    monkeypatch.syspath_prepend(str(folder / "site"))
+    registered.cache_clear()
+    write(folder / "qrels", trec_qrels([("q1", "d1", 1.0)]))
+    write(folder / "queries.jsonl", json_texts([("q1", "a text")]))
+    write(folder / "old.run", trec_run([("q1", "d1", 1.0)]))
+
+
+def experiment(configurations: Mapping[str, str], more: str = "", output: str = "{path: out}") -> str:
+    """The text of an experiment.
+
+    Args:
+        configurations: the content of each after its name, such as "retriever: {type: near}, top_k: 5".
+        more: further lines.
+        output: where results go.
+    """
+    lines = [f"  - {{name: {name}, {content}}}\n" for name, content in configurations.items()]
+    start = "name: e\ndataset: {qrels: qrels, queries: queries.jsonl}\nconfigurations:\n"
+    return f"{start}{''.join(lines)}metrics: [AP]\noutput: {output}\n{more}"
+
+
+def load(folder: Path, text: str) -> Experiment:
+    """The experiment of a text, in a file of the folder."""
+    return load_experiment(write(folder / "e.yaml", text))
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    """The lines of the message about a bad experiment, each without the path in front."""
+    with pytest.raises(InputError) as caught:
+        load(folder, text)
+    start = f"{folder}/e.yaml:"
+    lines = str(caught.value).split("\n")
+    assert all(line.startswith(start) for line in lines), lines
+    return [line.removeprefix(start) for line in lines]

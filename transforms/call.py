@@ -1,0 +1,143 @@
+"""Call remote services: the one fan-out stage, whatever is asked of whom.
+
+The calls of a quota pool are divided among its lanes, usually one; a lane is one element after a GroupByKey, so one
+worker at a time paces it, and the whole job keeps the quota whatever the number of workers.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
+
+from transforms.clients.fanout import FanOut
+from transforms.clients.lanes import Lane
+from transforms.clients.ledger import Ledger
+from transforms.clients.services import Service
+from transforms.clients.turns import Share
+from transforms.kernels.pacing import lane_of, lane_shares
+from transforms.records.calls import Answer, Call, FailedCall, Quota, Usage
+from transforms.records.counters import Counter, Counts, count
+from transforms.records.dataset import DatasetSummary
+
+LaneKey = tuple[str, int]
+"""A quota pool, and a lane of it."""
+
+FAILED, USAGE = "failed", "usage"
+
+
+class Called(NamedTuple):
+    """What `CallServices` returns."""
+
+    answers: beam.PCollection[Answer]
+    failed: beam.PCollection[FailedCall]
+    usage: beam.PCollection[Usage]
+
+
+@dataclass
+class CallServices(beam.PTransform):
+    """Make every call, at the pace of its pool's quota; equal calls are made once, those in the ledger never.
+
+    Attributes:
+        stage: that asks, such as "retrieve".
+        services: that calls name by position.
+        quotas: of the pools, by name.
+        ledger: the folder of the ledger.
+        run_id: of the run, for the ledger's book of uses.
+        summary: the dataset's: no call is made before the whole dataset was found good.
+    """
+
+    stage: str
+    services: Mapping[int, Service]
+    quotas: Mapping[str, Quota]
+    ledger: str
+    run_id: str
+    summary: beam.PCollection[DatasetSummary]
+
+    def expand(self, calls: beam.PCollection[Call]) -> Any:  # a Called; Beam warns of named results
+        """Add the steps."""
+        outputs = (
+            calls
+            | "ByPool" >> beam.Map(by_pool).with_output_types(tuple[str, Call])
+            | "GroupByPool" >> beam.GroupByKey()
+            | "DivideAmongLanes" >> beam.FlatMap(divided, dict(self.quotas)).with_output_types(tuple[LaneKey, Call])
+            | "GroupByLane" >> beam.GroupByKey()
+            | "Call"
+            >> beam.ParDo(
+                CallFn(self.stage, self.services, self.quotas, self.ledger, self.run_id),
+                beam.pvalue.AsSingleton(self.summary),
+            )
+            .with_output_types(Answer, failed=FailedCall, usage=Usage)
+            .with_outputs(FAILED, USAGE, main="answers")
+        )
+        return Called(outputs.answers, outputs[FAILED], outputs[USAGE])
+
+
+def by_pool(call: Call) -> tuple[str, Call]:
+    """A call, keyed by the pool that pays for it."""
+    return call.pool, call
+
+
+def divided(element: tuple[str, Iterable[Call]], quotas: Mapping[str, Quota]) -> Iterator[tuple[LaneKey, Call]]:
+    """The calls of a pool, keyed by lane; calls that one answer serves go to one lane."""
+    pool, calls = element
+    shares = lane_shares(quotas[pool].requests_per_minute, quotas[pool].lanes)
+    positions: dict[str, int] = {}
+    for call in calls:
+        position = positions.setdefault(call.key, len(positions))
+        yield (pool, lane_of(position, shares)), call
+
+
+class CallFn(beam.DoFn):
+    """Makes the calls of the lanes of a bundle, all lanes at once."""
+
+    def __init__(
+        self, stage: str, services: Mapping[int, Service], quotas: Mapping[str, Quota], ledger: str, run_id: str
+    ) -> None:
+        self._stage, self._services, self._quotas = stage, dict(services), dict(quotas)
+        self._ledger, self._run_id = Ledger(ledger), run_id
+
+    def start_bundle(self) -> None:
+        """Nothing has begun."""
+        self._fan_out = FanOut(self._services, self._ledger)
+
+    def process(self, element: tuple[LaneKey, Iterable[Call]], summary: DatasetSummary) -> Iterator[Answer]:
+        """Begin a lane; what comes of it is yielded when the bundle's lanes have all begun."""
+        del summary  # waiting for it is all it is for
+        (pool, lane), calls = element
+        quota = self._quotas[pool]
+        self._fan_out.begin(Lane(pool, Share(quota, lane, quota.lanes), list(calls), self._stage))
+        yield from ()
+
+    def finish_bundle(self) -> Iterator[object]:
+        """Yield answers and failures as they come."""
+        for outcome in self._fan_out.outcomes():
+            _tell(self._fan_out.counted())
+            if isinstance(outcome, Answer):
+                yield _in_window(outcome)
+            elif outcome is not None:
+                count(Counter.FAILURES, 1)
+                yield beam.pvalue.TaggedOutput(FAILED, _in_window(outcome))
+        _tell(self._fan_out.counted())
+        for usage in usages(self._fan_out.totals()):
+            yield beam.pvalue.TaggedOutput(USAGE, _in_window(usage))
+            self._ledger.record_use(self._run_id, usage.ledger_hits, usage.calls)
+
+
+def usages(counts: Counts) -> list[Usage]:
+    """What every pool was used for."""
+    return [
+        Usage(pool, counts[Counter.CALLS_MADE, pool], counts[Counter.LEDGER_HITS, pool])
+        for pool in sorted({pool for _, pool in counts})
+    ]
+
+
+def _tell(counts: Counts) -> None:
+    for (counter, pool), number in counts.items():
+        count(counter, number, pool)
+
+
+def _in_window(value: object) -> WindowedValue:
+    return GlobalWindows.windowed_value(value)

@@ -1,0 +1,106 @@
+"""The fan-out: lanes of calls, begun by a DoFn, at work on the loop of its process.
+
+Whoever begins lanes takes their outcomes in a thread of its own, as they come; all lanes are at work meanwhile, so
+that several of them in one bundle each keep their pace.
+"""
+
+import asyncio
+import contextlib
+import queue
+import weakref
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, wait
+
+from transforms.clients.lanes import Lane, LaneRun, Outcome
+from transforms.clients.ledger import Ledger
+from transforms.clients.loop import running_loop
+from transforms.clients.services import Service
+from transforms.records.counters import Counter, Counts
+
+_TICK_S = 0.25
+
+_started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()
+
+
+class FanOut:
+    """Makes the calls of lanes.
+
+    Args:
+        services: that calls name by position.
+        ledger: where answers are looked up and kept.
+    """
+
+    def __init__(self, services: Mapping[int, Service], ledger: Ledger) -> None:
+        self._services, self._ledger = services, ledger
+        self._outcomes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+        self._runs: list[tuple[Lane, LaneRun]] = []
+        self._ends: list[Future[None]] = []
+        self._told: Counts = Tally()
+        _started.add(self)
+
+    @property
+    def ended(self) -> bool:
+        """Whether all lanes that were begun have ended."""
+        return all(end.done() for end in self._ends)
+
+    def begin(self, lane: Lane) -> None:
+        """Begin to make the calls of a lane; returns at once."""
+        self._ends.append(asyncio.run_coroutine_threadsafe(self._run(lane), running_loop()))
+        self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
+
+    async def _run(self, lane: Lane) -> None:
+        run = LaneRun(lane, self._services, self._ledger, self._outcomes.put)
+        self._runs.append((lane, run))
+        await run.run()
+
+    def outcomes(self) -> Iterator[Outcome | None]:
+        """Every outcome of all lanes that were begun, as they come; None now and then, so that one can look around.
+
+        Raises:
+            InputError: the services or the ledger cannot be used; nothing that was answered is lost.
+        """
+        while not self.ended:
+            try:
+                yield self._outcomes.get(timeout=_TICK_S)
+            except queue.Empty:
+                yield None
+        while not self._outcomes.empty():
+            yield self._outcomes.get()
+        for end in self._ends:
+            end.result()
+
+    def counted(self) -> Counts:
+        """What was counted since this was last asked."""
+        total = self.totals()
+        new = total - self._told  # what is zero drops out
+        self._told = total
+        return new
+
+    def totals(self) -> Counts:
+        """What was counted since the beginning."""
+        total: Counts = Tally()
+        for lane, run in self._runs:
+            total.update({(counter, lane.pool): number for counter, number in run.tally.items()})
+            total[Counter.THROTTLED_S, lane.pool] += int(run.waited_s)
+        return total
+
+    def stop(self, grace_s: float) -> None:
+        """Begin no further call, give those in the air some time to end, and bring all answers into the ledger."""
+        for _, run in self._runs:
+            running_loop().call_soon_threadsafe(run.stop)
+        wait(self._ends, timeout=grace_s)
+        for _, run in self._runs:
+            with contextlib.suppress(Exception):  # we are leaving, and whatever is wrong was said already
+                run.flush()
+
+
+def at_work() -> "list[FanOut]":
+    """The fan-outs of this process that still have something to do."""
+    return [each for each in _started if not each.ended]
+
+
+def stop_all(grace_s: float) -> None:
+    """Stop every fan-out of this process; see `FanOut.stop`."""
+    for each in at_work():
+        each.stop(grace_s)

@@ -1,0 +1,264 @@
+"""A lane: calls of one quota pool, made side by side at the lane's share of the pace.
+
+ledger? ─► turn ─► one attempt ─► read ─► ledger ─► emit
+  │ hit      ▲          │ transient failure: a pause, as the service asks for or longer each time
+  └─► emit   └──────────┘
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_before_delay,
+)
+
+from transforms.clients.ledger import Entry, Ledger
+from transforms.clients.services import Connection, Service
+from transforms.clients.turns import Share, Stopped, Turns
+from transforms.records.calls import Answer, Call, FailedCall, Request, merged
+from transforms.records.counters import Counter
+from transforms.records.errors import CallError
+from transforms.records.failures import Failure, FailureKind
+
+Outcome = Answer | FailedCall
+Emit = Callable[[Outcome], None]
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_HOPELESS = 20  # calls that failed, with none that succeeded, after which a service is not asked any more
+_WAITING_PER_SLOT = 4  # calls that pause before another attempt, for each that may be in the air
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What one lane has to do.
+
+    Attributes:
+        pool: the quota pool.
+        share: of its quota.
+        calls: to be answered.
+        stage: that asks, such as "retrieve".
+    """
+
+    pool: str
+    share: Share
+    calls: Sequence[Call]
+    stage: str
+
+
+class LaneRun:
+    """One lane at work, on the loop.
+
+    Attributes:
+        tally: what was counted so far; only ever grows.
+    """
+
+    def __init__(self, lane: Lane, services: Mapping[int, Service], ledger: Ledger, emit: Emit) -> None:
+        self._lane, self._services, self._ledger, self._emit = lane, services, ledger, emit
+        self._quota = lane.share.quota
+        self._turns = Turns(lane.share)
+        self._open = asyncio.Semaphore(self._quota.concurrent_calls * (1 + _WAITING_PER_SLOT))
+        self._next = asyncio.Semaphore(1)
+        self._connections: dict[int, Connection] = {}
+        self._writer = ledger.writer()
+        self._health = {service: _Health() for service in services}
+        self.tally: Tally[Counter] = Tally()
+
+    @property
+    def waited_s(self) -> float:
+        """How long there was work that had to wait for its turn."""
+        return self._turns.waited_s
+
+    async def run(self) -> None:
+        """Answer all calls, from the ledger or the service.
+
+        Raises:
+            InputError: the services or the ledger cannot be used.
+        """
+        requests = merged(self._lane.calls)
+        self.tally[Counter.CALLS_PLANNED] += len(requests)
+        todo = await asyncio.to_thread(self._from_ledger, requests)
+        try:
+            for service in dict.fromkeys(request.service for request in todo):
+                self._connections[service] = await self._services[service].connect()
+            await self._make(todo)
+        finally:
+            await asyncio.to_thread(self._writer.close)
+            for connection in self._connections.values():
+                await connection.close()
+
+    def stop(self) -> None:
+        """Begin no further call; those in the air may end. Called on the loop."""
+        self._turns.stop()
+
+    def flush(self) -> None:
+        """Bring what has been answered into the ledger; from any thread."""
+        self._writer.flush()
+
+    def _from_ledger(self, requests: Sequence[Request]) -> list[Request]:
+        """Answer what the ledger can; returns the others, in their order."""
+        todo = {request.call.key: request for request in requests}
+        for entry in self._ledger.find({key: request.call.reach for key, request in todo.items()}):
+            try:
+                outcomes = self._read(todo[entry.key], entry.answer, 0)
+            except CallError:
+                continue  # nobody can read it any more: ask again
+            del todo[entry.key]
+            self.tally[Counter.LEDGER_HITS] += 1
+            for outcome in outcomes:
+                self._emit(outcome)
+        return list(todo.values())
+
+    async def _make(self, requests: Sequence[Request]) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                with contextlib.suppress(Stopped):  # what is in the air may end
+                    await self._begin(group, requests)
+        except* Exception as several:
+            raise several.exceptions[0] from None
+        self._turns.refuse_when_stopped()
+
+    async def _begin(self, group: asyncio.TaskGroup, requests: Sequence[Request]) -> None:
+        for request in requests:
+            await self._open.acquire()
+            await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
+            self._turns.refuse_when_stopped()
+            if (last := self._health[request.service].hopeless()) is None:
+                group.create_task(self._ask(request))
+            else:
+                self._open.release()
+                self._next.release()
+                self._fail(request, last)
+
+    async def _ask(self, request: Request) -> None:
+        """Ask until there is an answer, or no hope of one."""
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(_is_transient),
+            wait=_pause_s,
+            stop=stop_after_attempt(self._quota.attempts) | stop_before_delay(self._quota.give_up_after_s),
+            sleep=self._turns.pause,
+            reraise=True,
+        )
+        statistics = retrying.statistics
+        try:
+            await retrying(self._attempt, request, statistics)
+        except CallError as error:
+            self._health[request.service].failed(error)
+            attempts = int(statistics["attempt_number"])
+            self._fail(request, CallError(error.kind, error.message, attempts))
+        except Stopped:
+            self._next.release()  # the next one will see it too
+        finally:
+            self._open.release()
+
+    async def _attempt(self, request: Request, statistics: Mapping[str, float]) -> None:
+        """Take a turn and make the call at once: nothing else must run in between, or calls arrive in heaps."""
+        await self._turns.take()
+        attempts = int(statistics["attempt_number"])
+        if attempts == 1:
+            self._next.release()
+        else:
+            self.tally[Counter.RETRIES] += 1
+        answer, seconds = await self._call(request)
+        outcomes = self._read(request, answer, attempts)
+        self._record(request, answer, attempts, seconds)
+        self._health[request.service].answered()
+        self.tally[Counter.CALLS_DONE] += 1
+        for outcome in outcomes:
+            self._emit(outcome)
+
+    async def _call(self, request: Request) -> tuple[str, float]:
+        """The answer to one attempt, and the seconds it took; the turn that was taken is given back."""
+        self.tally[Counter.CALLS_MADE] += 1
+        began, timeout_s = time.monotonic(), self._quota.timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await self._connections[request.service].call(request.call.payload, timeout_s)
+        except TimeoutError as error:
+            raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
+        except CallError as error:
+            if error.kind is FailureKind.QUOTA:
+                self._turns.push_back()
+            raise
+        finally:
+            self._turns.give_back()
+        return answer, time.monotonic() - began
+
+    def _record(self, request: Request, answer: str, attempts: int, seconds: float) -> None:
+        call = request.call
+        self._writer.add(Entry(call.key, call.reach, answer, attempts, seconds, datetime.now(UTC)))
+
+    def _read(self, request: Request, answer: str, attempts: int) -> list[Outcome]:
+        """What an answer says to everyone who asked.
+
+        Raises:
+            CallError: it says nothing to anybody, for the service said something else than it should.
+        """
+        outcomes: list[Outcome] = []
+        malformed: list[CallError] = []
+        for call in request.calls:
+            try:
+                outcomes.append(Answer(call.service, call.askers, self._services[call.service].read(answer)))
+            except CallError as error:
+                malformed += [error] if error.kind.is_transient else []
+                outcomes += self._failures(call, CallError(error.kind, error.message, attempts))
+        if len(malformed) == len(request.calls):
+            raise malformed[0]
+        return outcomes
+
+    def _fail(self, request: Request, error: CallError) -> None:
+        self.tally[Counter.CALLS_DONE] += 1
+        self.tally[Counter.CALLS_FAILED] += 1
+        for call in request.calls:
+            for failed in self._failures(call, error):
+                self._emit(failed)
+
+    def _failures(self, call: Call, error: CallError) -> list[FailedCall]:
+        stage = self._lane.stage
+        return [
+            FailedCall(call.service, bucket, Failure(stage, error.kind, query_id, error.attempts, error.message))
+            for bucket, query_id in call.askers
+        ]
+
+
+class _Health:
+    """Whether there is any sense in asking a service further."""
+
+    def __init__(self) -> None:
+        self._failures, self._has_answered = 0, False
+        self._last: CallError | None = None
+
+    def answered(self) -> None:
+        self._has_answered = True
+
+    def failed(self, error: CallError) -> None:
+        self._failures, self._last = self._failures + 1, error
+
+    def hopeless(self) -> CallError | None:
+        """Why a service is not asked any more: it only ever failed; None while it is."""
+        if self._last is None or self._has_answered or self._failures < _HOPELESS:
+            return None
+        told = f"not asked: the first {_HOPELESS} calls all failed, the last with: {self._last.message}"
+        return CallError(self._last.kind, told, 0)
+
+
+def _is_transient(error: BaseException) -> bool:
+    return isinstance(error, CallError) and error.kind.is_transient
+
+
+def _pause_s(state: RetryCallState) -> float:
+    """The pause before another attempt: longer each time, and never shorter than the service asks for."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    asked_s = (error.retry_after_s or 0.0) if isinstance(error, CallError) else 0.0
+    longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (state.attempt_number - 1))
+    jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result
+    return max(longest_s * jitter, asked_s * (1 + 0.1 * jitter))

@@ -1,0 +1,97 @@
+"""Turns: what may begin when, in one lane. A kernel says how long to wait; here is where somebody waits."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from transforms.kernels.pacing import Pacer, lane_pacer
+from transforms.records.calls import Quota
+
+
+class Stopped(Exception):
+    """Nothing more is to begin; raised to whoever waits for something to begin."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """One lane's part of a quota.
+
+    Attributes:
+        quota: of all lanes together.
+        lane: which one, from 0.
+        lanes: how many.
+    """
+
+    quota: Quota
+    lane: int = 0
+    lanes: int = 1
+
+
+class Turns:
+    """Gives out turns to make a call, first come, first served, at the pace of a share of a quota.
+
+    Whoever takes a turn holds one of the lane's slots until it is given back, so that no more calls are in the air
+    than the quota allows.
+
+    Attributes:
+        waited_s: how long there was work that had to wait for its turn.
+    """
+
+    def __init__(self, share: Share, clock: Callable[[], float] = time.monotonic) -> None:
+        self._pacer: Pacer = lane_pacer(share.quota.requests_per_minute, share.lane, share.lanes)
+        self._clock = clock
+        self._slots = asyncio.Semaphore(share.quota.concurrent_calls)
+        self._first_in_line = asyncio.Lock()
+        self._stop = asyncio.Event()
+        self.waited_s = 0.0
+
+    async def take(self) -> None:
+        """Wait for a slot and then for a turn; the call is to begin at once.
+
+        Raises:
+            Stopped: nothing more is to begin.
+        """
+        await self._slots.acquire()
+        try:
+            async with self._first_in_line:
+                while (wait_s := self._pacer.wait_s(self._clock())) > 0:
+                    began = self._clock()
+                    await self.pause(wait_s)
+                    self.waited_s += self._clock() - began
+                self.refuse_when_stopped()
+                self._pacer.spend(self._clock())
+        except BaseException:
+            self._slots.release()
+            raise
+
+    def give_back(self) -> None:
+        """The call has ended, one way or the other."""
+        self._slots.release()
+
+    def push_back(self) -> None:
+        """The service refused a call for its rate."""
+        self._pacer.push_back(self._clock())
+
+    async def pause(self, seconds: float) -> None:
+        """Wait.
+
+        Raises:
+            Stopped: nothing more is to begin.
+        """
+        self.refuse_when_stopped()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        except TimeoutError:
+            return
+        raise Stopped
+
+    def stop(self) -> None:
+        """Let nothing more begin; called on the loop."""
+        self._stop.set()
+
+    def refuse_when_stopped(self) -> None:
+        """Raise `Stopped` once `stop` was called."""
+        if self._stop.is_set():
+            raise Stopped
