@@ -9,7 +9,7 @@ PEERS := .venv-peers
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check benchmark format clean
+.PHONY: help demo test check benchmark pace format clean
 # Half an environment must not look like a whole one, and two pips must not share one (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -31,6 +31,9 @@ check: $(STAMP)-dev ## linters, types and import floors
 
 benchmark: $(STAMP)-demo $(PEERS)/.installed ## measure rankbeam beside other tools (BENCHMARK="--sizes S,L")
 	@PEERS_PYTHON="$(PEERS)/bin/python" "$(BIN)/python" tests/benchmarks/run.py $(BENCHMARK)
+
+pace: $(STAMP)-dev ## measure how much of a quota remote calls use (PACE="--only http --calls 500")
+	@"$(BIN)/python" tests/benchmarks/calls.py $(PACE)
 
 format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" check --fix-only --quiet .

@@ -113,4 +113,5 @@ def test_an_environment_that_could_not_be_made_is_made_again(folder: Path) -> No
 
 def test_make_alone_shows_the_commands(folder: Path) -> None:
     shown = [line.split()[:2] for line in make(folder).stdout.splitlines()]
-    assert shown == [["make", name] for name in ("help", "demo", "test", "check", "benchmark", "format", "clean")]
+    names = ("help", "demo", "test", "check", "benchmark", "pace", "format", "clean")
+    assert shown == [["make", name] for name in names]
