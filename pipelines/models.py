@@ -58,12 +58,12 @@ class QuotaModel(_Model):
     Attributes:
         requests_per_minute: calls begun in any minute, at most; every attempt counts.
         requests_per_second: the same by the second; give one of both.
-        concurrent_calls: calls in the air at once, at most, in one lane.
+        concurrent_calls: calls in the air at once, at most; by default as many as there are at the full rate.
         timeout_s: after which one attempt is given up.
         attempts: how often a call is tried, at most.
         give_up_after_s: how long a call is tried, at most, all attempts and pauses together.
-        lanes: streams that share the budget equally. By default as many as hold the calls that are in the air when
-            an answer takes 5 s: requests per second × 5 / concurrent_calls, rounded up; usually 1.
+        lanes: streams that share the budget, each on one worker at a time. By default as many as hold the calls that
+            are in the air when an answer takes 5 s, a thousand each; usually 1.
         price_per_1000: of a thousand calls, in any currency, for `rankbeam plan`.
     """
 

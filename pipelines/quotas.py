@@ -13,7 +13,7 @@ from pipelines.problems import problem_of
 from pipelines.yaml_lines import Located
 from transforms.clients.remote import RemoteRetriever
 from transforms.clients.retrievers import parameters_class, registered
-from transforms.records.calls import Quota
+from transforms.records.calls import MOST_IN_THE_AIR, Quota
 from transforms.records.errors import InputError
 from transforms.records.suggestions import did_you_mean
 
@@ -64,23 +64,27 @@ def pools_of(
     for name, group in members.items():
         cell, parameters = group[0]
         default = min((each.default_quota for _, each in group), key=lambda quota: quota.requests_per_minute)
-        quotas[name] = quota_of(default, models.get(parameters.quota or cell.kind, QuotaModel()))
+        budget = parameters.quota or cell.kind
+        quotas[name] = quota_of(default, models.get(budget, QuotaModel()))
+        if quotas[name].lanes > (most := quotas[name].most_lanes):
+            problem = f"each needs a call a second, and one in the air: {most} at most, found {quotas[name].lanes}"
+            problems.append(located.error(("quotas", budget, "lanes"), problem))
     return Pools(quotas, names)
 
 
 def quota_of(default: Quota, given: QuotaModel) -> Quota:
     """A budget: what was given, and the default for the rest.
 
-    >>> quota_of(Quota(600), QuotaModel(requests_per_second=50, concurrent_calls=100)).lanes
+    >>> quota_of(Quota(600), QuotaModel(requests_per_second=500)).lanes
     3
     """
     own = given.model_dump(exclude={"requests_per_second"}, exclude_none=True)
     if given.requests_per_second is not None:
         own["requests_per_minute"] = given.requests_per_second * 60
     quota = replace(default, **own)
-    in_the_air = quota.requests_per_minute / 60 * _LATENCY_S
-    lanes = max(default.lanes, math.ceil(in_the_air / quota.concurrent_calls))
-    return quota if given.lanes is not None else replace(quota, lanes=lanes)
+    in_the_air = min(quota.requests_per_minute / 60 * _LATENCY_S, quota.concurrent_calls or math.inf)
+    lanes = max(default.lanes, math.ceil(in_the_air / MOST_IN_THE_AIR))
+    return quota if given.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes))
 
 
 def _validated(

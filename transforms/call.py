@@ -16,7 +16,6 @@ from transforms.clients.fanout import FanOut
 from transforms.clients.lanes import Lane
 from transforms.clients.ledger import Ledger
 from transforms.clients.services import Service
-from transforms.clients.turns import Share
 from transforms.kernels.pacing import lane_of, lane_shares
 from transforms.records.calls import Answer, Call, FailedCall, Quota, Usage
 from transforms.records.counters import Counter, Counts, count
@@ -107,8 +106,7 @@ class CallFn(beam.DoFn):
         """Begin a lane; what comes of it is yielded when the bundle's lanes have all begun."""
         del summary  # waiting for it is all it is for
         (pool, lane), calls = element
-        quota = self._quotas[pool]
-        self._fan_out.begin(Lane(pool, Share(quota, lane, quota.lanes), list(calls), self._stage))
+        self._fan_out.begin(Lane(pool, self._quotas[pool], lane, list(calls), self._stage))
         yield from ()
 
     def finish_bundle(self) -> Iterator[object]:

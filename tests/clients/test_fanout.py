@@ -11,7 +11,7 @@ from support.services import FAST, Echo, call, failing, made, make, taking
 from transforms.clients.fanout import FanOut
 from transforms.clients.lanes import Lane
 from transforms.clients.ledger import Ledger
-from transforms.clients.turns import Share, Stopped
+from transforms.clients.turns import Stopped
 from transforms.records.calls import Answer, FailedCall, Quota, Reach
 from transforms.records.counters import Counter
 from transforms.records.errors import CallError, InputError
@@ -220,6 +220,41 @@ def test_lanes_of_one_bundle_are_at_work_at_once_and_keep_one_quota(tmp_path: Pa
     assert fan_out.totals()[Counter.CALLS_DONE, "pool"] == 80
 
 
+def test_lanes_share_what_may_be_in_the_air(tmp_path: Path) -> None:
+    service = Echo(taking(0.05))
+    lanes = [[call(f"{lane} {i}") for i in range(20)] for lane in range(3)]
+    made({0: service}, lanes, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=7))
+    assert service.most_open == 7
+
+
+def test_a_lane_that_fails_stops_the_others(tmp_path: Path) -> None:
+    async def script(question: str, _: int) -> str | None:
+        if question == "bug":
+            raise ZeroDivisionError("a bug")
+        return None
+
+    service = Echo(script)
+    lanes = [[call("bug")], [call(f"q{i}") for i in range(10_000)]]
+    with pytest.raises(ZeroDivisionError):
+        made({0: service}, lanes, tmp_path, Quota(requests_per_minute=100 * 60))
+    assert len(service.begun) < 200
+
+
+def test_whoever_stops_listening_pays_for_nothing_more(tmp_path: Path) -> None:
+    service = Echo()
+    fan_out = FanOut({0: service}, Ledger(str(tmp_path)))
+    fan_out.begin(
+        Lane("pool", Quota(requests_per_minute=100 * 60), 0, [call(f"q{i}") for i in range(9000)], "retrieve")
+    )
+    outcomes = fan_out.outcomes()
+    assert next(outcome for outcome in outcomes if outcome is not None)
+    outcomes.close()
+    time.sleep(0.5)
+    made_before = len(service.begun)
+    time.sleep(0.5)
+    assert len(service.begun) == made_before < 200
+
+
 def test_waiting_for_a_turn_is_counted(tmp_path: Path) -> None:
     _, fan_out = made({0: Echo()}, [[call(f"q{i}") for i in range(31)]], tmp_path, Quota(requests_per_minute=600))
     assert 2 <= fan_out.totals()[Counter.THROTTLED_S, "pool"] <= 4
@@ -229,7 +264,7 @@ def test_stopping_keeps_what_was_answered_and_lets_the_air_clear(tmp_path: Path)
     service = Echo(taking(0.3))
     fan_out = FanOut({0: service}, Ledger(str(tmp_path)))
     calls = [call(f"q{i}") for i in range(1000)]
-    fan_out.begin(Lane("pool", Share(Quota(requests_per_minute=100 * 60)), calls, "retrieve"))
+    fan_out.begin(Lane("pool", Quota(requests_per_minute=100 * 60), 0, calls, "retrieve"))
     taken: list[object] = []
 
     def take() -> None:

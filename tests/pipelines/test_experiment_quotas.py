@@ -63,7 +63,8 @@ def test_retrievers_of_two_types_share_a_pool_that_they_name(folder: Path) -> No
         ("requests_per_minute: 60001", 6),
         ("requests_per_minute: 1, concurrent_calls: 1", 1),
         ("requests_per_minute: 60000, lanes: 2", 2),
-        ("requests_per_minute: 120, concurrent_calls: 2", 5),
+        ("requests_per_minute: 24001", 3),
+        ("requests_per_minute: 60000, concurrent_calls: 1500", 2),
     ],
 )
 def test_lanes_hold_the_calls_that_are_in_the_air(folder: Path, quota: str, lanes: int) -> None:
@@ -97,6 +98,10 @@ MISTAKES = [
      "7: quotas.near.request_per_minute: unknown key; did you mean 'requests_per_minute'?"),
     ("quotas:\n  near:\n    attempts: 0\n",
      "9: quotas.near.attempts: input should be greater than or equal to 1, found 0"),
+    (
+        "quotas: {near: {requests_per_minute: 120, lanes: 3}}\n",
+        "7: quotas.near.lanes: each needs a call a second, and one in the air: 2 at most, found 3",
+    ),
     ("quotas: {near: {lanes: 1.5}}\n", "7: quotas.near.lanes: input should be a valid integer, found 1.5"),
     ("quotas: {near: {requests_per_minute: .inf}}\n",
      "7: quotas.near.requests_per_minute: input should be a finite number, found inf"),

@@ -4,14 +4,13 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from transforms.clients.fanout import FanOut
 from transforms.clients.lanes import Lane
 from transforms.clients.ledger import Ledger
-from transforms.clients.turns import Share
 from transforms.records.calls import Answer, Call, FailedCall, Quota, Reach, content_key
 from transforms.records.errors import CallError
 from transforms.records.failures import FailureKind
@@ -81,7 +80,7 @@ def made(
     """What comes of calls in several lanes of one pool, and the fan-out that made them."""
     fan_out = FanOut(services, Ledger(str(folder)))
     for number, calls in enumerate(lanes):
-        fan_out.begin(Lane("pool", Share(quota, number, len(lanes)), calls, "retrieve"))
+        fan_out.begin(Lane("pool", replace(quota, lanes=len(lanes)), number, calls, "retrieve"))
     outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     return outcomes, fan_out
 

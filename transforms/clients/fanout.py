@@ -7,6 +7,7 @@ that several of them in one bundle each keep their pace.
 import asyncio
 import contextlib
 import queue
+import time
 import weakref
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
@@ -16,9 +17,11 @@ from transforms.clients.lanes import Lane, LaneRun, Outcome
 from transforms.clients.ledger import Ledger
 from transforms.clients.loop import running_loop
 from transforms.clients.services import Service
+from transforms.clients.turns import Stopped
 from transforms.records.counters import Counter, Counts
 
 _TICK_S = 0.25
+_MOST_WAITING = 1000  # answers of the ledger, which come faster than anybody takes them
 
 _started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()
 
@@ -37,6 +40,7 @@ class FanOut:
         self._runs: list[tuple[Lane, LaneRun]] = []
         self._ends: list[Future[None]] = []
         self._told: Counts = Tally()
+        self._leaving = False
         _started.add(self)
 
     @property
@@ -50,8 +54,10 @@ class FanOut:
         self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
 
     async def _run(self, lane: Lane) -> None:
-        run = LaneRun(lane, self._services, self._ledger, self._outcomes.put)
+        run = LaneRun(lane, self._services, self._ledger, self._outcomes.put, self._put_when_there_is_room)
         self._runs.append((lane, run))
+        if self._leaving:
+            run.stop()
         await run.run()
 
     def outcomes(self) -> Iterator[Outcome | None]:
@@ -60,15 +66,20 @@ class FanOut:
         Raises:
             InputError: the services or the ledger cannot be used; nothing that was answered is lost.
         """
-        while not self.ended:
-            try:
-                yield self._outcomes.get(timeout=_TICK_S)
-            except queue.Empty:
-                yield None
-        while not self._outcomes.empty():
-            yield self._outcomes.get()
-        for end in self._ends:
-            end.result()
+        try:
+            while not self.ended:
+                try:
+                    yield self._outcomes.get(timeout=_TICK_S)
+                except queue.Empty:
+                    yield None
+                if self._has_failed():
+                    self._begin_no_more()
+            while not self._outcomes.empty():
+                yield self._outcomes.get()
+        finally:  # whoever took the outcomes may have failed
+            self._begin_no_more()
+        for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
+            end.result()  # what went wrong first, and not that others stopped for it
 
     def counted(self) -> Counts:
         """What was counted since this was last asked."""
@@ -87,12 +98,24 @@ class FanOut:
 
     def stop(self, grace_s: float) -> None:
         """Begin no further call, give those in the air some time to end, and bring all answers into the ledger."""
-        for _, run in self._runs:
-            running_loop().call_soon_threadsafe(run.stop)
+        self._begin_no_more()
         wait(self._ends, timeout=grace_s)
         for _, run in self._runs:
             with contextlib.suppress(Exception):  # we are leaving, and whatever is wrong was said already
                 run.flush()
+
+    def _has_failed(self) -> bool:
+        return any(end.done() and end.exception() is not None for end in self._ends)
+
+    def _begin_no_more(self) -> None:
+        self._leaving = True
+        for _, run in self._runs:
+            running_loop().call_soon_threadsafe(run.stop)
+
+    def _put_when_there_is_room(self, outcome: Outcome) -> None:
+        while self._outcomes.qsize() > _MOST_WAITING and not self._leaving:
+            time.sleep(0.01)
+        self._outcomes.put(outcome)
 
 
 def at_work() -> "list[FanOut]":

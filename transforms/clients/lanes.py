@@ -24,8 +24,8 @@ from tenacity import (
 
 from transforms.clients.ledger import Entry, Ledger
 from transforms.clients.services import Connection, Service
-from transforms.clients.turns import Share, Stopped, Turns
-from transforms.records.calls import Answer, Call, FailedCall, Request, merged
+from transforms.clients.turns import Stopped, Turns
+from transforms.records.calls import Answer, Call, FailedCall, Quota, Request, merged
 from transforms.records.counters import Counter
 from transforms.records.errors import CallError
 from transforms.records.failures import Failure, FailureKind
@@ -44,13 +44,15 @@ class Lane:
 
     Attributes:
         pool: the quota pool.
-        share: of its quota.
+        quota: of the whole pool.
+        number: of the lane, from 0.
         calls: to be answered.
         stage: that asks, such as "retrieve".
     """
 
     pool: str
-    share: Share
+    quota: Quota
+    number: int
     calls: Sequence[Call]
     stage: str
 
@@ -58,15 +60,25 @@ class Lane:
 class LaneRun:
     """One lane at work, on the loop.
 
+    Args:
+        lane: what it has to do.
+        services: that calls name by position.
+        ledger: where answers are looked up and kept.
+        emit: takes an outcome; called on the loop.
+        emit_found: takes one that the ledger had, and may wait; called in a thread.
+
     Attributes:
         tally: what was counted so far; only ever grows.
     """
 
-    def __init__(self, lane: Lane, services: Mapping[int, Service], ledger: Ledger, emit: Emit) -> None:
-        self._lane, self._services, self._ledger, self._emit = lane, services, ledger, emit
-        self._quota = lane.share.quota
-        self._turns = Turns(lane.share)
-        self._open = asyncio.Semaphore(self._quota.concurrent_calls * (1 + _WAITING_PER_SLOT))
+    def __init__(
+        self, lane: Lane, services: Mapping[int, Service], ledger: Ledger, emit: Emit, emit_found: Emit
+    ) -> None:
+        self._lane, self._services, self._ledger = lane, services, ledger
+        self._emit, self._emit_found = emit, emit_found
+        self._quota = lane.quota
+        self._turns = Turns(lane.quota, lane.number)
+        self._open = asyncio.Semaphore(lane.quota.slots(lane.number) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._connections: dict[int, Connection] = {}
         self._writer = ledger.writer()
@@ -115,7 +127,7 @@ class LaneRun:
             del todo[entry.key]
             self.tally[Counter.LEDGER_HITS] += 1
             for outcome in outcomes:
-                self._emit(outcome)
+                self._emit_found(outcome)
         return list(todo.values())
 
     async def _make(self, requests: Sequence[Request]) -> None:

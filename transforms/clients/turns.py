@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from transforms.kernels.pacing import Pacer, lane_pacer
 from transforms.records.calls import Quota
@@ -13,35 +12,25 @@ class Stopped(Exception):
     """Nothing more is to begin; raised to whoever waits for something to begin."""
 
 
-@dataclass(frozen=True)
-class Share:
-    """One lane's part of a quota.
-
-    Attributes:
-        quota: of all lanes together.
-        lane: which one, from 0.
-        lanes: how many.
-    """
-
-    quota: Quota
-    lane: int = 0
-    lanes: int = 1
-
-
 class Turns:
-    """Gives out turns to make a call, first come, first served, at the pace of a share of a quota.
+    """Gives out turns to make a call, first come, first served, at the pace of one lane of a quota.
 
     Whoever takes a turn holds one of the lane's slots until it is given back, so that no more calls are in the air
     than the quota allows.
+
+    Args:
+        quota: of all lanes together.
+        lane: which one, from 0.
+        clock: in seconds.
 
     Attributes:
         waited_s: how long there was work that had to wait for its turn.
     """
 
-    def __init__(self, share: Share, clock: Callable[[], float] = time.monotonic) -> None:
-        self._pacer: Pacer = lane_pacer(share.quota.requests_per_minute, share.lane, share.lanes)
+    def __init__(self, quota: Quota, lane: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._pacer: Pacer = lane_pacer(quota.requests_per_minute, lane, quota.lanes)
         self._clock = clock
-        self._slots = asyncio.Semaphore(share.quota.concurrent_calls)
+        self._slots = asyncio.Semaphore(quota.slots(lane))
         self._first_in_line = asyncio.Lock()
         self._stop = asyncio.Event()
         self.waited_s = 0.0

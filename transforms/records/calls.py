@@ -3,11 +3,15 @@
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from transforms.records.failures import Failure
+
+MOST_IN_THE_AIR = 1000
+"""Calls that one process holds at once without trouble; a pool that needs more has several lanes."""
 
 Asker = tuple[int, str]
 """Who wants an answer: the bucket and the id of a query."""
@@ -19,7 +23,7 @@ class Quota:
 
     Attributes:
         requests_per_minute: calls begun in any minute, at most; every attempt counts.
-        concurrent_calls: calls in the air at once, at most, in one lane.
+        concurrent_calls: calls in the air at once, at most; None for as many as there are at the full rate.
         timeout_s: after which one attempt is given up.
         attempts: how often a call is tried, at most.
         give_up_after_s: how long a call is tried, at most, all attempts and pauses together.
@@ -29,12 +33,33 @@ class Quota:
     """
 
     requests_per_minute: float
-    concurrent_calls: int = 1000
+    concurrent_calls: int | None = None
     timeout_s: float = 60.0
     attempts: int = 6
     give_up_after_s: float = 600.0
     lanes: int = 1
     price_per_1000: float | None = None
+
+    @property
+    def most_lanes(self) -> int:
+        """How many lanes can each begin a call every second, and have one in the air.
+
+        >>> Quota(1500).most_lanes, Quota(1500, concurrent_calls=3).most_lanes
+        (25, 3)
+        """
+        per_second = math.ceil(self.requests_per_minute / 60)
+        return per_second if self.concurrent_calls is None else min(per_second, self.concurrent_calls)
+
+    def slots(self, lane: int) -> int:
+        """How many calls a lane may have in the air.
+
+        >>> quota = Quota(1500, concurrent_calls=10, lanes=4)
+        >>> [quota.slots(lane) for lane in range(4)]
+        [3, 3, 2, 2]
+        """
+        if self.concurrent_calls is None:
+            return MOST_IN_THE_AIR
+        return self.concurrent_calls // self.lanes + (lane < self.concurrent_calls % self.lanes)
 
 
 @dataclass(frozen=True)
