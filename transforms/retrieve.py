@@ -186,7 +186,7 @@ def calls_of(element: Bucketed, asked: Mapping[int, Asked]) -> Iterator[Call]:
 class CollectRankings(beam.PTransform):
     """Make batches of `columns.RETRIEVED` of the answers of remote retrievers.
 
-    The shuffle keeps what fails later from asking for the answers again.
+    They are grouped by bucket next, which keeps what fails later from asking for the answers again.
 
     Attributes:
         top_k: for each source, how many results a query needs.
@@ -196,11 +196,7 @@ class CollectRankings(beam.PTransform):
 
     def expand(self, answers: beam.PCollection[Answer]) -> beam.PCollection[SourceRows]:
         """Add the steps."""
-        return (
-            answers
-            | "Collect" >> beam.ParDo(CollectFn(self.top_k)).with_output_types(SourceRows)
-            | "KeepAnswers" >> beam.Reshuffle()
-        )
+        return answers | "Collect" >> beam.ParDo(CollectFn(self.top_k)).with_output_types(SourceRows)
 
 
 class CollectFn(beam.DoFn):

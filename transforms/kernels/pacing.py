@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 
 SECOND_S, MINUTE_S = 1.0, 60.0
-_SLACK_S = {SECOND_S: 0.01, MINUTE_S: 0.1}  # calls travel: two may arrive closer together than they were sent
+_SLACK_S = {SECOND_S: 0.015, MINUTE_S: 0.1}  # calls travel: two may arrive closer together than they were sent
 _CATCH_UP_S = 0.1  # what a loop that was late may make good at once
 _LEAST_PACE = 0.05
 _RECOVERY_PER_S = 0.03
@@ -27,7 +27,7 @@ class Pacer:
 
     >>> pacer = Pacer({1.0: 2, 60.0: 100}, 0.5)
     >>> [pacer.spend(now) for now in (0.0, 0.5)] and pacer.wait_s(0.6)
-    0.41
+    0.415
     """
 
     def __init__(self, limits: dict[float, int], interval_s: float) -> None:
