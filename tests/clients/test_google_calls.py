@@ -10,7 +10,8 @@ from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 from support.standins import serve
 
-from transforms.clients.google_calls import Address, address_of, translated
+from transforms.clients.addresses import Address, address_of
+from transforms.clients.google_calls import translated
 from transforms.records.failures import FailureKind
 
 

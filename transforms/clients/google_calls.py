@@ -1,4 +1,4 @@
-"""Calls to Google's services over gRPC: addresses, credentials, connections with room, and errors in our words.
+"""Calls to Google's services over gRPC: credentials, connections with room, and errors in our words.
 
 Whoever uses this makes one attempt a call, through `Channels.attempt`. Google's libraries are imported where they
 are used: they take longer to load than all the rest.
@@ -6,15 +6,12 @@ are used: they take longer to load than all the rest.
 
 import asyncio
 import re
-import socket
-import ssl
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import AfterValidator
-
+from transforms.clients.addresses import Address, address_of
 from transforms.clients.secrets import HIDDEN
 from transforms.records.errors import CallError, InputError
 from transforms.records.failures import FailureKind
@@ -24,6 +21,8 @@ T = TypeVar("T")
 CALLS_PER_CONNECTION = 90
 """Servers commonly refuse more than 100 streams; the client would queue a further call after it was paced. A call that
 was given up may still be one at the server, so there is room to spare."""
+_CALLS_BEFORE_ANOTHER = 60
+_CONNECT_S = 5.0
 
 _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),  # otherwise all channels share one connection
@@ -34,64 +33,10 @@ _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 5_000),  # calls fail at once meanwhile: by default that lasts up to two minutes
 )
-_ENDPOINT = re.compile(r"(?:(?P<scheme>https?)://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?/?")
-_LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
-_PROBE_TIMEOUT_S = 2.0
 _LONGEST_MESSAGE = 300
 _TOKENS = re.compile(r"(?i)\b(?:bearer\s+\S+|ya29\.\S+|eyJ[\w-]+\.[\w.-]+)")
 _SIGN_IN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
 _REFUSED_GRANTS = re.compile(r"invalid_grant|invalid_client|unauthorized_client|invalid_scope|Reauthentication")
-
-
-def _checked_endpoint(value: str) -> str:
-    found = _ENDPOINT.fullmatch(value)
-    if found is None or int(found["port"] or 0) > 65_535:
-        raise ValueError("no address; give host or host:port, or http://host:port for a server without TLS")
-    return value
-
-
-Endpoint = Annotated[str, AfterValidator(_checked_endpoint)]
-"""The address of a service: `host`, `host:port`, `https://host:port`, or `http://host:port` without TLS.
-
-Credentials go only to servers with TLS. A server on this machine, such as an emulator, may leave the scheme out: it
-is asked whether it speaks TLS.
-"""
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a service is.
-
-    Attributes:
-        target: host and port.
-        secure: whether it is spoken to over TLS, with credentials.
-    """
-
-    target: str
-    secure: bool
-
-
-async def address_of(endpoint: str) -> Address:
-    """Where an `Endpoint` points to."""
-    found = _ENDPOINT.fullmatch(endpoint)
-    if found is None:
-        raise InputError(f"{endpoint!r} is no address")
-    scheme, host, port = found["scheme"], found["host"], found["port"]
-    secure = scheme != "http"
-    if scheme is None and port is not None and host in _LOOPBACK:
-        secure = await asyncio.to_thread(_speaks_tls, host.strip("[]"), int(port))
-    return Address(f"{host}:{port or (443 if secure else 80)}", secure)
-
-
-def _speaks_tls(host: str, port: int) -> bool:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # gRPC verifies; nothing is sent here
-    context.set_alpn_protocols(["h2"])
-    try:
-        with socket.create_connection((host, port), _PROBE_TIMEOUT_S) as plain, context.wrap_socket(plain):
-            return True
-    except OSError:  # also what ssl raises
-        return False
 
 
 @dataclass
@@ -115,6 +60,16 @@ class Channels:
         self._address, self._credentials = address, credentials
         self._client, self._transport = client, transport
         self._lines: list[_Line] = []
+
+    async def connect(self) -> None:
+        """Open the first connection. If that takes long, calls go ahead, and say what is wrong.
+
+        Those that are made while there is none would wait in the client, and arrive in a heap.
+        """
+        line = self._line()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CONNECT_S):
+                await line.client.transport.grpc_channel.channel_ready()
 
     async def attempt(self, ask: Callable[[Any], Awaitable[T | None]]) -> T:
         """Ask once, on a connection with room.
@@ -145,15 +100,21 @@ class Channels:
 
     @contextmanager
     def _room(self) -> Iterator[Any]:
-        line = next((each for each in self._lines if each.calls < CALLS_PER_CONNECTION), None)
-        if line is None:
-            line = _Line(self._open())
-            self._lines.append(line)
+        line = next((each for each in self._lines if each.calls < CALLS_PER_CONNECTION), None) or self._line()
         line.calls += 1
+        if all(each.calls >= _CALLS_BEFORE_ANOTHER for each in self._lines):
+            self._line()  # so that it is open when it is needed
         try:
             yield line.client
         finally:
             line.calls -= 1
+
+    def _line(self) -> _Line:
+        """Another connection; it begins to open."""
+        line = _Line(self._open())
+        line.client.transport.grpc_channel.get_state(try_to_connect=True)
+        self._lines.append(line)
+        return line
 
     def _open(self) -> Any:
         import grpc.aio
@@ -188,17 +149,24 @@ async def open_channels(endpoint: str, library: Callable[[], tuple[Any, Any]]) -
     client, transport = await asyncio.to_thread(library)
     address = await address_of(endpoint)
     credentials = await asyncio.to_thread(_credentials, transport.AUTH_SCOPES) if address.secure else None
-    return Channels(address, credentials, client, transport)
+    channels = Channels(address, credentials, client, transport)
+    await channels.connect()
+    return channels
 
 
 def _credentials(scopes: tuple[str, ...]) -> Any:
     import google.auth
-    from google.auth.exceptions import DefaultCredentialsError
+    from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
+    from google.auth.transport.requests import Request
 
     try:
-        return google.auth.default(default_scopes=scopes)[0]
+        credentials = google.auth.default(default_scopes=scopes)[0]
     except (DefaultCredentialsError, OSError) as error:
         raise InputError(f"no credentials for Google Cloud: {_short(str(error))}; {_SIGN_IN}") from error
+    if not hasattr(credentials, "with_always_use_jwt_access"):  # those need no token of a server
+        with suppress(GoogleAuthError):  # the calls will say what is wrong
+            credentials.refresh(Request())
+    return credentials
 
 
 _KINDS = {

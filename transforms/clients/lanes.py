@@ -185,6 +185,7 @@ class LaneRun:
         self._record(request, answer, attempts, seconds)
         self._health[request.service].answered()
         self.tally[Counter.CALLS_DONE] += 1
+        self.tally[Counter.CALLS_FAILED] += any(isinstance(outcome, FailedCall) for outcome in outcomes)
         for outcome in outcomes:
             self._emit(outcome)
 

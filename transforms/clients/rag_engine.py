@@ -11,9 +11,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
 
+from transforms.clients.addresses import Endpoint
 from transforms.clients.answers import parsed, written
 from transforms.clients.document_ids import DocumentIds
-from transforms.clients.google_calls import Channels, Endpoint, open_channels, requested
+from transforms.clients.google_calls import Channels, open_channels, requested
 from transforms.clients.remote import RemoteRetriever
 from transforms.records.calls import Quota
 from transforms.records.errors import CallError

@@ -12,9 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
 
+from transforms.clients.addresses import Endpoint
 from transforms.clients.answers import checked, parsed, written
 from transforms.clients.document_ids import IdRule
-from transforms.clients.google_calls import Channels, Endpoint, open_channels, requested
+from transforms.clients.google_calls import Channels, open_channels, requested
 from transforms.clients.remote import RemoteRetriever
 from transforms.records.calls import Quota
 from transforms.records.errors import CallError
