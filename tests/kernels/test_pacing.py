@@ -65,7 +65,7 @@ def test_the_quota_is_used_up(rate: float, lanes: int) -> None:
 
 def test_calls_are_spread_over_the_second() -> None:
     begun = send(lane_pacer(1500, 0, 1), 100, [0.0])
-    assert busiest(begun, 0.2) <= 8  # five are due in a fifth of a second; a late loop may make good two or three
+    assert busiest(begun, 0.2) <= 6
 
 
 def test_an_idle_lane_does_not_save_up_its_turns() -> None:
@@ -73,7 +73,7 @@ def test_an_idle_lane_does_not_save_up_its_turns() -> None:
     first = send(pacer, 10, [0.0])
     later = send(pacer, 100, [0.0], start=1000.0)
     assert busiest(first + later, 1.0) <= 25
-    assert busiest(later, 0.2) <= 8
+    assert busiest(later, 0.2) <= 6
 
 
 def test_refused_calls_slow_the_pace_and_time_brings_it_back() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 SECOND_S, MINUTE_S = 1.0, 60.0
 _SLACK_S = {SECOND_S: 0.015, MINUTE_S: 0.1}  # calls travel: two may arrive closer together than they were sent
 _CATCH_UP_S = 0.1  # what a loop that was late may make good at once
+_IDLE_S = 1.0  # after which there is nothing to make good
 _LEAST_PACE = 0.05
 _RECOVERY_PER_S = 0.03
 
@@ -54,7 +55,8 @@ class Pacer:
         """Count a call that begins now; every attempt counts."""
         for begun in self._begun.values():
             begun.append(now)
-        self._due = max(self._due, now) + self.interval_s / self.pace(now)
+        is_idle = self._due < now - _IDLE_S
+        self._due = (now + self._tolerance_s() if is_idle else max(self._due, now)) + self.interval_s / self.pace(now)
 
     def push_back(self, now: float) -> None:
         """Slow down: the service refused a call for its rate.
