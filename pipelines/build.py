@@ -48,8 +48,9 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         warnings.append(told)
     if experiment.remote:
         called = _called(experiment, execution, judged, summary)
-        collect = CollectRankings({source: each.reach.results for source, each in asked(experiment).items()})
-        parts[f"{RANKINGS}_called"] = called.answers | "CollectRankings" >> collect
+        collected = called.answers | "CollectRankings" >> CollectRankings(evaluation)
+        parts[f"{RANKINGS}_called"] = collected.rankings
+        failures.append(collected.failures)
         failures.append(called.failed | "FailedCalls" >> beam.Map(retrieve.failure_of))
         usage = called.usage
     if failures:

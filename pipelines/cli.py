@@ -208,7 +208,7 @@ def _run(
     for warning in results.run["warnings"]:
         click.echo(f"warning: {warning}", err=True)
     for failure in results.failures():
-        click.echo(f"failed: {failure}", err=True)
+        click.echo(f"warning: {failure}", err=True)
     path = None if temporary else warehouse.build(experiment.output)  # before a closed pipe can end it all
     _show(results, form, per_query, tags or {}, temporary=temporary)
     if path is not None:

@@ -90,10 +90,15 @@ def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
         retriever=cell.kind,
         parameters=cell.canonical,
         top_k=cell.top_k,
-        derived_from=None if cell == primary else primary.config_id,
+        derived_from=None if cell == primary or not _covers(primary, cell) else primary.config_id,
         dialect=cell.dialect,
         distance=cell.cut,
     )
+
+
+def _covers(primary: Cell, cell: Cell) -> bool:
+    """Whether one cell's results hold those of another: a source may be asked for more than any cell needs."""
+    return primary.cut is None or (cell.cut is not None and cell.cut <= primary.cut)
 
 
 def _source(group: Sequence[Cell], asked: Sequence[str], unit: str) -> Source:

@@ -43,7 +43,7 @@ class Experiment:
         evaluation: configurations, metrics, sources and slices.
         output: the folder for all results.
         pools: the budget of every quota pool that some source uses, by its name.
-        max_failure_rate: the share of calls that may fail.
+        max_failure_rate: the share of a configuration's queries that may fail.
         ledger_path: the folder of the ledger, where the experiment names one.
     """
 

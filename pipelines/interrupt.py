@@ -5,7 +5,6 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import NoReturn, TypeVar
 
 import click
@@ -14,9 +13,8 @@ Result = TypeVar("Result")
 
 INTERRUPTED = 130
 _REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
-
-
 _GRACE_S = 10.0
+_GO_ON = "the same command goes on from there without paying for it again"
 _NOTHING = "nothing of this run was kept, other runs are as they were"
 
 
@@ -39,13 +37,19 @@ def settle(ledger: str) -> str:
     Another Ctrl-C ends the wait.
     """
     from transforms.clients import fanout
+    from transforms.records.errors import InputError
 
-    if fanout.at_work():
-        wait = f"calls in the air have {_GRACE_S:.0f} s to end, press Ctrl-C again to leave at once"
-        click.echo(f"rankbeam: stopping; {wait}", err=True)
-        with suppress(KeyboardInterrupt):
-            fanout.stop_all(_GRACE_S)
-    return f"what was answered is in {ledger}, and the same command goes on from there without paying for it again"
+    if not fanout.at_work():  # worker processes have the calls, and end with this one
+        return f"what was answered a second ago is in {ledger}, and {_GO_ON}"
+    wait = f"calls in the air have {_GRACE_S:.0f} s to end, press Ctrl-C again to leave at once"
+    click.echo(f"rankbeam: stopping; {wait}", err=True)
+    try:
+        fanout.stop_all(_GRACE_S)
+    except KeyboardInterrupt:
+        return f"what was answered a second ago is in {ledger}, and {_GO_ON}"
+    except InputError as error:
+        return f"the last answers were lost: {error}"
+    return f"what was answered is in {ledger}, and {_GO_ON}"
 
 
 def vanish(folders: list[str]) -> NoReturn:

@@ -61,7 +61,7 @@ class QuotaModel(_Model):
         concurrent_calls: calls in the air at once, at most; by default as many as there are at the full rate.
         timeout_s: after which one attempt is given up.
         attempts: how often a call is tried, at most.
-        give_up_after_s: how long a call is tried, at most, all attempts and pauses together.
+        give_up_after_s: after which no further attempt of a call is begun, pauses included.
         lanes: streams that share the budget, each on one worker at a time. By default as many as hold the calls that
             are in the air when an answer takes 5 s, a thousand each; usually 1.
         price_per_1000: of a thousand calls, in any currency, for `rankbeam plan`.
@@ -109,7 +109,7 @@ class ExperimentModel(_Model):
         grid: parameters and their values; every configuration is repeated for each combination. `top_k` and
             `vector_distance_threshold` cost no further calls.
         quotas: budgets of remote services, by name, as `QuotaModel` describes them.
-        max_failure_rate: the share of calls that may fail, from 0 to 1, before the run ends with status 3.
+        max_failure_rate: the share of a configuration's queries that may fail, from 0 to 1; above it the exit status is 3.
         metrics: names, as ir_measures or trec_eval write them.
         slices: attributes of queries to average by, besides all queries.
         ties: also find how far each value depends on the order of documents with equal scores.

@@ -69,13 +69,13 @@ class Results:
         return sorted(self.configurations, key=height)
 
     def failures(self) -> list[str]:
-        """What failed, for people: of each kind how many calls, and what the service said to one of them."""
+        """What failed, for people: of each kind how many queries, and what the service said to one of them."""
         rows = sorted(
             self.table("failures", ["kind", "attempts", "message"]).to_pylist(), key=lambda row: -row["attempts"]
         )
         kinds = Counter(row["kind"] for row in rows)
         said = {kind: next(row["message"] for row in rows if row["kind"] == kind) for kind in kinds}
-        return [f"{count:,} calls failed ({kind}), such as: {said[kind]}" for kind, count in kinds.most_common()]
+        return [f"{count:,} queries have no answer ({kind}): {said[kind]}" for kind, count in kinds.most_common()]
 
     def over_failure_rate(self, most: float) -> str:
         """Which configurations have a larger share of failed queries than that, for people; "" when none has."""

@@ -4,6 +4,7 @@ The calls of a quota pool are divided among its lanes, usually one; a lane is on
 worker at a time paces it, and the whole job keeps the quota whatever the number of workers.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ LaneKey = tuple[str, int]
 """A quota pool, and a lane of it."""
 
 FAILED, USAGE = "failed", "usage"
+_TELL_EVERY_S = 0.1
 
 
 class Called(NamedTuple):
@@ -99,27 +101,33 @@ class CallFn(beam.DoFn):
         self._ledger, self._run_id = Ledger(ledger), run_id
 
     def start_bundle(self) -> None:
-        """Nothing has begun."""
-        self._fan_out = FanOut(self._services, self._ledger)
+        """Nothing is to be done."""
+        self._lanes: list[Lane] = []
 
     def process(self, element: tuple[LaneKey, Iterable[Call]], summary: DatasetSummary) -> Iterator[Answer]:
-        """Begin a lane; what comes of it is yielded when the bundle's lanes have all begun."""
+        """Take a lane; all of the bundle's are begun at once, when nothing is left to be read that could fail."""
         del summary  # waiting for it is all it is for
         (pool, lane), calls = element
-        self._fan_out.begin(Lane(pool, self._quotas[pool], lane, list(calls), self._stage))
+        self._lanes.append(Lane(pool, self._quotas[pool], lane, list(calls), self._stage))
         yield from ()
 
     def finish_bundle(self) -> Iterator[object]:
         """Yield answers and failures as they come."""
-        for outcome in self._fan_out.outcomes():
-            _tell(self._fan_out.counted())
+        fan_out = FanOut(self._services, self._ledger)
+        for lane in self._lanes:
+            fan_out.begin(lane)
+        told_at = 0.0
+        for outcome in fan_out.outcomes():
             if isinstance(outcome, Answer):
                 yield _in_window(outcome)
             elif outcome is not None:
                 count(Counter.FAILURES, 1)
                 yield beam.pvalue.TaggedOutput(FAILED, _in_window(outcome))
-        _tell(self._fan_out.counted())
-        for usage in usages(self._fan_out.totals()):
+            if time.monotonic() > told_at + _TELL_EVERY_S:
+                _tell(fan_out.counted())
+                told_at = time.monotonic()
+        _tell(fan_out.counted())
+        for usage in usages(fan_out.totals()):
             yield beam.pvalue.TaggedOutput(USAGE, _in_window(usage))
             self._ledger.record_use(self._run_id, usage.ledger_hits, usage.calls)
 

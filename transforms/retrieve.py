@@ -26,8 +26,8 @@ from transforms.records.calls import Answer, Call, FailedCall, Reach
 from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
 from transforms.records.errors import CallError, InputError
-from transforms.records.evaluation import Query, Ranking
-from transforms.records.failures import Failure
+from transforms.records.evaluation import Evaluation, Query, Ranking
+from transforms.records.failures import Failure, FailureKind
 
 BucketFailures = tuple[int, tuple[int, Failure]]
 
@@ -138,7 +138,7 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
     return pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED), failures
 
 
-def row_of(query_id: str, ranking: Ranking, top_k: int) -> dict[str, Any]:
+def row_of(query_id: str, ranking: Ranking, top_k: int | None) -> dict[str, Any]:
     """A row of `columns.RETRIEVED`; a score that is not a number is none."""
     texts = ranking.texts or (None,) * len(ranking.doc_ids)
     documents = islice(zip(ranking.doc_ids, ranking.scores, texts, strict=True), top_k)
@@ -182,6 +182,15 @@ def calls_of(element: Bucketed, asked: Mapping[int, Asked]) -> Iterator[Call]:
             yield each.retriever.call(each.kind, each.pool, source, query, each.reach, bucket)
 
 
+class Collected(NamedTuple):
+    """What `CollectRankings` returns."""
+
+    rankings: beam.PCollection[SourceRows]
+    """Per bucket and source batches of `columns.RETRIEVED`."""
+    failures: beam.PCollection[BucketFailures]
+    """Per bucket, source and query whose answer cannot be scored, why."""
+
+
 @dataclass
 class CollectRankings(beam.PTransform):
     """Make batches of `columns.RETRIEVED` of the answers of remote retrievers.
@@ -189,31 +198,40 @@ class CollectRankings(beam.PTransform):
     They are grouped by bucket next, which keeps what fails later from asking for the answers again.
 
     Attributes:
-        top_k: for each source, how many results a query needs.
+        evaluation: how many results a query needs of each source, and what they must be like.
     """
 
-    top_k: Mapping[int, int]
+    evaluation: Evaluation
 
-    def expand(self, answers: beam.PCollection[Answer]) -> beam.PCollection[SourceRows]:
+    def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Collected; Beam warns of named results
         """Add the steps."""
-        return answers | "Collect" >> beam.ParDo(CollectFn(self.top_k)).with_output_types(SourceRows)
+        collect = beam.ParDo(CollectFn(self.evaluation)).with_output_types(SourceRows, failures=BucketFailures)
+        outputs = answers | "Collect" >> collect.with_outputs(FAILURES, main="rankings")
+        return Collected(outputs.rankings, outputs[FAILURES])
 
 
 class CollectFn(beam.DoFn):
     """Collects rankings, some at a time."""
 
-    def __init__(self, top_k: Mapping[int, int]) -> None:
-        self._top_k = dict(top_k)
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
 
     def start_bundle(self) -> None:
         """Nothing is there."""
         self._rows: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
 
-    def process(self, element: Answer) -> Iterator[SourceRows]:
+    def process(self, element: Answer) -> Iterator[object]:
         """Add an answer for everyone who asked; yield what has become enough for a batch."""
+        problem = unusable(element.value, element.service, self._evaluation)
+        top_k = self._evaluation.sources[element.service].top_k
         for bucket, query_id in element.askers:
             key = (bucket, element.service)
-            self._rows[key].append(row_of(query_id, element.value, self._top_k[element.service]))
+            if problem is not None:
+                count(Counter.FAILURES, 1)
+                failure = Failure(STAGE, FailureKind.MALFORMED, query_id, 1, problem)
+                yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (element.service, failure)))
+                continue
+            self._rows[key].append(row_of(query_id, element.value, top_k))
             if len(self._rows[key]) >= _ROWS_AT_ONCE:
                 yield _batch(key, self._rows.pop(key))
 
@@ -221,6 +239,27 @@ class CollectFn(beam.DoFn):
         """Yield what is left."""
         for key, rows in self._rows.items():
             yield GlobalWindows.windowed_value(_batch(key, rows))
+
+
+def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
+    """Why an answer cannot be scored; None when it can.
+
+    Args:
+        ranking: the answer.
+        source: position of the source that gave it.
+        evaluation: what its configurations need.
+    """
+    wanted = evaluation.sources[source]
+    doc_ids = ranking.doc_ids[: wanted.top_k]
+    if wanted.refuse_repeats and len(set(doc_ids)) < len(doc_ids):
+        again = next(name for place, name in enumerate(doc_ids) if name in doc_ids[:place])
+        return (
+            f"{again!r} stands twice in the answer; a chunk must not (dataset.unit: document lets its best rank count)"
+        )
+    is_cut = any(each.source == source and each.distance is not None for each in evaluation.configurations)
+    if is_cut and any(map(math.isnan, ranking.scores[: wanted.top_k])):
+        return "a document of the answer has no score, so nobody knows whether it is nearer than the threshold"
+    return None
 
 
 def failure_of(failed: FailedCall) -> BucketFailures:

@@ -30,6 +30,10 @@ from transforms.records.retrieved import Retrieved
 from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status, slices_of
 
 JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
+_NO_DISTANCES = (
+    "scores fall along its rankings, so they are no distances, and vector_distance_threshold would keep the worst; "
+    "leave it out, and say lower_is_better: false (no answer is asked for again)"
+)
 Group = tuple[int, Mapping[str, Iterable[Any]]]  # parts of different types
 
 batches.register()
@@ -113,7 +117,11 @@ def score(
     scored: dict[int, ScoredConfiguration] = {}
     for number, answer in enumerate(answers):
         for cut in _cuts(evaluation, number):
+            if cut.distance is not None and answer.retrieved.falls():
+                raise InputError(f"{answer.name}: {_NO_DISTANCES}")
             retrieved = answer.nearer_than(cut.distance)
+            if cut.top_k is not None:
+                retrieved = retrieved.first(cut.top_k, queries.num_rows)
             ranked = RankedSource.of(
                 retrieved, queries["query_id"], pool, answer.source, cut.dialect, ties=evaluation.ties
             )
@@ -135,18 +143,25 @@ class _Cut(NamedTuple):
 
     dialect: Dialect
     distance: float | None
+    top_k: int | None
     configurations: tuple[int, ...]
 
 
-def _cuts(evaluation: Evaluation, source: int) -> list[_Cut]:
-    """The different dialects and distances of a source, each with the positions of its configurations."""
-    positions: defaultdict[tuple[Dialect, float | None], list[int]] = defaultdict(list)
+def _cuts(evaluation: Evaluation, number: int) -> list[_Cut]:
+    """The different rankings of a source, each with the positions of its configurations.
+
+    A tool that orders answers by score orders what it was given: the first `top_k`, as the service gave them.
+    """
+    source = evaluation.sources[number]
+    is_given = source.path is None and source.fusion is None
+    positions: defaultdict[tuple[Dialect, float | None, int | None], list[int]] = defaultdict(list)
     for position, each in enumerate(evaluation.configurations):
-        if each.source == source:
-            positions[each.dialect, each.distance].append(position)
-    if not positions and evaluation.sources[source].refuse_repeats:
-        positions[RANKBEAM, None] = []  # it is only part of a fusion: ranked to be checked
-    return [_Cut(dialect, distance, tuple(found)) for (dialect, distance), found in positions.items()]
+        if each.source == number:
+            top_k = each.top_k if is_given and each.dialect.by_score else None
+            positions[each.dialect, each.distance, top_k].append(position)
+    if not positions and source.refuse_repeats:
+        positions[RANKBEAM, None, None] = []  # it is only part of a fusion: ranked to be checked
+    return [_Cut(*cut, tuple(found)) for cut, found in positions.items()]
 
 
 def pool_of(queries: pa.RecordBatch) -> Pool:

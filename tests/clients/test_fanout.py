@@ -1,5 +1,6 @@
 """The fan-out: every call has one outcome, is paid for once, at the pace of its quota, and ends."""
 
+import asyncio
 import threading
 import time
 from collections import Counter as Tally
@@ -165,6 +166,19 @@ def test_a_service_that_only_fails_is_given_up(tmp_path: Path) -> None:
     assert {each.kind for each in failures} == {FailureKind.PERMISSION}
     assert {each.attempts for each in failures} == {0, 1}
     assert any("not asked" in each.message and "on purpose" in each.message for each in failures)
+
+
+def test_a_service_whose_answers_are_slower_than_its_refusals_is_not_given_up(tmp_path: Path) -> None:
+    async def script(question: str, _: int) -> str | None:
+        if int(question[1:]) % 3 == 0:
+            raise CallError(FailureKind.INVALID, "too long")
+        await asyncio.sleep(0.5)
+        return None
+
+    service = Echo(script)
+    outcomes = make([call(f"q{i}") for i in range(300)], service, tmp_path, Quota(requests_per_minute=300 * 60))
+    assert len(service.begun) == 300
+    assert sum(isinstance(each, FailedCall) for each in outcomes) == 100
 
 
 def test_a_service_that_has_answered_is_not_given_up(tmp_path: Path) -> None:

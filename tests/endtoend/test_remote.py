@@ -100,6 +100,45 @@ def test_tools_that_order_by_score_put_the_nearest_first(tmp_path: Path) -> None
     assert values["remote:dialect=trec_eval"] == values["remote:dialect=rankbeam"]
 
 
+def test_a_derived_cell_is_that_of_a_call_of_its_own_for_tools_that_order_by_score(tmp_path: Path) -> None:
+    given = {
+        query: [each | {"score": each["score"] * (-1) ** rank} for rank, each in enumerate(found)]
+        for query, found in answers(QUERIES).items()
+    }
+    with serve("http", answers=given) as server:
+        dialects = ["rankbeam", "trec_eval"]
+        swept = experiment(tmp_path / "swept", http(server), dialects=dialects, grid={"top_k": [4, 20]})
+        alone = experiment(tmp_path / "alone", http(server), dialects=dialects, grid={"top_k": [4]})
+        for path in (swept, alone):
+            evaluate(path)
+    one, other = (query_values(Results(str(tmp_path / name / "out"), "r1")) for name in ("swept", "alone"))
+    assert {name: one[name] for name in other} == other
+    assert len({str(values) for values in other.values()}) == 2  # the order does matter
+
+
+def test_scores_that_are_no_distances_are_not_cut_as_if_they_were(tmp_path: Path) -> None:
+    given = {
+        query: [each | {"score": 1 - each["score"]} for each in found] for query, found in answers(QUERIES).items()
+    }
+    with serve("rag_engine", answers=given) as server:
+        grid = {"vector_distance_threshold": [0.4, 0.99]}
+        outcome = rankbeam("evaluate", experiment(tmp_path, rag(server), grid=grid))
+    assert outcome.status == 2
+    assert "scores fall along its rankings, so they are no distances" in outcome.stderr
+
+
+def test_one_answer_that_cannot_be_scored_fails_one_query(tmp_path: Path) -> None:
+    given = answers(QUERIES)
+    given["question 5"][3] = given["question 5"][0]
+    with serve("rag_engine", answers=given) as server:
+        data = dataset(tmp_path, QUERIES) | {"unit": "chunk"}
+        evaluate(experiment(tmp_path, rag(server), dataset=data))
+    (row,) = failure_rows(tmp_path / "out", "r1")
+    assert (row["query_id"], row["kind"]) == ("q5", "malformed")
+    assert "stands twice in the answer" in row["message"]
+    assert query_values(Results(str(tmp_path / "out"), "r1"))["remote"]["q5"] == {}
+
+
 def test_a_reranked_sweep_is_asked_cell_by_cell(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
         evaluate(experiment(tmp_path, rag(server, rank_service="ranker"), grid={"top_k": [5, 10]}))

@@ -5,7 +5,6 @@ that several of them in one bundle each keep their pace.
 """
 
 import asyncio
-import contextlib
 import queue
 import time
 import weakref
@@ -97,12 +96,12 @@ class FanOut:
         return total
 
     def stop(self, grace_s: float) -> None:
-        """Begin no further call, give those in the air some time to end, and bring all answers into the ledger."""
-        self._begin_no_more()
-        wait(self._ends, timeout=grace_s)
-        for _, run in self._runs:
-            with contextlib.suppress(Exception):  # we are leaving, and whatever is wrong was said already
-                run.flush()
+        """Begin no further call, give those in the air some time to end, and bring all answers into the ledger.
+
+        Raises:
+            InputError: the ledger cannot be written.
+        """
+        _stop([self], grace_s)
 
     def _has_failed(self) -> bool:
         return any(end.done() and end.exception() is not None for end in self._ends)
@@ -120,10 +119,17 @@ class FanOut:
 
 def at_work() -> "list[FanOut]":
     """The fan-outs of this process that still have something to do."""
-    return [each for each in _started if not each.ended]
+    return [each for each in list(_started) if not each.ended]
 
 
 def stop_all(grace_s: float) -> None:
     """Stop every fan-out of this process; see `FanOut.stop`."""
-    for each in at_work():
-        each.stop(grace_s)
+    _stop(at_work(), grace_s)
+
+
+def _stop(fan_outs: "list[FanOut]", grace_s: float) -> None:
+    for each in fan_outs:
+        each._begin_no_more()
+    wait([end for each in fan_outs for end in each._ends], timeout=grace_s)
+    for _, run in [run for each in fan_outs for run in each._runs]:
+        run.flush()

@@ -35,6 +35,7 @@ Emit = Callable[[Outcome], None]
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _HOPELESS = 20  # calls that failed, with none that succeeded, after which a service is not asked any more
+_LOOK_AGAIN_S = 0.1
 _WAITING_PER_SLOT = 4  # calls that pause before another attempt, for each that may be in the air
 
 
@@ -83,7 +84,7 @@ class LaneRun:
         self._connections: dict[int, Connection] = {}
         self._writer = ledger.writer()
         self._health = {service: _Health() for service in services}
-        self.tally: Tally[Counter] = Tally()
+        self.tally = Tally(dict.fromkeys(Counter, 0))  # all keys, so that another thread can read it meanwhile
 
     @property
     def waited_s(self) -> float:
@@ -144,12 +145,16 @@ class LaneRun:
             await self._open.acquire()
             await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
             self._turns.refuse_when_stopped()
-            if (last := self._health[request.service].hopeless()) is None:
-                group.create_task(self._ask(request))
-            else:
+            health = self._health[request.service]
+            while health.is_suspect and health.asking:  # answers may be slower than refusals
+                await self._turns.pause(_LOOK_AGAIN_S)
+            if health.is_suspect:
                 self._open.release()
                 self._next.release()
-                self._fail(request, last)
+                self._fail(request, health.hopeless())
+            else:
+                health.asking += 1
+                group.create_task(self._ask(request))
 
     async def _ask(self, request: Request) -> None:
         """Ask until there is an answer, or no hope of one."""
@@ -170,6 +175,7 @@ class LaneRun:
         except Stopped:
             self._next.release()  # the next one will see it too
         finally:
+            self._health[request.service].asking -= 1
             self._open.release()
 
     async def _attempt(self, request: Request, statistics: Mapping[str, float]) -> None:
@@ -244,11 +250,16 @@ class LaneRun:
 
 
 class _Health:
-    """Whether there is any sense in asking a service further."""
+    """Whether there is any sense in asking a service further.
+
+    Attributes:
+        asking: calls that were begun, and have not ended.
+    """
 
     def __init__(self) -> None:
         self._failures, self._has_answered = 0, False
         self._last: CallError | None = None
+        self.asking = 0
 
     def answered(self) -> None:
         self._has_answered = True
@@ -256,12 +267,15 @@ class _Health:
     def failed(self, error: CallError) -> None:
         self._failures, self._last = self._failures + 1, error
 
-    def hopeless(self) -> CallError | None:
-        """Why a service is not asked any more: it only ever failed; None while it is."""
-        if self._last is None or self._has_answered or self._failures < _HOPELESS:
-            return None
-        told = f"not asked: the first {_HOPELESS} calls all failed, the last with: {self._last.message}"
-        return CallError(self._last.kind, told, 0)
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it only ever failed so far, and that often."""
+        return not self._has_answered and self._failures >= _HOPELESS
+
+    def hopeless(self) -> CallError:
+        """Why it is not asked any more."""
+        kind, said = (FailureKind.UNAVAILABLE, "") if self._last is None else (self._last.kind, self._last.message)
+        return CallError(kind, f"not asked: the first {self._failures} calls all failed, the last with: {said}", 0)
 
 
 def _is_transient(error: BaseException) -> bool:

@@ -66,6 +66,7 @@ class RagEngine(RemoteRetriever):
         llm_ranker: language model that reorders them, instead.
         api_endpoint: address of the service, where it is not the public one of the corpus's location.
         doc_id: how a document's id is found.
+        lower_is_better: scores are distances; false where the corpus' vector database gives similarities.
     """
 
     corpus: Annotated[str, AfterValidator(_checked_corpus)]
@@ -76,9 +77,10 @@ class RagEngine(RemoteRetriever):
     llm_ranker: Text | None = None
     api_endpoint: Endpoint | None = None
     doc_id: DocumentIds = DocumentIds()
+    lower_is_better: bool = True
 
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=1500, timeout_s=60.0)
-    reading: ClassVar[frozenset[str]] = frozenset({"doc_id"})
+    reading: ClassVar[frozenset[str]] = frozenset({"doc_id", "lower_is_better"})
     has_distances: ClassVar[bool] = True
 
     @model_validator(mode="after")

@@ -54,8 +54,11 @@ class RemoteRetriever(RetrieverParameters):
         raise NotImplementedError(f"{type(self).__name__} has no read()")
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """All that decides the answer besides query and reach, as JSON values."""
-        parameters = self.model_dump(mode="json", exclude=set(self.operational | self.reading))
+        """All that decides the answer besides query and reach, as JSON values.
+
+        Without what is as by default: a parameter that is new in another version of rankbeam changes no key.
+        """
+        parameters = self.model_dump(mode="json", exclude=set(self.operational | self.reading), exclude_defaults=True)
         return {"stage": "retrieve", "type": kind, **parameters}
 
     def call(self, kind: str, pool: str, service: int, query: Query, reach: Reach, bucket: int) -> Call:

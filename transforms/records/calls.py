@@ -26,7 +26,7 @@ class Quota:
         concurrent_calls: calls in the air at once, at most; None for as many as there are at the full rate.
         timeout_s: after which one attempt is given up.
         attempts: how often a call is tried, at most.
-        give_up_after_s: how long a call is tried, at most, all attempts and pauses together.
+        give_up_after_s: after which no further attempt is begun, pauses included.
         lanes: streams that each own an equal share of the budget; one, unless one process cannot hold the calls that
             are in the air at the full rate.
         price_per_1000: of a thousand calls, in whatever currency the user counts in; None where nobody said.
@@ -35,7 +35,7 @@ class Quota:
     requests_per_minute: float
     concurrent_calls: int | None = None
     timeout_s: float = 60.0
-    attempts: int = 6
+    attempts: int = 9
     give_up_after_s: float = 600.0
     lanes: int = 1
     price_per_1000: float | None = None

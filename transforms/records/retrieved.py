@@ -7,8 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray, offsets_of, stable_order
+from transforms.kernels.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    StringArray,
+    offsets_of,
+    position_in_group,
+    stable_order,
+)
 from transforms.records import columns
+
+_CERTAIN = 20
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,20 @@ class Retrieved:
         """The first row that has no score; None where all have one."""
         without = np.isnan(self.score)
         return int(np.argmax(without)) if without.any() else None
+
+    def falls(self) -> bool:
+        """Whether scores fall along all rankings, and that for certain: those of distances rise."""
+        step = np.diff(self.score)[np.diff(self.query) == 0]
+        return bool((step < 0).sum() >= _CERTAIN and not (step > 0).any())
+
+    def first(self, count: int, queries: int) -> "Retrieved":
+        """The first rows of every query.
+
+        Args:
+            count: how many.
+            queries: how many queries are judged.
+        """
+        return self.only(position_in_group(self.query, queries) < count)
 
     def only(self, kept: BoolArray) -> "Retrieved":
         """Some of the rows.

@@ -141,8 +141,10 @@ class PartReader:
 
     def entries(self, group: int, rows: Iterable[int]) -> list[Entry | None]:
         """Some rows of a row group; None for one that is not as it was written."""
-        table = self.rows(group)
-        return [_entry(table, row) for row in rows]
+        table = self.rows(group).take(pa.array(list(rows), pa.int64()))
+        possible = are_possible(table)
+        told = iter(table.filter(possible).to_pylist())
+        return [_entry(next(told)) if can_be else None for can_be in possible.to_pylist()]
 
     def _open(self) -> pq.ParquetFile:
         handle: BinaryIO | None = None
@@ -220,11 +222,10 @@ def _row(entry: Entry) -> dict[str, Any]:
     return row | {"check": _check(row)}
 
 
-def _entry(table: pa.Table, place: int) -> Entry | None:
-    """What a row says; None where it does not say what was written, or what cannot be."""
+def _entry(row: dict[str, Any]) -> Entry | None:
+    """What a row says; None where it does not say what was written."""
     try:
-        row = {name: table.column(name)[place].as_py() for name in SCHEMA.names}
-        if row["check"] != _check(row) or not are_possible(table.slice(place, 1))[0].as_py():
+        if row["check"] != _check(row):
             return None
         answer = row["answer"].decode("utf-8", "surrogatepass")
         json.loads(answer)
