@@ -109,7 +109,7 @@ class ExperimentModel(_Model):
         grid: parameters and their values; every configuration is repeated for each combination. `top_k` and
             `vector_distance_threshold` cost no further calls.
         quotas: budgets of remote services, by name, as `QuotaModel` describes them.
-        max_failure_rate: the share of a configuration's queries that may fail, from 0 to 1; above it the exit status is 3.
+        max_failure_rate: the share of a configuration's queries that may fail (0 to 1); above it, exit status 3.
         metrics: names, as ir_measures or trec_eval write them.
         slices: attributes of queries to average by, besides all queries.
         ties: also find how far each value depends on the order of documents with equal scores.
