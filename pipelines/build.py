@@ -67,7 +67,9 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         rows["rankings"] = scored | "RankingRows" >> beam.FlatMap(write.rankings, evaluation)
     written = [rows[name] | f"Write_{name}" >> write.WriteTable(name, output, execution) for name in rows]
     told = warnings | "EveryWarning" >> beam.Flatten()
-    finish = write.FinishRun(output, execution, versions(), written, summary, aggregate, told, usage)
+    finish = write.FinishRun(
+        output, execution, versions(), evaluation.statistics, written, summary, aggregate, told, usage
+    )
     _ = pipeline | "FinishRun" >> finish
     return pipeline
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from pipelines import configurations
-from pipelines.models import ExperimentModel
+from pipelines.models import ExperimentModel, StatisticsModel
 from pipelines.problems import problem_of, salvage
 from pipelines.quotas import pools_of
 from pipelines.yaml_lines import Located, Place, load
@@ -22,7 +22,7 @@ from transforms.clients.run_file import RunFile
 from transforms.records.calls import Quota
 from transforms.records.dialects import Dialect, parse_dialect
 from transforms.records.errors import InputError, InputErrors
-from transforms.records.evaluation import Configuration, Evaluation, Source
+from transforms.records.evaluation import Configuration, Evaluation, Source, Statistics
 from transforms.records.metrics import Metric
 from transforms.records.suggestions import did_you_mean
 from transforms.records.trec_names import parse_metrics
@@ -136,6 +136,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
             slices=tuple(model.slices),
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
             ties=model.ties,
+            statistics=_statistics(model.statistics),
         ),
         output=files.below(folder, model.output.path),
         pools=pools.quotas,
@@ -173,6 +174,10 @@ def _dialects(located: Located, model: ExperimentModel, problems: list[InputErro
         except InputError as error:
             problems.append(located.error(("dialects", i), error.problem))
     return found
+
+
+def _statistics(model: StatisticsModel) -> Statistics:
+    return Statistics(model.replicates, model.confidence, model.seed, model.pairs == "all", model.min_slice)
 
 
 def _missing(

@@ -83,6 +83,24 @@ class QuotaModel(_Model):
         return self
 
 
+class StatisticsModel(_Model):
+    """`statistics:`, how intervals and comparisons are made.
+
+    Attributes:
+        replicates: of the bootstrap; 0 leaves it out, and intervals are Student's.
+        confidence: of intervals.
+        seed: of the bootstrap's weights and the randomisation test's signs.
+        pairs: with "baseline", every configuration is compared with the baseline; with "all", also with each other.
+        min_slice: slices of fewer queries have means, but no interval and no comparison.
+    """
+
+    replicates: Annotated[int, Field(ge=0, le=100_000)] = 1000
+    confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
+    pairs: Literal["baseline", "all"] = "baseline"
+    min_slice: Count = 10
+
+
 class OutputModel(_Model):
     """`output:`.
 
@@ -111,7 +129,8 @@ class ExperimentModel(_Model):
         quotas: budgets of remote services, by name, as `QuotaModel` describes them.
         max_failure_rate: the share of a configuration's queries that may fail (0 to 1); above it, exit status 3.
         metrics: names, as ir_measures or trec_eval write them.
-        slices: attributes of queries to average by, besides all queries.
+        slices: attributes of queries to average by, besides all queries; `intent×difficulty` crosses two.
+        statistics: how intervals and comparisons are made.
         ties: also find how far each value depends on the order of documents with equal scores.
         dialects: tools by whose rules every configuration is scored, side by side.
         baseline: name of the configuration the others are compared with; the first by default.
@@ -126,6 +145,7 @@ class ExperimentModel(_Model):
     max_failure_rate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.05
     metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)
     slices: list[str] = Field(default_factory=list)
+    statistics: StatisticsModel = Field(default_factory=StatisticsModel)
     ties: bool = False
     dialects: list[str] = Field(default_factory=list)
     baseline: str | None = None

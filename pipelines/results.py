@@ -33,7 +33,7 @@ class Results:
     def run(self) -> dict[str, Any]:
         """The row of `runs`, with its JSON columns as values."""
         row: dict[str, Any] = self.table("runs").to_pylist()[0]
-        return row | {name: json.loads(row[name]) for name in ("dataset", "versions")}
+        return row | {name: json.loads(row[name]) for name in ("dataset", "versions", "statistics")}
 
     @cached_property
     def configurations(self) -> list[dict[str, Any]]:

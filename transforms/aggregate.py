@@ -74,7 +74,13 @@ def comparisons_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Tab
     found = []
     for (position, name), state in sorted(aggregate.pairs.items()):
         config_id = evaluation.configurations[position].config_id
-        key = {"config_id": config_id, "baseline": baseline, "slice": name, "queries": state.moments.count}
+        key = {
+            "config_id": config_id,
+            "baseline": baseline,
+            "slice": name,
+            "queries": state.moments.count,
+            "unpaired": 0,
+        }
         for metric, difference in zip(evaluation.metrics, state.result(), strict=True):
             found.append({**key, "metric": str(metric), "p_adjusted": None, **asdict(difference)})
     return _table(found, tables.COMPARISONS)

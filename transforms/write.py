@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -19,7 +19,7 @@ from transforms.records import tables
 from transforms.records.aggregates import RunAggregate
 from transforms.records.calls import Usage
 from transforms.records.dataset import DatasetSummary
-from transforms.records.evaluation import Evaluation, Run
+from transforms.records.evaluation import Evaluation, Run, Statistics
 from transforms.records.failures import Failure
 from transforms.records.scored import ScoredPartition, Status, slice_values
 
@@ -89,6 +89,7 @@ class FinishRun(beam.PTransform):
         output: the folder of all tables.
         run: the run.
         versions: of rankbeam and the libraries that make its numbers.
+        statistics: how intervals and comparisons were made.
         written: what `WriteTable` yields for every other table.
         summary: the dataset's.
         aggregate: of all scores.
@@ -99,6 +100,7 @@ class FinishRun(beam.PTransform):
     output: str
     run: Run
     versions: dict[str, str]
+    statistics: Statistics
     written: list[beam.PCollection[WrittenPart]]
     summary: beam.PCollection[DatasetSummary]
     aggregate: beam.PCollection[RunAggregate]
@@ -117,6 +119,7 @@ class FinishRun(beam.PTransform):
                 write_run,
                 self.run,
                 self.versions,
+                self.statistics,
                 beam.pvalue.AsSingleton(self.summary),
                 beam.pvalue.AsSingleton(self.aggregate),
                 beam.pvalue.AsIter(self.warnings),
@@ -130,6 +133,7 @@ def write_run(
     output: str,
     run: Run,
     versions: dict[str, str],
+    statistics: Statistics,
     summary: DatasetSummary,
     aggregate: RunAggregate,
     told: Iterable[str],
@@ -142,6 +146,7 @@ def write_run(
         output: the folder of all tables.
         run: the run.
         versions: as `FinishRun`.
+        statistics: as `FinishRun`.
         summary: the dataset's.
         aggregate: of all scores.
         told: what users should know besides what the summary says; each is kept once.
@@ -162,6 +167,7 @@ def write_run(
         "dataset_fingerprint": summary.fingerprint,
         "dataset": json.dumps(summary.as_json(), sort_keys=True),
         "versions": json.dumps(versions, sort_keys=True),
+        "statistics": json.dumps(asdict(statistics), sort_keys=True),
         "calls": sum(each.calls for each in used),
         "ledger_hits": sum(each.ledger_hits for each in used),
         "failures": aggregate.failures,

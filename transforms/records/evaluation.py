@@ -91,6 +91,25 @@ class Configuration:
 
 
 @dataclass(frozen=True)
+class Statistics:
+    """How intervals and comparisons are made.
+
+    Attributes:
+        replicates: of the bootstrap; 0 leaves it out, and intervals are Student's.
+        confidence: of intervals.
+        seed: of the bootstrap's weights and the randomisation test's signs.
+        all_pairs: configurations are also compared with each other, not only with the baseline.
+        min_slice: slices of fewer queries have means, but no interval and no comparison.
+    """
+
+    replicates: int = 1000
+    confidence: float = 0.95
+    seed: int = 0
+    all_pairs: bool = False
+    min_slice: int = 10
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Everything that the stages after reading need to know.
 
@@ -101,6 +120,7 @@ class Evaluation:
         slices: names of query attributes.
         baseline: position of the configuration that the others are compared with.
         ties: also find how far each value depends on the order of documents with equal scores.
+        statistics: how intervals and comparisons are made.
     """
 
     configurations: tuple[Configuration, ...]
@@ -109,6 +129,7 @@ class Evaluation:
     slices: tuple[str, ...] = ()
     baseline: int = 0
     ties: bool = False
+    statistics: Statistics = Statistics()
 
     def primary(self, source: int) -> int | None:
         """Position of the configuration that a source is asked for; its others are cut from that one.

@@ -46,6 +46,7 @@ RUNS = pa.schema(
         _required("dataset_fingerprint", pa.string()),
         _required("dataset", pa.string()),
         _required("versions", pa.string()),
+        _required("statistics", pa.string()),
         _required("calls", pa.int64()),
         _required("ledger_hits", pa.int64()),
         _required("failures", pa.int64()),
@@ -54,8 +55,8 @@ RUNS = pa.schema(
 )
 """One row an execution, written last: only runs with a row here are finished.
 
-`dataset` and `versions` are JSON. `calls` counts every attempt at a remote service, `ledger_hits` the requests that
-an earlier run, or an earlier attempt at this one, had paid for.
+`dataset`, `versions` and `statistics` (how intervals and tests were made) are JSON. `calls` counts every attempt at a
+remote service, `ledger_hits` the requests that an earlier run, or an earlier attempt at this one, had paid for.
 """
 
 CONFIGURATIONS = pa.schema(
@@ -104,6 +105,9 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("ci_low", pa.float64()),
         pa.field("ci_high", pa.float64()),
         pa.field("std_error", pa.float64()),
+        pa.field("joint_low", pa.float64()),
+        pa.field("joint_high", pa.float64()),
+        pa.field("may_be_best", pa.bool_()),
         _required("queries", pa.int64()),
         _required("empty", pa.int64()),
         _required("failed", pa.int64()),
@@ -118,8 +122,11 @@ CONFIGURATION_METRICS = pa.schema(
 
 `queries` were scored (`empty` of them without any result, scoring 0), `failed` were not, and `missing` are those
 without results that the configuration's dialect leaves out; `lowest` and `highest` are what the mean could be if every
-failed query were scored, `tie_lowest` and `tie_highest` what it could be if documents of equal score stood in another
-order (null unless asked for, or where it is not known).
+failed query were scored. `joint_low` and `joint_high` hold for all configurations at once, so also for the one that was
+picked because its mean is the highest; `may_be_best` is false where the configuration is told from the best one (these
+three are null for a single configuration, a slice of few queries, and without replicates). `tie_lowest` and
+`tie_highest` are what the mean could be if documents of equal score stood in another order (null unless asked for, or
+where it is not known).
 """
 
 COMPARISONS = pa.schema(
@@ -132,15 +139,27 @@ COMPARISONS = pa.schema(
         pa.field("difference", pa.float64()),
         pa.field("ci_low", pa.float64()),
         pa.field("ci_high", pa.float64()),
+        pa.field("std_error", pa.float64()),
         pa.field("p_value", pa.float64()),
         pa.field("p_adjusted", pa.float64()),
+        pa.field("q_value", pa.float64()),
+        pa.field("t_p_value", pa.float64()),
+        pa.field("effect_size", pa.float64()),
+        pa.field("detectable", pa.float64()),
         _required("queries", pa.int64()),
+        _required("unpaired", pa.int64()),
         _required("wins", pa.int64()),
         _required("ties", pa.int64()),
         _required("losses", pa.int64()),
     ]
 )
-"""One row a configuration other than the baseline, slice and metric, over the queries that both have."""
+"""One row a configuration, baseline, slice and metric, over the `queries` that both have; `unpaired` ones only one has.
+
+`p_value` is of the paired randomisation test, `p_adjusted` is it by Holm, and `q_value` by Benjamini and Hochberg, over
+all comparisons of the metric: those of all queries are one family, those of slices another. `t_p_value` is of the
+paired t test, `effect_size` the difference over the standard deviation of the differences (Cohen's d_z), `detectable`
+the smallest difference that a t test at 5% would find with a power of 80%.
+"""
 
 FAILURES = pa.schema(
     [

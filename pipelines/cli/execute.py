@@ -1,24 +1,19 @@
-"""The command line. What is heavy to import is imported by the command that needs it."""
+"""The commands that run a pipeline: evaluate and score."""
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.interrupt import Interrupted, in_background, settle, vanish
+from pipelines.cli.group import MISSED, TABLE_OR_JSON, leave, main, messages
+from pipelines.interrupt import Interrupted, in_background, settle
 
 if TYPE_CHECKING:
     from pipelines.experiment import Experiment
 
-FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
-
 _GRADE = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
 _DUPLICATES = click.Choice(["refuse", "collapse"])
-_TABLE_OR_JSON = click.Choice(["table", "json"])
 _FORMATS = click.Choice(["table", "json", "csv", "trec"])
 _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
 _DUPLICATES_HELP = "A document given twice for a query: refuse it, or let its best rank stand for it."
@@ -26,22 +21,11 @@ _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="rankbeam", message="rankbeam %(version)s")
-def main() -> None:
-    """Evaluate retrieval and RAG systems in batch, on Apache Beam.
-
-    \b
-    Exit status: 0 done, 1 the run failed, 2 the input was refused, 3 done but too many calls failed, 130 interrupted.
-    Results go to stdout, progress and messages to stderr.
-    """
-
-
 @main.command(context_settings=_BEAM)
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
-@click.option("--format", "form", type=_TABLE_OR_JSON, default="table", show_default=True)
+@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
 def evaluate(experiment: str, output: str | None, run_id: str | None, form: str, beam_options: tuple[str, ...]) -> None:
     """Run EXPERIMENT (a YAML file), and show its leaderboard.
@@ -53,7 +37,7 @@ def evaluate(experiment: str, output: str | None, run_id: str | None, form: str,
     Example:
       rankbeam evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
     """
-    with _messages():
+    with messages():
         from dataclasses import replace
 
         from pipelines.experiment import load_experiment
@@ -89,7 +73,7 @@ def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output:
       rankbeam score qrels.txt bm25.run dense.run -m nDCG@10 -m R@100
       rankbeam score qrels.txt bm25.run --format trec --per-query -m all_trec
     """
-    with _messages():
+    with messages():
         import contextlib
 
         from pipelines.score import ScoreOptions, scoring_experiment, tags
@@ -99,78 +83,6 @@ def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output:
             folder = output or stack.enter_context(_scratch())
             found = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
             _run(found, None, form, beam_options, per_query=per_query, temporary=output is None, tags=tags(found))
-
-
-@main.command()
-@click.argument("experiment")
-def validate(experiment: str) -> None:
-    """Check EXPERIMENT and the files it names, without running anything.
-
-    \b
-    Example:
-      rankbeam validate examples/helpdesk/experiment.yaml
-    """
-    with _messages():
-        from pipelines.experiment import load_experiment
-
-        found = load_experiment(experiment)
-        evaluation = found.evaluation
-        click.echo(
-            f"{experiment}: good. {_number(len(evaluation.configurations), 'configuration')} from "
-            f"{_number(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
-            f"{_number(len(evaluation.metrics), 'metric')}."
-        )
-
-
-@main.command()
-@click.argument("experiment")
-@click.option("--output", metavar="DIR", help="The folder of results, instead of the experiment's output.path.")
-@click.option("--format", "form", type=_TABLE_OR_JSON, default="table", show_default=True)
-def plan(experiment: str, output: str | None, form: str) -> None:
-    """Say what EXPERIMENT would cost, before any call is made.
-
-    Calls per quota pool, minutes at the quota, what the ledger holds already, configurations that are derived from
-    others, and the price where `quotas:` names one.
-
-    \b
-    Example:
-      rankbeam plan examples/rag_engine.yaml
-    """
-    with _messages():
-        from dataclasses import replace
-
-        from pipelines.experiment import load_experiment
-        from pipelines.plan import plan_of
-
-        found = load_experiment(experiment)
-        found = found if output is None else replace(found, output=output)
-        planned = plan_of(found)
-        click.echo(planned.as_json() if form == "json" else planned.as_text())
-
-
-@main.command()
-@click.argument("place")
-@click.option("--clear", is_flag=True, help="Delete the answers; calls are made, and paid for, again.")
-@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
-@click.option("--format", "form", type=_TABLE_OR_JSON, default="table", show_default=True)
-def ledger(place: str, clear: bool, older_than: float | None, form: str) -> None:
-    """Show the ledger of finished calls, or clear it.
-
-    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file).
-
-    \b
-    Examples:
-      rankbeam ledger out/helpdesk
-      rankbeam ledger out/helpdesk --clear --older-than 30
-    """
-    with _messages():
-        from pipelines import ledger as book
-
-        click.echo(book.run(place, clear, older_than, form))
-
-
-def _number(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def _run(
@@ -216,7 +128,7 @@ def _run(
         click.echo(f"tables  {experiment.output}", err=form != "table")
         click.echo(f"DuckDB  {path}", err=form != "table")
     if missed := results.over_failure_rate(experiment.max_failure_rate):
-        _exit(missed, MISSED)
+        leave(missed, MISSED)
 
 
 def _show(results: Any, form: str, per_query: bool, tags: dict[str, str], *, temporary: bool) -> None:
@@ -250,30 +162,3 @@ def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _refuse_option(word: str) -> None:
     if word.startswith("-"):
         raise click.UsageError(f"the experiment comes first, before Beam's options; found {word}")
-
-
-@contextmanager
-def _messages() -> Iterator[None]:
-    """Turn the errors that users cause, or can do something about, into one message and an exit status."""
-    from transforms.records.errors import InputError, RankbeamError
-
-    try:
-        yield
-    except InputError as error:
-        _exit(str(error), REFUSED)
-    except RankbeamError as error:
-        _exit(str(error), FAILED)
-    except KeyboardInterrupt as interrupt:
-        interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
-        click.echo(f"rankbeam: interrupted; {interrupted.kept}", err=True)
-        vanish(interrupted.folders)
-    except BrokenPipeError:  # whoever read the output, such as head, has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(CLOSED_PIPE)
-    except OSError as error:
-        _exit(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
-
-
-def _exit(message: str, status: int) -> None:
-    click.echo(f"rankbeam: {message}", err=True)
-    sys.exit(status)

@@ -1,0 +1,53 @@
+"""The command line's frame: the group of commands, exit statuses, and errors as one message."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from pipelines.interrupt import Interrupted, vanish
+
+FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
+
+TABLE_OR_JSON = click.Choice(["table", "json"])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="rankbeam", message="rankbeam %(version)s")
+def main() -> None:
+    """Evaluate retrieval and RAG systems in batch, on Apache Beam.
+
+    \b
+    Exit status: 0 done, 1 the run failed, 2 the input was refused, 3 done but too many calls failed, 130 interrupted.
+    Results go to stdout, progress and messages to stderr.
+    """
+
+
+@contextmanager
+def messages() -> Iterator[None]:
+    """Turn the errors that users cause, or can do something about, into one message and an exit status."""
+    from transforms.records.errors import InputError, RankbeamError
+
+    try:
+        yield
+    except InputError as error:
+        leave(str(error), REFUSED)
+    except RankbeamError as error:
+        leave(str(error), FAILED)
+    except KeyboardInterrupt as interrupt:
+        interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
+        click.echo(f"rankbeam: interrupted; {interrupted.kept}", err=True)
+        vanish(interrupted.folders)
+    except BrokenPipeError:  # whoever read the output, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(CLOSED_PIPE)
+    except OSError as error:
+        leave(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
+
+
+def leave(message: str, status: int) -> None:
+    """End the process with a message and an exit status."""
+    click.echo(f"rankbeam: {message}", err=True)
+    sys.exit(status)

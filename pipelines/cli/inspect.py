@@ -1,0 +1,77 @@
+"""The commands that look before a run: validate, plan and ledger."""
+
+import click
+
+from pipelines.cli.group import TABLE_OR_JSON, main, messages
+
+
+@main.command()
+@click.argument("experiment")
+def validate(experiment: str) -> None:
+    """Check EXPERIMENT and the files it names, without running anything.
+
+    \b
+    Example:
+      rankbeam validate examples/helpdesk/experiment.yaml
+    """
+    with messages():
+        from pipelines.experiment import load_experiment
+
+        found = load_experiment(experiment)
+        evaluation = found.evaluation
+        click.echo(
+            f"{experiment}: good. {_number(len(evaluation.configurations), 'configuration')} from "
+            f"{_number(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
+            f"{_number(len(evaluation.metrics), 'metric')}."
+        )
+
+
+@main.command()
+@click.argument("experiment")
+@click.option("--output", metavar="DIR", help="The folder of results, instead of the experiment's output.path.")
+@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+def plan(experiment: str, output: str | None, form: str) -> None:
+    """Say what EXPERIMENT would cost, before any call is made.
+
+    Calls per quota pool, minutes at the quota, what the ledger holds already, configurations that are derived from
+    others, and the price where `quotas:` names one.
+
+    \b
+    Example:
+      rankbeam plan examples/rag_engine.yaml
+    """
+    with messages():
+        from dataclasses import replace
+
+        from pipelines.experiment import load_experiment
+        from pipelines.plan import plan_of
+
+        found = load_experiment(experiment)
+        found = found if output is None else replace(found, output=output)
+        planned = plan_of(found)
+        click.echo(planned.as_json() if form == "json" else planned.as_text())
+
+
+@main.command()
+@click.argument("place")
+@click.option("--clear", is_flag=True, help="Delete the answers; calls are made, and paid for, again.")
+@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
+@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+def ledger(place: str, clear: bool, older_than: float | None, form: str) -> None:
+    """Show the ledger of finished calls, or clear it.
+
+    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file).
+
+    \b
+    Examples:
+      rankbeam ledger out/helpdesk
+      rankbeam ledger out/helpdesk --clear --older-than 30
+    """
+    with messages():
+        from pipelines import ledger as book
+
+        click.echo(book.run(place, clear, older_than, form))
+
+
+def _number(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
