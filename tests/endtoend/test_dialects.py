@@ -105,7 +105,7 @@ def test_beir(tmp_path: Path, seed: int) -> None:
     for part in EvaluateRetrieval.evaluate(qrels, run_of(rows), [3, 10]):
         expected |= part
     for ours, theirs in names.items():
-        assert round(means(results)[ours], 5) == pytest.approx(expected[theirs], abs=1e-5)  # BEIR rounds to 5 digits
+        assert means(results)[ours] == pytest.approx(expected[theirs], abs=0.6e-5)  # BEIR rounds to 5 digits
 
 
 @pytest.mark.parametrize("seed", range(3))
