@@ -1,10 +1,12 @@
 """Confidence intervals of a mean from its standard error."""
 
+import functools
 import math
 
 _STEPS_ENOUGH = 200
 
 
+@functools.lru_cache(maxsize=1024)
 def student_t_quantile(probability: float, degrees: int) -> float:
     """The quantile of Student's t distribution.
 

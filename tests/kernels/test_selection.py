@@ -1,0 +1,175 @@
+"""Joint intervals and the subset of the best: by simulation, against Student's interval, and at the edges."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from transforms.kernels.arrays import FloatArray
+from transforms.kernels.intervals import student_interval
+from transforms.kernels.selection import joint_intervals, may_be_best
+
+
+class Sample(NamedTuple):
+    """What a bootstrap of k configurations over the same queries knows."""
+
+    means: FloatArray
+    replicates: FloatArray
+    standard_errors: FloatArray
+
+
+def bootstrap(values: FloatArray, rng: np.random.Generator, resamples: int = 500) -> Sample:
+    """The bootstrap of values float64[n, k]."""
+    count = len(values)
+    weights = rng.multinomial(count, np.full(count, 1.0 / count), resamples) / count
+    return Sample(values.mean(axis=0), (weights @ values).T, values.std(axis=0, ddof=1) / math.sqrt(count))
+
+
+def samples(trials: int, count: int, true_means: list[float], seed: int, correlation: float = 0.6) -> Iterator[Sample]:
+    """Bootstraps of simulated scores with a spread of 0.2, fifty data sets for each set of weights."""
+    rng = np.random.default_rng([seed, count])
+    k, at_once = len(true_means), 50
+    for _ in range(trials // at_once):
+        shared, own = rng.normal(size=(count, at_once, 1)), rng.normal(size=(count, at_once, k))
+        noise = math.sqrt(correlation) * shared + math.sqrt(1.0 - correlation) * own
+        whole = bootstrap((np.array(true_means) + 0.2 * noise).reshape(count, -1), rng)
+        for trial in range(at_once):
+            yield Sample(*(part[trial * k : (trial + 1) * k] for part in whole))
+
+
+@pytest.mark.parametrize(("count", "least", "most"), [(60, 0.93, 0.975), (10, 0.92, 0.975)])
+def test_all_intervals_cover_at_once_as_often_as_they_say(count: int, least: float, most: float) -> None:
+    true_means = np.array([0.3, 0.3, 0.31, 0.4, 0.5])
+    covered = covered_best = 0
+    trials = 1500
+    for sample in samples(trials, count, true_means.tolist(), seed=1):
+        low, high = joint_intervals(*sample, count)
+        covers = (low <= true_means) & (true_means <= high)
+        covered += bool(covers.all())
+        covered_best += bool(covers[np.argmax(sample.means)])
+    assert least <= covered / trials <= most
+    assert covered_best >= covered
+
+
+def test_a_single_interval_is_students() -> None:
+    rng = np.random.default_rng(2)
+    for count in (8, 50):
+        sample = bootstrap(rng.normal(0.4, 0.2, (count, 1)), rng, resamples=20_000)
+        low, high = joint_intervals(*sample, count)
+        expected = student_interval(sample.means[0], sample.standard_errors[0], count)
+        assert high[0] - low[0] == pytest.approx(expected[1] - expected[0], rel=0.06)
+        assert (low[0] + high[0]) / 2.0 == pytest.approx(sample.means[0], rel=1e-12)
+
+
+def test_more_configurations_and_more_confidence_widen_intervals() -> None:
+    rng = np.random.default_rng(3)
+    sample = bootstrap(rng.normal(0.4, 0.2, (50, 20)), rng)
+
+    def reach(k: int, confidence: float) -> float:
+        low, high = joint_intervals(*Sample(*(part[:k] for part in sample)), 50, confidence)
+        return float(high[0] - low[0])
+
+    assert reach(1, 0.95) < reach(5, 0.95) < reach(20, 0.95) < reach(20, 0.99)
+
+
+def test_intervals_of_what_is_missing_or_does_not_vary() -> None:
+    rng = np.random.default_rng(4)
+    values = rng.normal(0.4, 0.2, (50, 2))
+    plain = bootstrap(values, rng)
+    expected = joint_intervals(*plain, 50)
+    means, replicates, errors = (np.concatenate((part, part, part)) for part in plain)
+    means[2], replicates[2], errors[2] = 0.7, 0.7, 0.0  # no spread
+    means[3] = math.nan
+    replicates[4] = math.nan
+    errors[5] = math.nan
+    low, high = joint_intervals(means, replicates, errors, 50)
+    assert (low[:2].tolist(), high[:2].tolist()) == (expected[0].tolist(), expected[1].tolist())
+    assert low[2] == high[2] == 0.7
+    assert np.isnan(low[3:]).all()
+    assert np.isnan(high[3:]).all()
+
+
+def test_columns_with_nan_are_left_out() -> None:
+    rng = np.random.default_rng(5)
+    sample = bootstrap(rng.normal(0.4, 0.2, (50, 3)), rng)
+    holes = sample.replicates.copy()
+    holes[0, 7], holes[2, 11] = math.nan, math.nan
+    fewer = sample._replace(replicates=np.delete(sample.replicates, [7, 11], axis=1))
+    pierced = sample._replace(replicates=holes)
+    np.testing.assert_array_equal(joint_intervals(*pierced, 50), joint_intervals(*fewer, 50))
+    np.testing.assert_array_equal(may_be_best(sample.means, holes, 50), may_be_best(sample.means, fewer.replicates, 50))
+
+
+def test_too_little_tells_nothing() -> None:
+    means, replicates, errors = np.array([0.1, 0.9]), np.full((2, 5), 0.5), np.full(2, 0.01)
+    none = np.full((2, 5), math.nan)
+    assert np.isnan(joint_intervals(means, replicates, errors, 1)).all()
+    assert np.isnan(joint_intervals(means, none, errors, 9)).all()
+    assert may_be_best(means, replicates, 1).tolist() == [True, True]
+    assert may_be_best(means, replicates[:, :1], 9).tolist() == [True, True]
+    assert may_be_best(means, none, 9).tolist() == [False, False]
+    assert may_be_best(np.zeros(0), np.zeros((0, 5)), 9).tolist() == []
+    for confidence in (0.0, 1.0, math.nan):
+        with pytest.raises(ValueError, match="a confidence"):
+            may_be_best(means, replicates, 9, confidence)
+        with pytest.raises(ValueError, match="a confidence"):
+            joint_intervals(means, replicates, errors, 9, confidence)
+
+
+@pytest.mark.parametrize("count", [10, 60])
+def test_the_best_is_kept_as_often_as_said_when_all_are_equal(count: int) -> None:
+    trials = 800
+    kept = np.mean([may_be_best(s.means, s.replicates, count) for s in samples(trials, count, [0.3] * 5, 6)], axis=0)
+    # The level is 0.95 for each of them; 0.93 leaves three standard deviations of the simulation.
+    assert (kept >= 0.93).all()
+    assert (kept <= 0.98).all()
+
+
+def test_a_clearly_worse_one_is_dropped_and_the_best_kept() -> None:
+    # Differences spread by 0.2 · √0.8 = 0.18: the worst is eight standard errors behind, the second is half of one.
+    found = np.array([may_be_best(s.means, s.replicates, 60) for s in samples(500, 60, [0.5, 0.49, 0.3], 7)])
+    kept = found.mean(axis=0)
+    assert kept[0] >= 0.95
+    assert kept[1] >= 0.6
+    assert kept[2] <= 0.001
+
+
+def test_the_highest_mean_may_always_be_best() -> None:
+    for sample in samples(200, 10, [0.3, 0.5, 0.5, 0.1], 8):
+        assert may_be_best(sample.means, sample.replicates, 10, 0.05)[np.argmax(sample.means)]
+    assert may_be_best(np.array([0.2]), np.random.default_rng(1).random((1, 50)), 10).tolist() == [True]
+
+
+def test_one_that_is_always_lower_by_the_same_is_told_from_the_best_for_certain() -> None:
+    rng = np.random.default_rng(9)
+    values = rng.normal(0.4, 0.2, (50, 1))
+    sample = bootstrap(np.concatenate((values, values - 0.001, values, values + 0.1 - 0.1), axis=1), rng)
+    assert may_be_best(sample.means, sample.replicates, 50).tolist() == [True, False, True, True]
+
+
+def test_twins_do_not_move_the_others() -> None:
+    rng = np.random.default_rng(10)
+    for seed in range(20):
+        values = np.random.default_rng(seed).normal([0.4, 0.42, 0.36], 0.2, (50, 3))
+        sample = bootstrap(values, rng)
+        twice = may_be_best(np.tile(sample.means, 2), np.tile(sample.replicates, (2, 1)), 50)
+        assert twice.tolist() == may_be_best(sample.means, sample.replicates, 50).tolist() * 2
+
+
+def test_one_without_a_mean_or_replicates_takes_no_part() -> None:
+    rng = np.random.default_rng(11)
+    sample = bootstrap(rng.normal([0.4, 0.45, 0.2], 0.2, (50, 3)), rng)
+    means = np.array([*sample.means, math.nan, 0.9])
+    replicates = np.concatenate((sample.replicates, sample.replicates[:1], np.full((1, 500), math.nan)))
+    expected = may_be_best(sample.means, sample.replicates, 50).tolist()
+    assert may_be_best(means, replicates, 50).tolist() == [*expected, False, False]
+
+
+def test_the_order_of_configurations_does_not_matter() -> None:
+    rng = np.random.default_rng(12)
+    sample = bootstrap(rng.normal(np.linspace(0.3, 0.5, 30), 0.2, (40, 30)), rng)
+    found, order = may_be_best(sample.means, sample.replicates, 40), rng.permutation(30)
+    assert 0 < found.sum() < 30
+    np.testing.assert_array_equal(may_be_best(sample.means[order], sample.replicates[order], 40), found[order])

@@ -1,0 +1,152 @@
+"""Picking the best of several configurations, from bootstrap replicates that line up between them.
+
+The mean of the one that came out on top is too high on average, and often others are as good. Intervals that
+hold for all at once hold for the one that was picked too, and a subset of those that may be best says how far
+the queries can tell at all. Both follow the dependence between configurations, which saw the same queries, by
+the bootstrap, as in White, "A reality check for data snooping", Econometrica 2000.
+"""
+
+import math
+
+import numpy as np
+
+from transforms.kernels.arrays import BoolArray, FloatArray
+from transforms.kernels.intervals import student_t_quantile, student_t_tail
+
+_ROUNDING = 1e-12
+_LEAST_TAIL = 1e-100  # the quantile still has a square
+
+
+def joint_intervals(
+    means: FloatArray, replicates: FloatArray, standard_errors: FloatArray, count: int, confidence: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Intervals that cover the true means of all configurations at once: mean ± d · standard error.
+
+    d is the `confidence` quantile over replicates b of max_i |replicates[i, b] - means[i]| / standard_errors[i]
+    (the max-|t| method; Romano and Wolf, "Exact and approximate stepdown methods", JASA 2005), widened for few
+    queries as `_tail` says.
+
+    Args:
+        means: float64[k].
+        replicates: float64[k, B], bootstrap means; column b is the same resample for all configurations. Columns in
+            which a configuration has NaN are left out.
+        standard_errors: float64[k], of the means.
+        count: number of queries n.
+        confidence: share of samples for which all intervals cover.
+
+    Returns:
+        float64[k] lower and float64[k] upper ends. NaN for a configuration without a mean, a standard error or
+        replicates, which does not count for the others, and for all below two queries. With a standard error of 0
+        the interval is the mean itself.
+
+    Raises:
+        ValueError: the confidence is not between 0 and 1.
+    """
+    _check(confidence)
+    low, high = np.full(len(means), np.nan), np.full(len(means), np.nan)
+    present, aligned = _usable(means, replicates, np.isfinite(standard_errors))
+    if count < 2 or not aligned.shape[1]:
+        return low, high
+    centre, error = means[present], standard_errors[present]
+    varies = error > 0.0
+    reach = np.zeros(len(centre))
+    if varies.any():
+        distances = np.abs(aligned[varies] - centre[varies, np.newaxis]) / error[varies, np.newaxis]
+        tail = _tail(float(np.quantile(distances.max(axis=0), confidence)), count)
+        reach = -student_t_quantile(max(tail, _LEAST_TAIL), count - 1) * error
+    low[present], high[present] = centre - reach, centre + reach
+    return low, high
+
+
+def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidence: float = 0.95) -> BoolArray:
+    """Which configurations the queries do not tell from the best; it is among them with the confidence given.
+
+    Subset selection (Gupta, "On some multiple decision (selection and ranking) rules", Technometrics 1965) by
+    one-sided comparisons of each with all others (Dunnett, JASA 1955). Configuration i is told from the best if
+
+        max_j (means[j] - means[i]) / s[i, j]
+
+    exceeds the `confidence` quantile over replicates of the same maximum of the centred differences,
+
+        max_j ((replicates[j, b] - replicates[i, b]) - (means[j] - means[i])) / s[i, j],
+
+    widened for few queries as `_tail` says. s[i, j] is the standard error of the difference of i and j: its standard
+    deviation over replicates, times √(n/(n - 1)). If that is 0, to rounding, the queries leave no doubt: the higher
+    mean is better.
+
+    Args:
+        means: float64[k].
+        replicates: float64[k, B], bootstrap means; column b is the same resample for all configurations. Columns in
+            which a configuration has NaN are left out.
+        count: number of queries n.
+        confidence: probability that the truly best one is among those returned.
+
+    Returns:
+        bool[k]. The highest mean always may be best; a configuration without a mean or replicates never may. Below
+        two queries, or with fewer than two replicates, nothing is told apart.
+
+    Raises:
+        ValueError: the confidence is not between 0 and 1.
+
+    >>> draws = np.random.default_rng(1).normal(0.0, 0.01, (3, 500))
+    >>> means = np.array([0.50, 0.51, 0.30])
+    >>> may_be_best(means, means[:, np.newaxis] + draws, 50).tolist()
+    [True, True, False]
+    """
+    _check(confidence)
+    present, aligned = _usable(means, replicates, np.ones(len(means), np.bool_))
+    if count < 2 or aligned.shape[1] < 2 or not present.any():
+        return present
+    centre = means[present]
+    rounding = _ROUNDING * max(float(np.abs(aligned).max()), float(np.abs(centre).max()))
+    left = np.array([not _is_beaten(i, centre, aligned, rounding, count, confidence) for i in range(len(centre))])
+    best = present.copy()
+    best[present] = left | (centre == centre.max())
+    return best
+
+
+def _is_beaten(
+    i: int, means: FloatArray, replicates: FloatArray, rounding: float, count: int, confidence: float
+) -> bool:
+    gains = means - means[i]
+    excess = replicates - replicates[i]
+    excess -= gains[:, np.newaxis]
+    drift = excess.mean(axis=1)
+    variance = np.einsum("jb,jb->j", excess, excess) / excess.shape[1] - drift**2
+    spread = np.sqrt(np.maximum(variance, 0.0))
+    certain = spread <= rounding
+    if (gains[certain] > rounding).any():
+        return True
+    open_ones = np.flatnonzero(~certain)
+    if not len(open_ones):
+        return False
+    scale = spread[open_ones] * math.sqrt(count / (count - 1))
+    lead = float((gains[open_ones] / scale).max())
+    if lead <= 0.0:
+        return False
+    excess = excess[open_ones] / scale[:, np.newaxis]
+    tail = _tail(float(np.quantile(excess.max(axis=0), confidence)), count)
+    return student_t_tail(lead, count - 1) < tail
+
+
+def _usable(means: FloatArray, replicates: FloatArray, wanted: BoolArray) -> tuple[BoolArray, FloatArray]:
+    """Which configurations take part, and their replicates without the columns that lack one of them."""
+    numbers = np.isfinite(replicates)
+    present = wanted & np.isfinite(means) & numbers.any(axis=1)
+    return present, replicates[present][:, numbers[present].all(axis=0)]
+
+
+def _tail(quantile: float, count: int) -> float:
+    """The probability at which the small sample takes Student's quantile in place of the bootstrap's.
+
+    Replicates spread less than the mean does, by √((n - 1)/n), and know nothing of the standard error's own error.
+    So the probability is that which the normal distribution has beyond quantile / √((n - 1)/n), and Student's has
+    n - 1 degrees of freedom. For one configuration this leads to Student's interval; for many, the quantile is further
+    out, where Student's tail is the longer.
+    """
+    return math.erfc(quantile * math.sqrt(count / (count - 1) / 2.0)) / 2.0
+
+
+def _check(confidence: float) -> None:
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"a confidence is between 0 and 1, not {confidence}")
