@@ -12,9 +12,10 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from pipelines.experiment import Experiment
 from transforms import retrieve, write
-from transforms.aggregate import AggregateScores, comparisons_table, metrics_table, warnings_of
+from transforms.aggregate import AggregateScores, warnings_of
 from transforms.call import Called, CallServices
 from transforms.clients import files
+from transforms.compare import comparisons_table, metrics_table
 from transforms.read import ReadDataset, ReadRun
 from transforms.records.calls import Call, Reach
 from transforms.records.dataset import DatasetSummary
@@ -77,7 +78,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
 def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Any:  # judged queries by bucket, and a summary
     """Read queries and judgements."""
     return pipeline | "ReadDataset" >> ReadDataset(
-        experiment.qrels, experiment.queries, _buckets(experiment), experiment.evaluation.slices
+        experiment.qrels, experiment.queries, _buckets(experiment), experiment.evaluation.attributes
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pydantic import ValidationError
 
 from pipelines import configurations
+from pipelines.gates import Gate, Known, gates_of
 from pipelines.models import ExperimentModel, StatisticsModel
 from pipelines.problems import problem_of, salvage
 from pipelines.quotas import pools_of
@@ -45,6 +46,7 @@ class Experiment:
         pools: the budget of every quota pool that some source uses, by its name.
         max_failure_rate: the share of a configuration's queries that may fail.
         ledger_path: the folder of the ledger, where the experiment names one.
+        gates: thresholds that the results must keep.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Experiment:
     pools: dict[str, Quota]
     max_failure_rate: float
     ledger_path: str | None = None
+    gates: tuple[Gate, ...] = ()
 
     @property
     def ledger(self) -> str:
@@ -114,6 +117,8 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     given = model.configurations or ()
     expanded = configurations.expand(located, given, model.grid, dialects, model.dataset.unit, problems)
     pools = pools_of(located, model.quotas, expanded.cells, expanded.primary, problems)
+    known = None if problems else _known(model, metrics, expanded.configurations)
+    gates = gates_of(located, model.gates or (), known, problems)
     folder = files.parent(path or "")
     problems += _missing(located, model, expanded.retrievers)
     problems += _wrong_inputs(located, model, expanded, folder)
@@ -142,6 +147,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         pools=pools.quotas,
         max_failure_rate=model.max_failure_rate,
         ledger_path=_below(folder, model.output.ledger),
+        gates=gates,
     )
 
 
@@ -200,6 +206,13 @@ def _wrong_baseline(located: Located, model: ExperimentModel, found: tuple[Confi
         return
     hint = did_you_mean(model.baseline, [*names, *broken])
     yield located.error(("baseline",), f"no configuration is named {model.baseline!r}; {hint}")
+
+
+def _known(model: ExperimentModel, metrics: tuple[Metric, ...], found: tuple[Configuration, ...]) -> Known:
+    """What gates can be about."""
+    names = [each.name for each in found]
+    baseline = model.baseline if model.baseline in names else names[0]
+    return Known(names, [str(metric) for metric in metrics], model.slices, baseline)
 
 
 def _completed(

@@ -4,6 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from pipelines.gate_models import GateModel
+from transforms.records.slices import canonical
+
 DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -134,6 +137,7 @@ class ExperimentModel(_Model):
         ties: also find how far each value depends on the order of documents with equal scores.
         dialects: tools by whose rules every configuration is scored, side by side.
         baseline: name of the configuration the others are compared with; the first by default.
+        gates: thresholds that the results must keep; else exit status 3.
         output: where results go.
     """
 
@@ -149,11 +153,13 @@ class ExperimentModel(_Model):
     ties: bool = False
     dialects: list[str] = Field(default_factory=list)
     baseline: str | None = None
+    gates: list[GateModel] = Field(default_factory=list)
     output: OutputModel
 
     @field_validator("slices", "dialects")
     @classmethod
     def _once(cls, value: list[str], info: ValidationInfo) -> list[str]:
+        value = [canonical(each) for each in value] if info.field_name == "slices" else value
         if len(set(value)) != len(value):
             raise ValueError("names an attribute twice" if info.field_name == "slices" else "names a dialect twice")
         return value

@@ -11,10 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.yaml_lines import Located, load
 from transforms.clients import files
 from transforms.clients.formats import parquet
-from transforms.records.scored import ALL
+from transforms.records.errors import InputError
+from transforms.records.slices import ALL, canonical
 from transforms.write import run_folder
+
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,23 @@ class Results:
         """The rows of `configuration_metrics` by config_id, slice and metric."""
         rows = self.table("configuration_metrics").to_pylist()
         return {(row["config_id"], row["slice"], row["metric"]): row for row in rows}
+
+    @cached_property
+    def given(self) -> Located:
+        """The experiment that the run was made from, as it was given."""
+        return load(self.run["experiment_yaml"], self.output)
+
+    @cached_property
+    def baseline(self) -> str:
+        """The name of the configuration that the others were compared with."""
+        names: list[str] = [row["name"] for row in self.configurations]
+        named = self.given.value.get("baseline")
+        return named if named in names else names[0]
+
+    @cached_property
+    def sliced_by(self) -> tuple[str, ...]:
+        """The attributes, and crossings of them, that the slices are by."""
+        return tuple(map(canonical, self.given.value.get("slices") or ()))
 
     def leaderboard(self) -> list[dict[str, Any]]:
         """The configurations, the best by the first metric first; failed ones last."""
@@ -101,3 +122,26 @@ class Results:
         folder = run_folder(self.output, name, self.run_id)
         parts = [parquet.open_file(path).read(columns) for path in files.expand(folder)]
         return pa.concat_tables(parts)
+
+
+def find_run(output: str, run_id: str | None = None) -> Results:
+    """One finished run of a folder: the one of that id, by default the one that was started last.
+
+    Args:
+        output: the folder of all tables.
+        run_id: which run; None for the latest.
+
+    Raises:
+        InputError: there is no finished run, or none of that id; the message lists those there are.
+    """
+    from transforms.clients import warehouse  # brings DuckDB, and not every command needs that
+
+    if output.startswith("bigquery://"):
+        raise InputError("runs in BigQuery cannot be read yet; name the folder of their results", path=output)
+    found = warehouse.finished_runs(output)
+    if run_id is not None and run_id not in found:
+        named = ", ".join(found[-_MOST_NAMED:])
+        more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+        raise InputError(f"holds no finished run {run_id!r}; there are: {named}{more}", path=output)
+    runs = [Results(output, each) for each in (found if run_id is None else [run_id])]
+    return max(runs, key=lambda each: (each.run["started_at"], each.run_id))

@@ -27,9 +27,19 @@ def _blocks(language: str) -> list[str]:
 COMMANDS = [block for block in _blocks("console") if block.startswith("$ rankbeam")]
 
 
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of the first command, which others look at."""
+    output = tmp_path_factory.mktemp("evaluated") / "helpdesk"
+    command = ("evaluate", REPOSITORY / "examples" / "helpdesk" / "experiment.yaml", "--output", output)
+    assert rankbeam(*command).exit_code == 0
+    return output
+
+
 @pytest.fixture
-def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: Path) -> Path:
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    shutil.copytree(evaluated, tmp_path / "out" / "helpdesk")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -39,7 +49,7 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_commands_print_what_is_shown(block: str) -> None:
     command, *shown = block.splitlines()
     result = rankbeam(*shlex.split(command.removeprefix("$ rankbeam ")))
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code in (0, 3), result.stderr  # a gate is missed
     printed = [line.rstrip() for line in result.stdout.splitlines()]
     assert [line.rstrip() for line in shown] == printed[: len(shown)]
 

@@ -1,13 +1,10 @@
-"""Combine the scores of all queries per configuration and slice, and compare configurations query by query."""
+"""Combine the scores of all queries per configuration and slice, and of their differences per pair."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import apache_beam as beam
-import pyarrow as pa
 
-from transforms.records import tables
 from transforms.records.aggregates import RunAggregate
 from transforms.records.evaluation import Evaluation
 from transforms.records.scored import ScoredPartition
@@ -27,7 +24,7 @@ class AggregateScores(beam.PTransform):
         """Add the steps."""
         return (
             scored
-            | "Aggregate" >> beam.Map(RunAggregate.of, self.evaluation.baseline).with_output_types(RunAggregate)
+            | "Aggregate" >> beam.Map(RunAggregate.of, self.evaluation).with_output_types(RunAggregate)
             | "Merge" >> beam.CombineGlobally(MergeAggregatesFn()).without_defaults()
         )
 
@@ -53,42 +50,6 @@ class MergeAggregatesFn(beam.CombineFn):
     def extract_output(self, accumulator: RunAggregate) -> RunAggregate:
         """The state itself."""
         return accumulator
-
-
-def metrics_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Table:
-    """Rows of `tables.CONFIGURATION_METRICS`, without the common columns, by configuration, slice and metric."""
-    highest = tuple(metric.definition.highest for metric in evaluation.metrics)
-    found = []
-    for (position, name), state in sorted(aggregate.queries.items()):
-        counts = {name: getattr(state, name) for name in ("empty", "failed", "missing")}
-        counts["queries"] = state.moments.count
-        key = {"config_id": evaluation.configurations[position].config_id, "slice": name}
-        for metric, summary in zip(evaluation.metrics, state.result(highest), strict=True):
-            found.append({**key, "metric": str(metric), **asdict(summary), **counts})
-    return _table(found, tables.CONFIGURATION_METRICS)
-
-
-def comparisons_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Table:
-    """Rows of `tables.COMPARISONS`, without the common columns, by configuration, slice and metric."""
-    baseline = evaluation.configurations[evaluation.baseline].config_id
-    found = []
-    for (position, name), state in sorted(aggregate.pairs.items()):
-        config_id = evaluation.configurations[position].config_id
-        key = {
-            "config_id": config_id,
-            "baseline": baseline,
-            "slice": name,
-            "queries": state.moments.count,
-            "unpaired": 0,
-        }
-        for metric, difference in zip(evaluation.metrics, state.result(), strict=True):
-            found.append({**key, "metric": str(metric), "p_adjusted": None, **asdict(difference)})
-    return _table(found, tables.COMPARISONS)
-
-
-def _table(found: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    common = {field.name for field in tables.COMMON}
-    return pa.Table.from_pylist(found, schema=pa.schema([field for field in schema if field.name not in common]))
 
 
 def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:

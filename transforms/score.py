@@ -27,7 +27,8 @@ from transforms.records.fused import answers_of
 from transforms.records.metrics import metric_values, tie_bounds
 from transforms.records.ranked import RankedSource
 from transforms.records.retrieved import Retrieved
-from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status, slices_of
+from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status
+from transforms.records.slices import slices_of
 
 JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
 _NO_DISTANCES = (

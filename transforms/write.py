@@ -21,7 +21,8 @@ from transforms.records.calls import Usage
 from transforms.records.dataset import DatasetSummary
 from transforms.records.evaluation import Evaluation, Run, Statistics
 from transforms.records.failures import Failure
-from transforms.records.scored import ScoredPartition, Status, slice_values
+from transforms.records.scored import ScoredPartition, Status
+from transforms.records.slices import slice_values
 
 WrittenPart = tuple[str, str]
 """A table, and the path of a complete part of it."""
@@ -185,7 +186,7 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
     names = pa.array([str(metric) for metric in evaluation.metrics])
     statuses = pa.array([status.name.lower() for status in Status])
     queries = partition.queries.num_rows
-    slices = _slices(partition.queries, evaluation.slices)
+    slices = _slices(partition.queries, evaluation.attributes)
     metric_type = tables.QUERY_METRICS.field("metrics").type
     for scored in partition.configurations if queries else ():
         row, column = np.nonzero(np.broadcast_to(scored.scored[:, None], scored.values.shape))

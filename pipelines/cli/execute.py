@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli.group import MISSED, TABLE_OR_JSON, leave, main, messages
+from pipelines.cli.group import MISSED, leave, main, messages
 from pipelines.interrupt import Interrupted, in_background, settle
 
 if TYPE_CHECKING:
     from pipelines.experiment import Experiment
+    from pipelines.results import Results
 
 _GRADE = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
 _DUPLICATES = click.Choice(["refuse", "collapse"])
-_FORMATS = click.Choice(["table", "json", "csv", "trec"])
+_PASTED = ("markdown", "latex")
+_FORMATS = click.Choice(["table", "json", "csv", *_PASTED])
+_SCORE_FORMATS = click.Choice(["table", "json", "csv", "trec", *_PASTED])
 _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
 _DUPLICATES_HELP = "A document given twice for a query: refuse it, or let its best rank stand for it."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
@@ -25,7 +28,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
 def evaluate(experiment: str, output: str | None, run_id: str | None, form: str, beam_options: tuple[str, ...]) -> None:
     """Run EXPERIMENT (a YAML file), and show its leaderboard.
@@ -61,7 +64,7 @@ def evaluate(experiment: str, output: str | None, run_id: str | None, form: str,
 @click.option("--duplicates", type=_DUPLICATES, default="refuse", show_default=True, help=_DUPLICATES_HELP)
 @click.option("--ties", is_flag=True, help="Also show how far the order of tied documents moves every mean.")
 @click.option("--dialect", "dialects", default="", metavar="NAME,…", help=_DIALECT_HELP)
-@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@click.option("--format", "form", type=_SCORE_FORMATS, default="table", show_default=True)
 @click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
 def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output: str | None, **options: Any) -> None:
     """Score existing runs against QRELS, like trec_eval.
@@ -78,6 +81,8 @@ def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output:
 
         from pipelines.score import ScoreOptions, scoring_experiment, tags
 
+        if per_query and form in _PASTED:
+            raise click.UsageError(f"--format {form} has no room for every query; use --per-query with another format")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
             folder = output or stack.enter_context(_scratch())
@@ -127,24 +132,38 @@ def _run(
         click.echo(f"\nrun {execution.run_id} of {experiment.name}", err=form != "table")
         click.echo(f"tables  {experiment.output}", err=form != "table")
         click.echo(f"DuckDB  {path}", err=form != "table")
-    if missed := results.over_failure_rate(experiment.max_failure_rate):
-        leave(missed, MISSED)
+    missed = [results.over_failure_rate(experiment.max_failure_rate), _gates(results, experiment, form)]
+    if any(missed):
+        leave("; ".join(filter(None, missed)), MISSED)
 
 
-def _show(results: Any, form: str, per_query: bool, tags: dict[str, str], *, temporary: bool) -> None:
+def _gates(results: "Results", experiment: "Experiment", form: str) -> str:
+    """Hold the run against the experiment's gates; returns how many it misses, in words, or ""."""
+    if not experiment.gates:
+        return ""
+    from pipelines import gate_checks, gate_show
+
+    checks = gate_checks.check(results, experiment.gates)
+    click.echo(f"\n{gate_show.as_text(checks)}", err=form != "table")
+    return "" if all(each.is_met for each in checks) else gate_show.summary(checks)
+
+
+def _show(results: "Results", form: str, per_query: bool, tags: dict[str, str], *, temporary: bool) -> None:
     from pipelines import show
 
-    if form == "json":
-        click.echo(show.as_json(results, per_query=per_query, temporary=temporary))
-    elif form == "csv":
-        click.echo(show.as_csv(results, per_query=per_query), nl=False)
-    elif form == "trec":
-        for line in show.as_trec(results, tags, per_query=per_query):
-            click.echo(line)
-    else:
+    if form == "table":
         if per_query:
             click.echo(show.as_csv(results, per_query=True))
         show.print_table(results)
+    elif form == "json":
+        click.echo(show.as_json(results, per_query=per_query, temporary=temporary))
+    elif form == "trec":
+        for line in show.as_trec(results, tags, per_query=per_query):
+            click.echo(line)
+    elif form == "csv":
+        click.echo(show.as_csv(results, per_query=per_query), nl=False)
+    else:
+        click.echo(show.as_markdown(results) if form == "markdown" else show.as_latex(results), nl=False)
 
 
 def _scratch() -> AbstractContextManager[str]:

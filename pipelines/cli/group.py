@@ -20,7 +20,8 @@ def main() -> None:
     """Evaluate retrieval and RAG systems in batch, on Apache Beam.
 
     \b
-    Exit status: 0 done, 1 the run failed, 2 the input was refused, 3 done but too many calls failed, 130 interrupted.
+    Exit status: 0 done, 1 the run failed, 2 the input was refused, 3 done but a limit was missed (too many failed
+    calls, a gate), 130 interrupted.
     Results go to stdout, progress and messages to stderr.
     """
 

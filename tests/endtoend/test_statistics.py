@@ -1,14 +1,17 @@
-"""Intervals and comparisons of a real run against SciPy, from the values the run itself wrote."""
+"""Intervals and comparisons against SciPy, from the values the runs themselves wrote."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
-from support.data import SHARED_DATA, needs_shared_data
+from support.data import REPOSITORY, SHARED_DATA, needs_shared_data
 from support.runs import query_values, run_experiment
 
 from pipelines.results import Results
 
 ROBUST = SHARED_DATA / "robust03"
+FILES = {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "corpus.jsonl"}
 METRICS = ["nDCG@10", "AP", "P@10", "RR"]
 
 
@@ -35,29 +38,164 @@ def _column(results: Results, name: str, metric: str) -> np.ndarray:
 
 @needs_shared_data
 @pytest.mark.parametrize("metric", METRICS)
-def test_intervals_are_those_of_student(robust: Results, metric: str) -> None:
+def test_means_and_standard_errors(robust: Results, metric: str) -> None:
     for row in robust.configurations:
         values = _column(robust, row["name"], metric)
         found = robust.means[row["config_id"], "all", metric]
-        low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
-        expected = [values.mean(), stats.sem(values), low, high]
-        ours = [found["mean"], found["std_error"], found["ci_low"], found["ci_high"]]
-        assert ours == pytest.approx(expected, rel=1e-9)
+        assert [found["mean"], found["std_error"]] == pytest.approx([values.mean(), stats.sem(values)], rel=1e-9)
         assert found["lowest"] == found["highest"] == found["mean"]  # nothing failed
 
 
 @needs_shared_data
 @pytest.mark.parametrize("metric", METRICS)
-def test_comparisons_are_paired_t_tests_with_the_baseline(robust: Results, metric: str) -> None:
+def test_intervals_are_those_of_the_bootstrap(robust: Results, metric: str) -> None:
+    for row in robust.configurations:
+        values = _column(robust, row["name"], metric)
+        found = robust.means[row["config_id"], "all", metric]
+        assert [found["ci_low"], found["ci_high"]] == pytest.approx(_bootstrap(values), abs=_known_to(values))
+
+
+def _bootstrap(values: np.ndarray) -> tuple[float, float]:
+    """SciPy's percentile interval, at the levels that Hesterberg gives for n values."""
+    count = len(values)
+    level = 1.0 - 2.0 * stats.norm.sf(stats.t.ppf(0.975, count - 1) * np.sqrt(count / (count - 1)))
+    found = stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=20_000,
+        confidence_level=level,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    )
+    return found.confidence_interval.low, found.confidence_interval.high
+
+
+def _known_to(values: np.ndarray) -> float:
+    """Four standard deviations of the 2.5% quantile of 1,000 normal replicates."""
+    return float(4 * np.sqrt(0.025 * 0.975 / 1000) / stats.norm.pdf(1.96) * stats.sem(values))
+
+
+@needs_shared_data
+@pytest.mark.parametrize("metric", METRICS)
+def test_comparisons_are_paired_with_the_baseline(robust: Results, metric: str) -> None:
     names = {row["config_id"]: row["name"] for row in robust.configurations}
     rows = [row for row in robust.table("comparisons").to_pylist() if row["metric"] == metric]
     assert {names[row["config_id"]] for row in rows} == {"aplrob03a", "pircRBa1"}
     for row in rows:
         assert names[row["baseline"]] == "humR03dc"
         ours, base = (_column(robust, name, metric) for name in (names[row["config_id"]], "humR03dc"))
-        test = stats.ttest_rel(ours, base)
-        low, high = test.confidence_interval(0.95)
-        expected = [(ours - base).mean(), test.pvalue, low, high]
-        assert [row["difference"], row["p_value"], row["ci_low"], row["ci_high"]] == pytest.approx(expected, rel=1e-9)
+        differences = ours - base
+        expected = [
+            differences.mean(),
+            stats.sem(differences),
+            stats.ttest_rel(ours, base).pvalue,
+            differences.mean() / differences.std(ddof=1),
+        ]
+        found = [row[name] for name in ("difference", "std_error", "t_p_value", "effect_size")]
+        assert found == pytest.approx(expected, rel=1e-9)
+        assert [row["ci_low"], row["ci_high"]] == pytest.approx(_bootstrap(differences), abs=_known_to(differences))
         assert (row["wins"], row["losses"]) == ((ours > base).sum(), (ours < base).sum())
         assert row["wins"] + row["ties"] + row["losses"] == row["queries"] == len(ours)
+        assert row["unpaired"] == 0
+
+
+@needs_shared_data
+@pytest.mark.parametrize("metric", METRICS)
+def test_p_values_are_those_of_a_permutation_test(robust: Results, metric: str) -> None:
+    names = {row["config_id"]: row["name"] for row in robust.configurations}
+    rows = [row for row in robust.table("comparisons").to_pylist() if row["metric"] == metric]
+    for row in rows:
+        pair = [_column(robust, name, metric) for name in (names[row["config_id"]], "humR03dc")]
+        theirs = stats.permutation_test(
+            pair, lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", vectorized=True,
+            n_resamples=20_000, rng=np.random.default_rng(0),
+        ).pvalue  # fmt: skip
+        noise = 4 * np.sqrt(theirs * (1 - theirs) * (1 / 10_000 + 1 / 20_000)) + 2e-4
+        assert row["p_value"] == pytest.approx(theirs, abs=noise)
+    p_values = sorted(row["p_value"] for row in rows)
+    holm = [min(1.0, 2 * p_values[0]), min(1.0, max(2 * p_values[0], p_values[1]))]
+    assert sorted(row["p_adjusted"] for row in rows) == pytest.approx(holm)
+    expected = sorted(stats.false_discovery_control(p_values))
+    assert sorted(row["q_value"] for row in rows) == pytest.approx(expected)
+
+
+@needs_shared_data
+def test_all_pairs_are_compared_when_asked(tmp_path: Path) -> None:
+    runs = sorted((ROBUST / "runs").iterdir())
+    configurations = [{"name": run.name, "retriever": {"type": "run_file", "path": str(run)}} for run in runs]
+    results = run_experiment(
+        tmp_path,
+        {
+            "dataset": {"qrels": str(ROBUST / "qrels.txt.gz")},
+            "configurations": configurations,
+            "metrics": ["AP"],
+            "statistics": {"pairs": "all", "confidence": 0.9, "seed": 3},
+        },
+    )
+    rows = results.table("comparisons").to_pylist()
+    pairs = {frozenset((row["config_id"], row["baseline"])) for row in rows}
+    assert len(pairs) == len(rows) == len(runs) * (len(runs) - 1) // 2
+    means = {row["config_id"]: results.means[row["config_id"], "all", "AP"] for row in results.configurations}
+    for row in rows:
+        difference = means[row["config_id"]]["mean"] - means[row["baseline"]]["mean"]
+        assert row["difference"] == pytest.approx(difference)
+        assert row["p_value"] <= row["p_adjusted"] <= 1.0
+    best = max(means.values(), key=lambda row: row["mean"])
+    assert best["may_be_best"]
+    assert not all(row["may_be_best"] for row in means.values())
+    for row in means.values():
+        assert row["joint_low"] < row["ci_low"] < row["ci_high"] < row["joint_high"]
+    assert results.run["statistics"] == {
+        "all_pairs": True, "confidence": 0.9, "min_slice": 10, "replicates": 1000, "seed": 3,
+    }  # fmt: skip
+
+
+def test_slices_may_cross_and_small_ones_are_not_compared(tmp_path: Path) -> None:
+    helpdesk = REPOSITORY / "examples" / "helpdesk"
+    retrievers = [{"type": "bm25"}, {"type": "bm25", "stemming": "none"}]
+    results = run_experiment(
+        tmp_path,
+        {
+            "dataset": {name: str(helpdesk / path) for name, path in FILES.items()},
+            "configurations": [{"name": str(i), "retriever": each, "top_k": 10} for i, each in enumerate(retrievers)],
+            "metrics": ["AP"],
+            "slices": ["intent", "intent * difficulty"],
+            "statistics": {"min_slice": 8},
+        },
+    )
+    first = results.configurations[0]["config_id"]
+    crossed = {name: results.means[first, name, "AP"] for name in results.slices if "×" in name}
+    assert sum(row["queries"] for row in crossed.values()) == results.means[first, "all", "AP"]["queries"]
+    assert "intent=how_to×difficulty=easy" in crossed
+    queries = list(results.query_metrics(first))
+    attributes = {row["query_id"]: row["slices"] for row in results.table("query_metrics").to_pylist()}
+    chosen = [
+        query["metrics"]["AP"]
+        for query in queries
+        if attributes[query["query_id"]]
+        == [{"name": "intent", "value": "how_to"}, {"name": "difficulty", "value": "easy"}]
+    ]
+    assert crossed["intent=how_to×difficulty=easy"]["mean"] == pytest.approx(np.mean(chosen))
+    compared = {row["slice"]: row["queries"] for row in results.table("comparisons").to_pylist()}
+    large = {name for name in results.slices if results.means[first, name, "AP"]["queries"] >= 8}
+    assert set(compared) == large < set(results.slices)
+    for name in results.slices:
+        assert (results.means[first, name, "AP"]["ci_low"] is None) == (name not in large)
+
+
+def test_without_replicates_intervals_are_those_of_student(tmp_path: Path) -> None:
+    helpdesk = REPOSITORY / "examples" / "helpdesk"
+    results = run_experiment(
+        tmp_path,
+        {
+            "dataset": {name: str(helpdesk / path) for name, path in FILES.items()},
+            "configurations": [{"name": "one", "retriever": {"type": "bm25"}, "top_k": 10}],
+            "metrics": ["AP"],
+            "statistics": {"replicates": 0, "confidence": 0.8},
+        },
+    )
+    values = _column(results, "one", "AP")
+    row = results.means[results.configurations[0]["config_id"], "all", "AP"]
+    expected = stats.t.interval(0.8, len(values) - 1, values.mean(), stats.sem(values))
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected, rel=1e-9)
+    assert row["may_be_best"] is row["joint_low"] is None

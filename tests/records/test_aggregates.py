@@ -10,10 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transforms.records import columns
-from transforms.records.aggregates import QueryAggregate, RunAggregate
+from transforms.records.aggregates import RunAggregate
+from transforms.records.evaluation import Configuration, Evaluation, Statistics
+from transforms.records.means import QueryAggregate
+from transforms.records.metrics import parse_metric
 from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status
 
 METRICS, CONFIGURATIONS = 2, 3
+NONE = np.empty((METRICS, 0))
 VALUES = st.sampled_from([0.0, 1.0, 0.1, 1 / 3, 1e-300, 5e-324, 12_345.678])
 
 
@@ -27,6 +31,21 @@ class Plan:
 PLANS = st.tuples(*[st.booleans()] * CONFIGURATIONS).map(Plan)
 
 
+def evaluation_of(baseline: int, all_pairs: bool = False) -> Evaluation:
+    """Of two metrics without an upper bound: the values below are no shares."""
+    return Evaluation(
+        configurations=tuple(Configuration(f"c{i}", f"c{i}", 0, "run_file", "{}", None, None) for i in range(3)),
+        metrics=(parse_metric("NumRet"), parse_metric("NumRelRet")),
+        sources=(),
+        baseline=baseline,
+        statistics=Statistics(replicates=7, all_pairs=all_pairs),
+    )
+
+
+EVALUATIONS = st.builds(evaluation_of, st.integers(0, CONFIGURATIONS - 1), st.booleans())
+NAMES = st.integers(0, 1 << 40).map(str)
+
+
 @st.composite
 def partitions(draw: st.DrawFn, plan: Plan) -> ScoredPartition:
     """A few scored queries, perhaps none; some failed or missing, and of one to three slices."""
@@ -35,7 +54,9 @@ def partitions(draw: st.DrawFn, plan: Plan) -> ScoredPartition:
     slices = {"all": np.ones(count, bool)}
     slices |= {f"half={name}": np.array([half == name for half in halves]) for name in sorted(set(halves))}
     return ScoredPartition(
-        queries=pa.RecordBatch.from_pylist([], schema=columns.QUERIES),
+        queries=pa.RecordBatch.from_pylist(
+            [{"query_id": draw(NAMES), "text": "", "attributes": []} for _ in range(count)], schema=columns.QUERIES
+        ),
         slices=slices,
         configurations=tuple(draw(configurations(place, count, ties)) for place, ties in enumerate(plan.ties)),
         unjudged=draw(st.integers(0, 3)),
@@ -62,11 +83,11 @@ def runs(draw: st.DrawFn) -> list[ScoredPartition]:
     return draw(st.lists(partitions(plan), min_size=3, max_size=6))
 
 
-@given(parts=runs(), baseline=st.integers(0, CONFIGURATIONS - 1))
+@given(parts=runs(), evaluation=EVALUATIONS)
 def test_merging_is_associative_and_commutative_and_nothing_is_neutral(
-    parts: list[ScoredPartition], baseline: int
+    parts: list[ScoredPartition], evaluation: Evaluation
 ) -> None:
-    x, y, z = (RunAggregate.of(part, baseline) for part in parts[:3])
+    x, y, z = (RunAggregate.of(part, evaluation) for part in parts[:3])
     assert x.merge(y).merge(z) == x.merge(y.merge(z))
     assert x.merge(y) == y.merge(x)
     assert x.merge(RunAggregate()) == x == RunAggregate().merge(x)
@@ -74,15 +95,15 @@ def test_merging_is_associative_and_commutative_and_nothing_is_neutral(
 
 @given(parts=runs())
 def test_the_state_of_no_query_is_neutral_for_a_configuration(parts: list[ScoredPartition]) -> None:
-    for state in RunAggregate.of(parts[0], 0).queries.values():
+    for state in RunAggregate.of(parts[0], evaluation_of(0)).queries.values():
         assert state.merge(QueryAggregate.zero(METRICS)) == state == QueryAggregate.zero(METRICS).merge(state)
 
 
-@given(parts=runs(), baseline=st.integers(0, CONFIGURATIONS - 1), data=st.data())
+@given(parts=runs(), evaluation=EVALUATIONS, data=st.data())
 def test_any_order_and_any_tree_give_the_same_state(
-    parts: list[ScoredPartition], baseline: int, data: st.DataObject
+    parts: list[ScoredPartition], evaluation: Evaluation, data: st.DataObject
 ) -> None:
-    states = [RunAggregate.of(part, baseline) for part in parts]
+    states = [RunAggregate.of(part, evaluation) for part in parts]
     whole = reduce(RunAggregate.merge, states, RunAggregate())
     left = list(data.draw(st.permutations(states)))
     while len(left) > 1:
@@ -94,12 +115,13 @@ def test_any_order_and_any_tree_give_the_same_state(
 
 @given(parts=runs())
 def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]) -> None:
-    whole = reduce(RunAggregate.merge, [RunAggregate.of(part, 0) for part in parts])
+    whole = reduce(RunAggregate.merge, [RunAggregate.of(part, evaluation_of(0)) for part in parts])
     assert whole.unjudged == sum(part.unjudged for part in parts)
     assert whole.failures == sum(part.failures for part in parts)
     names = {name for part in parts for name in part.slices}
     assert set(whole.queries) == {(place, name) for place in range(CONFIGURATIONS) for name in names}
-    assert set(whole.pairs) == {(place, name) for place in range(1, CONFIGURATIONS) for name in names}
+    assert set(whole.pairs) == {(place, 0, name) for place in range(1, CONFIGURATIONS) for name in names}
+    assert set(whole.replicates) == names
     for (place, name), state in whole.queries.items():
         here = [(part.configurations[place], part.slices[name]) for part in parts if name in part.slices]
         status = [Status(found) for scored, chosen in here for found in scored.status[chosen].tolist()]
@@ -107,7 +129,7 @@ def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]
         assert [state.empty, state.failed, state.missing] == counts
         assert state.moments.count == status.count(Status.OK) + status.count(Status.EMPTY)
         values = [scored.values[chosen & scored.scored] for scored, chosen in here]
-        summaries = state.result((1.0,) * METRICS)
+        summaries = state.result((1.0,) * METRICS, NONE)
         assert_means([summary.mean for summary in summaries], np.concatenate(values))
         for at, found in enumerate([[each.tie_lowest for each in summaries], [each.tie_highest for each in summaries]]):
             if here[0][0].tie_bounds is None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from transforms.records.dialects import RANKBEAM, Dialect
 from transforms.records.fusion import FusionPlan
 from transforms.records.metrics import Metric
+from transforms.records.slices import attributes_of
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Evaluation:
         configurations: in the experiment's order.
         metrics: in the experiment's order.
         sources: where their rankings come from.
-        slices: names of query attributes.
+        slices: names of query attributes, or crossings of them.
         baseline: position of the configuration that the others are compared with.
         ties: also find how far each value depends on the order of documents with equal scores.
         statistics: how intervals and comparisons are made.
@@ -130,6 +131,20 @@ class Evaluation:
     baseline: int = 0
     ties: bool = False
     statistics: Statistics = Statistics()
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Positions of the configurations that are compared, each with the one that is its baseline."""
+        others = [i for i in range(len(self.configurations)) if i != self.baseline]
+        pairs = [(i, self.baseline) for i in others]
+        if self.statistics.all_pairs:
+            pairs += [(others[b], others[a]) for b in range(len(others)) for a in range(b)]
+        return tuple(pairs)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of queries that the slices are by, each once."""
+        return tuple(dict.fromkeys(name for each in self.slices for name in attributes_of(each)))
 
     def primary(self, source: int) -> int | None:
         """Position of the configuration that a source is asked for; its others are cut from that one.

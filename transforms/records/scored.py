@@ -1,6 +1,5 @@
 """The queries of one bucket, scored for every configuration: where the stages after scoring begin."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -9,12 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from transforms.kernels.arrays import BoolArray, FloatArray
+from transforms.records.slices import ALL, MISSING, slice_values, slices_of
 
-ALL = "all"
-"""The slice of all queries."""
-
-MISSING = "(none)"
-"""The value of an attribute that a query does not have."""
+__all__ = ["ALL", "MISSING", "ScoredConfiguration", "ScoredPartition", "Status", "slice_values", "slices_of"]
 
 
 class Status(IntEnum):
@@ -73,21 +69,3 @@ class ScoredPartition:
     configurations: tuple[ScoredConfiguration, ...]
     unjudged: int = 0
     failures: int = 0
-
-
-def slice_values(queries: pa.RecordBatch, name: str) -> list[str]:
-    """The value of one attribute of every query, `MISSING` where a query has none."""
-    found = []
-    for attributes in queries.column("attributes").to_pylist():
-        value = next((item["value"] for item in attributes or () if item["name"] == name), None)
-        found.append(MISSING if value is None else value)
-    return found
-
-
-def slices_of(queries: pa.RecordBatch, names: tuple[str, ...]) -> Iterator[tuple[str, BoolArray]]:
-    """The slices of some queries: all of them, then one for each value of each named attribute."""
-    yield ALL, np.ones(queries.num_rows, bool)
-    for name in names:
-        values = np.array(slice_values(queries, name), dtype=object)
-        for value in sorted(set(values.tolist())):
-            yield f"{name}={value}", values == value

@@ -1,0 +1,55 @@
+"""The command that compares configurations of finished runs."""
+
+from typing import Any
+
+import click
+
+from pipelines.cli.group import main, messages
+
+_FORMATS = click.Choice(["table", "json", "csv", "markdown"])
+_BASELINE_HELP = "The configuration that the others are compared with, in DIR2 where that is given."
+_METRIC_HELP = "Only this metric. Repeatable."
+_SLICE_HELP = 'Over this slice: "intent=how_to", or "intent" for each of its values; "all" by default. Repeatable.'
+_ALL_PAIRS_HELP = "Also compare the configurations with each other."
+_CONFIDENCE_HELP = "Of the intervals, and for telling apart; by default as in the run. So are the next two."
+_RUN_ID_HELP = "Which run of DIR; the latest by default."
+_BASELINE_RUN_ID_HELP = "Which run of DIR2, or, without that, of DIR, the baseline is in."
+_OTHER_DATASET_HELP = "Compare the queries that both have, although the datasets differ."
+
+
+@main.command()
+@click.argument("folder", metavar="DIR")
+@click.argument("other_folder", metavar="[DIR2]", required=False)
+@click.option("--baseline", metavar="NAME", help=_BASELINE_HELP)
+@click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
+@click.option("--slice", "slices", multiple=True, metavar="NAME", default=["all"], help=_SLICE_HELP)
+@click.option("--all-pairs", is_flag=True, help=_ALL_PAIRS_HELP)
+@click.option("--confidence", type=click.FloatRange(0.5, 1.0, max_open=True), metavar="SHARE", help=_CONFIDENCE_HELP)
+@click.option("--replicates", type=click.IntRange(0, 100_000), metavar="N", help="Of the bootstrap; 0 for none.")
+@click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="Of bootstrap and tests.")
+@click.option("--run-id", metavar="ID", help=_RUN_ID_HELP)
+@click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)
+@click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
+@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+def compare(
+    folder: str, other_folder: str | None, run_id: str | None, baseline_run_id: str | None, form: str, **options: Any
+) -> None:
+    """Compare the configurations of the run in DIR with a baseline, query by query.
+
+    The baseline is a configuration of the same run, or of the run in DIR2; without a name, each configuration is
+    compared with the one of the same name there. Intervals and tests are those of the experiment itself.
+
+    \b
+    Examples:
+      rankbeam compare out/helpdesk --baseline bm25
+      rankbeam compare out/today out/yesterday --slice intent
+    """
+    with messages():
+        from pipelines import compare as comparison
+        from pipelines import compare_show
+
+        runs = comparison.pair_of_runs(folder, run_id, other_folder, baseline_run_id)
+        compared = comparison.compare(*runs, comparison.Question(**options))
+        for warning in compared.warnings():
+            click.echo(f"warning: {warning}", err=True)
+        click.echo(compare_show.SHOWN[form](compared), nl=form != "csv")

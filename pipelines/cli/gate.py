@@ -1,0 +1,65 @@
+"""The command that holds a finished run against gates."""
+
+import click
+
+from pipelines.cli.group import MISSED, TABLE_OR_JSON, leave, main, messages
+
+_EXPERIMENT_HELP = "Take the gates of this file: an experiment, or one with gates alone. By default the run's own."
+_BASELINE_HELP = "Differences are from the configurations of the same names in this folder's run."
+_MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead of the table."
+
+
+@main.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--experiment", metavar="FILE", help=_EXPERIMENT_HELP)
+@click.option("--baseline", metavar="DIR2", help=_BASELINE_HELP)
+@click.option("--run-id", metavar="ID", help="Which run of DIR; the latest by default.")
+@click.option("--baseline-run-id", metavar="ID", help="Which run of DIR2, or, without that, of DIR.")
+@click.option("--other-dataset", is_flag=True, help="The baseline's run may be of another dataset.")
+@click.option("--junit", metavar="FILE", help="Also write JUnit's XML to this file, a test case for each check.")
+@click.option("--markdown", metavar="FILE", help=_MARKDOWN_HELP)
+@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+def gate(
+    folder: str,
+    experiment: str | None,
+    baseline: str | None,
+    run_id: str | None,
+    baseline_run_id: str | None,
+    other_dataset: bool,
+    junit: str | None,
+    markdown: str | None,
+    form: str,
+) -> None:
+    """Hold the run in DIR against gates: thresholds on means, on intervals, and on differences from a baseline.
+
+    Exit status: 0 every gate is met, 3 some are missed, 2 the input was refused. A gate whose value is missing is
+    missed.
+
+    \b
+    Examples:
+      rankbeam gate out/helpdesk
+      rankbeam gate out/pr --experiment gates.yaml --baseline out/main --junit gates.xml --markdown summary.md
+    """
+    with messages():
+        from pipelines import gate_checks, gate_show
+        from pipelines.compare import pair_of_runs
+        from pipelines.gates import located_gates, read_gates
+        from transforms.clients import files
+
+        if markdown == "-" and form == "json":
+            raise click.UsageError("--markdown - and --format json both print; name a file for one of them")
+        run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id)
+        known = gate_checks.known_of(run, other)
+        gates = located_gates(run.given, known) if experiment is None else read_gates(experiment, known)
+        checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
+        if junit is not None:
+            files.write(junit, gate_show.as_junit(checks, run))
+        if markdown is not None and markdown != "-":
+            files.write(markdown, gate_show.as_markdown(checks, run, other).encode())
+        if markdown == "-":
+            click.echo(gate_show.as_markdown(checks, run, other), nl=False)
+        else:
+            click.echo(gate_show.as_json(checks, run, other) if form == "json" else gate_show.as_text(checks))
+        if not all(each.is_met for each in checks):
+            leave(gate_show.summary(checks), MISSED)
+        click.echo(gate_show.summary(checks), err=True)

@@ -1,0 +1,51 @@
+"""What may stand under `gates:`, in an experiment or in a file of its own."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+FAILURE_RATE = "failure_rate"
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+Limit = Annotated[float, Field(allow_inf_nan=False)]
+Word = Annotated[str, Field(min_length=1)]
+
+
+class GateModel(BaseModel):
+    """One item of `gates:`, a threshold that results must keep.
+
+    Attributes:
+        metric: its name, as under `metrics:`; every value but the failure rate is of one.
+        value: what is held against the limit. `low` and `high` are the ends of the mean's interval, `difference_low`
+            and `difference_high` those of the difference from the baseline; `failure_rate` is the share of queries
+            without an answer.
+        at_least: the lowest value that is met. Either this or the next.
+        at_most: the highest value that is met.
+        configuration: a name, or the name before the grid's values for all of these; all by default, of differences
+            all but the baseline.
+        slice: "all" queries by default, one slice ("intent=how_to"), or an attribute for each of its values.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    metric: Word | None = None
+    value: Literal["mean", "low", "high", "difference", "difference_low", "difference_high", "failure_rate"] = "mean"
+    at_least: Limit | None = None
+    at_most: Limit | None = None
+    configuration: Word | None = None
+    slice: Word = "all"
+
+    @model_validator(mode="after")
+    def _whole(self) -> "GateModel":
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError("has one limit, at_least or at_most")
+        if self.value == FAILURE_RATE and self.metric is not None:
+            raise ValueError("is of no metric, as its value is the failure_rate; leave metric out")
+        if self.value != FAILURE_RATE and self.metric is None:
+            raise ValueError(f"needs a metric, as its value is {self.value}")
+        return self
+
+
+class GatesModel(BaseModel):
+    """A file with gates; what else stands there, such as the rest of an experiment, is not looked at."""
+
+    gates: list[GateModel] = Field(default_factory=list)

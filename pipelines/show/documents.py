@@ -1,0 +1,110 @@
+"""What a run says, for programs: JSON, CSV, and the lines that trec_eval prints."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from pipelines.results import Results
+from transforms.records import tables
+from transforms.records.metrics import Metric, parse_metric
+from transforms.records.slices import ALL
+from transforms.records.trec_names import trec_name, trec_order
+
+
+def as_json(results: Results, *, per_query: bool = False, temporary: bool = False) -> str:
+    """One JSON document: the run, the leaderboard with slices, comparisons, and queries when asked for.
+
+    Args:
+        results: the run.
+        per_query: also every query.
+        temporary: the tables will be gone, and their folder is not named.
+    """
+    names = {row["config_id"]: row["name"] for row in results.configurations}
+    common = {field.name for field in tables.COMMON} | {"config_id", "slice", "metric"}
+    numbers = [name for name in tables.CONFIGURATION_METRICS.names if name not in common]
+    document: dict[str, Any] = {
+        "run_id": results.run_id,
+        "experiment": results.run["experiment"],
+        "output": None if temporary else results.output,
+        "dataset": results.run["dataset"],
+        "dataset_fingerprint": results.run["dataset_fingerprint"],
+        "failures": results.run["failures"],
+        "warnings": results.run["warnings"],
+        "leaderboard": [
+            {
+                "configuration": row["name"],
+                "config_id": row["config_id"],
+                "slices": {
+                    name: {
+                        metric: {each: results.means[row["config_id"], name, metric][each] for each in numbers}
+                        for metric in results.metrics
+                    }
+                    for name in results.slices
+                },
+            }
+            for row in results.leaderboard()
+        ],
+        "comparisons": [
+            {
+                "configuration": names[row["config_id"]],
+                "baseline": names[row["baseline"]],
+                **{name: value for name, value in row.items() if name not in _NOT_SHOWN},
+            }
+            for row in results.table("comparisons").to_pylist()
+        ],
+    }
+    if per_query:
+        document["per_query"] = [
+            {"configuration": names[config_id], **{name: value for name, value in row.items() if name != "config_id"}}
+            for config_id in names
+            for row in results.query_metrics(config_id)
+        ]
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+_NOT_SHOWN = ("run_id", "experiment", "started_at", "config_id", "baseline")
+
+
+def as_csv(results: Results, *, per_query: bool = False) -> str:
+    """Lines of configuration, query_id, metric and value; the query_id of a mean is "all"."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(["configuration", "query_id", "metric", "value"])
+    for row in results.leaderboard():
+        for query in results.query_metrics(row["config_id"]) if per_query else ():
+            for metric, value in query["metrics"].items():
+                writer.writerow([row["name"], query["query_id"], metric, repr(value)])
+        for metric in results.metrics:
+            mean = results.means[row["config_id"], ALL, metric]["mean"]
+            writer.writerow([row["name"], ALL, metric, "" if mean is None else repr(mean)])
+    return sink.getvalue()
+
+
+def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) -> Iterator[str]:
+    """The lines that trec_eval prints, for the metrics that both have, one run after the other.
+
+    Args:
+        results: the run.
+        tags: what trec_eval would print as `runid`, by configuration name.
+        per_query: also every query's lines (trec_eval -q).
+    """
+    metrics = trec_order(map(parse_metric, results.metrics))
+    for row in results.configurations:
+        queries = [query for query in results.query_metrics(row["config_id"]) if query["metrics"]]
+        for query in queries if per_query else ():
+            for metric in metrics:
+                yield _trec_line(metric, query["query_id"], query["metrics"][str(metric)])
+        yield f"{'runid':<22}\t{ALL}\t{tags.get(row['name'], row['name'])}"
+        yield f"{'num_q':<22}\t{ALL}\t{len(queries)}"
+        for metric in metrics:
+            mean = results.means[row["config_id"], ALL, str(metric)]["mean"]
+            total = math.fsum(query["metrics"][str(metric)] for query in queries)
+            yield _trec_line(metric, ALL, total if metric.definition.summed else mean)
+
+
+def _trec_line(metric: Metric, query_id: str, value: float) -> str:
+    written = f"{value:.0f}" if metric.definition.summed else f"{value:6.4f}"
+    return f"{trec_name(metric) or metric!s:<22}\t{query_id}\t{written}"

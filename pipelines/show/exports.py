@@ -1,0 +1,183 @@
+"""Tables to paste: Markdown for pull requests and reports, LaTeX for papers."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pipelines.results import Results
+from pipelines.show.parts import Slices, best_mean, count_columns, counts, overall, printable, slices_by_attribute
+from pipelines.show.significance import Significance
+from transforms.records.slices import ALL
+
+_MARKDOWN_SPECIALS = re.compile(r"([\\`*_{}\[\]<>|~&$])")
+_LATEX_SPECIALS = {
+    **{special: "\\" + special for special in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"{\string" + '"}',  # \textquotedbl needs the encoding T1, and babel may have made the character a command
+}
+_LATEX_TABLE = r"""% Needs \usepackage{{booktabs}} in the preamble; names in other alphabets need XeLaTeX or LuaLaTeX.
+\begin{{table}}[ht]
+\centering
+\caption{{{caption}}}
+\label{{tab:{label}}}
+\begin{{tabular}}{{cl{columns}}}
+\toprule
+{head} \\
+\midrule
+{rows}
+\bottomrule
+\end{{tabular}}
+\end{{table}}
+"""
+
+
+def as_markdown(results: Results) -> str:
+    """The leaderboard and the first metric by slice, as tables of GitHub's Markdown.
+
+    Superscripts name the configurations that a value is significantly better than.
+    """
+    significance = Significance.of(results)
+    best = {metric: best_mean(results, ALL, metric) for metric in results.metrics}
+    rows = []
+    for row in results.leaderboard():
+        config_id = row["config_id"]
+        cells = [
+            _markdown_cell(
+                mean, best[mean["metric"]], significance.written(significance.worse(config_id, mean["metric"]))
+            )
+            for mean in overall(results, config_id)
+        ]
+        rows.append([significance.letters[config_id], _markdown(row["name"]), *cells, *counts(results, config_id)])
+    head = ["#", "configuration", *map(_markdown, results.metrics), *count_columns(results)]
+    slices = [_markdown_slices(results, part, significance.letters) for part in slices_by_attribute(results)]
+    blocks = [_markdown_table(head, rows), _markdown_notes(results, significance), _markdown_source(results), *slices]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _markdown(text: str) -> str:
+    return _MARKDOWN_SPECIALS.sub(r"\\\1", printable(text))
+
+
+def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    rule = [":--", ":--", *["--:"] * (len(head) - 2)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+def _markdown_cell(mean: dict[str, Any], best: float | None, superscript: str = "") -> str:
+    if mean["mean"] is None:
+        return "failed"
+    value = f"{mean['mean']:.4f}"
+    strong = f"**{value}**" if mean["mean"] == best else value
+    raised = f"<sup>{superscript}</sup>" if superscript else ""
+    reach = "" if mean["ci_low"] is None else f" [{mean['ci_low']:.3f}, {mean['ci_high']:.3f}]"
+    return strong + raised + reach
+
+
+def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) -> str:
+    if part.too_many:
+        return _markdown(part.too_many) + "."
+    metric = results.metrics[0]
+    best = {name: best_mean(results, name, metric) for name in part.names}
+    rows = [
+        [
+            letters[row["config_id"]],
+            _markdown(row["name"]),
+            *(_markdown_cell(results.means[row["config_id"], name, metric], best[name]) for name in part.names),
+        ]
+        for row in results.leaderboard()
+    ]
+    return _markdown_table(["#", *map(_markdown, [f"{metric} by {part.attribute}", *part.headings(results)])], rows)
+
+
+def _markdown_notes(results: Results, significance: Significance) -> str:
+    told = "Best means in bold"
+    if any(mean["ci_low"] is not None for mean in results.means.values()):
+        told += f", {100.0 * results.run['statistics']['confidence']:g}% confidence intervals in brackets"
+    if not significance.tested:
+        return told + "."
+    raised = "Superscripts name the configurations that a value is significantly better than"
+    return f"{told}. {raised} ({significance.test}, p ≤ {significance.level:g}). {significance.pairs}"
+
+
+def _markdown_source(results: Results) -> str:
+    judged, fingerprint = results.run["dataset"]["judged"], results.run["dataset_fingerprint"]
+    name = _markdown(results.run["experiment"])
+    return f"{name}: {judged:,} judged queries, dataset fingerprint `{fingerprint}`, run `{results.run_id}`."
+
+
+def as_latex(results: Results) -> str:
+    """The leaderboard as a table of LaTeX with booktabs, like those of ranx.
+
+    Superscripts name the configurations that a value is significantly better than.
+    """
+    significance = Significance.of(results)
+    leaderboard = results.leaderboard()
+    head = [r"\textbf{\#}", r"\textbf{Model}", *(rf"\textbf{{{_latex(metric)}}}" for metric in results.metrics)]
+    columns = [_latex_column(results, metric, significance) for metric in results.metrics]
+    starts = [(significance.letters[row["config_id"]], _latex(row["name"])) for row in leaderboard]
+    rows = [" & ".join([*start, *cells]) + r" \\" for start, *cells in zip(starts, *columns, strict=True)]
+    return _LATEX_TABLE.format(
+        caption=_latex_caption(results, significance),
+        label=re.sub(r"[^A-Za-z0-9]+", "-", results.run["experiment"]).strip("-") or "results",
+        columns="c" * len(results.metrics),
+        head=" & ".join(head),
+        rows="\n".join(rows),
+    )
+
+
+def _latex(text: str) -> str:
+    escaped = "".join(_LATEX_SPECIALS.get(letter, letter) for letter in printable(text))
+    return re.sub("-(?=-)", "-{}", escaped)  # two hyphens would become a dash
+
+
+def _latex_column(results: Results, metric: str, significance: Significance) -> list[str]:
+    """The cells of one metric; as in ranx, room is kept for the letters that other cells have."""
+    best = best_mean(results, ALL, metric)
+    worse = {config_id: significance.worse(config_id, metric) for config_id in significance.letters}
+    used = [letter for letter in significance.letters.values() if any(letter in each for each in worse.values())]
+    cells = []
+    for config_id, letters in worse.items():
+        mean = results.means[config_id, ALL, metric]["mean"]
+        if mean is None:
+            cells.append("--")
+            continue
+        value = rf"\textbf{{{mean:.4f}}}" if mean == best else f"{mean:.4f}"
+        raised = _raised(significance.written(letters))
+        room = _raised(significance.written([letter for letter in used if letter not in letters]))
+        cells.append(value + raised + (rf"\hphantom{{{room}}}" if room else ""))
+    return cells
+
+
+def _raised(letters: str) -> str:
+    return f"$^{{{letters}}}$" if letters else ""
+
+
+def _latex_caption(results: Results, significance: Significance) -> str:
+    metrics = ", ".join(map(_latex, results.metrics))
+    told = [
+        f"Overall effectiveness of the models on {_latex(results.run['experiment'])}:",
+        f"{metrics}, averaged over {results.run['dataset']['judged']:,} judged queries.",
+        "The best results are highlighted in boldface.",
+    ]
+    if left_out := _left_out(results, significance):
+        told.append(f"Left out of the means: {', '.join(left_out)}.")
+    if significance.tested:
+        told.append(
+            f"Superscripts denote significant differences in {significance.test}, $p \\le {significance.level:g}$."
+        )
+        told.append(significance.pairs)
+    return "\n".join(told)
+
+
+def _left_out(results: Results, significance: Significance) -> list[str]:
+    rows = {letter: overall(results, config_id)[0] for config_id, letter in significance.letters.items()}
+    counted = {
+        kind: [f"{letter}: {row[kind]:,}" for letter, row in rows.items() if row[kind]]
+        for kind in ("failed", "missing")
+    }
+    return [f"{kind} queries ({', '.join(each)})" for kind, each in counted.items() if each]

@@ -1,0 +1,95 @@
+"""What every table of a leaderboard is made of."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.results import Results
+from transforms.records.slices import ALL, grouping_of, value_of
+
+_MOST_SLICES, _MOST_NAMES = 12, 8
+
+
+def printable(text: str) -> str:
+    """A text without what would move the cursor, colour the terminal, or end a row of a table.
+
+    >>> printable("one\\ntwo")
+    'one two'
+    """
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def best_mean(results: Results, name: str, metric: str) -> float | None:
+    """The highest mean of a metric over a slice; None where all configurations failed."""
+    means = [results.means[row["config_id"], name, metric]["mean"] for row in results.configurations]
+    return max((mean for mean in means if mean is not None), default=None)
+
+
+def overall(results: Results, config_id: str) -> list[dict[str, Any]]:
+    """The rows of a configuration over all queries, one a metric."""
+    return [results.means[config_id, ALL, metric] for metric in results.metrics]
+
+
+def count_columns(results: Results) -> list[str]:
+    """Names of the columns that count queries: those that are not empty for all configurations."""
+    first = [overall(results, row["config_id"])[0] for row in results.configurations]
+    return ["queries"] + [name for name in ("empty", "failed", "missing") if any(row[name] for row in first)]
+
+
+def counts(results: Results, config_id: str) -> list[str]:
+    """The cells of `count_columns`."""
+    row = overall(results, config_id)[0]
+    return [f"{row[name]:,}" for name in count_columns(results)]
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The slices by one attribute.
+
+    Attributes:
+        attribute: its name, or several that are crossed.
+        names: of the slices.
+    """
+
+    attribute: str
+    names: tuple[str, ...]
+
+    @property
+    def too_many(self) -> str:
+        """Where to look instead, if these are more than fit into a table; else ""."""
+        if len(self.names) <= _MOST_SLICES:
+            return ""
+        return f"{self.attribute} has {len(self.names):,} values; see the table configuration_metrics"
+
+    def headings(self, results: Results) -> list[str]:
+        """The values of the attribute, each with its number of queries."""
+        first = results.leaderboard()[0]["config_id"]
+        rows = [(name, results.means[first, name, results.metrics[0]]) for name in self.names]
+        return [f"{value_of(name)} ({row['queries'] + row['failed']})" for name, row in rows]
+
+
+def slices_by_attribute(results: Results) -> Iterator[Slices]:
+    """The slices of a run, attribute by attribute."""
+    names = [name for name in results.slices if name != ALL]
+    for attribute in dict.fromkeys(map(grouping_of, names)):
+        yield Slices(attribute, tuple(name for name in names if grouping_of(name) == attribute))
+
+
+def told_from_the_best(results: Results, metric: str) -> str:
+    """Which configurations may be the best by a metric, in words; "" where that is not known."""
+    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in results.leaderboard()}
+    dialects = {json.loads(row["parameters"]).get("dialect") for row in results.configurations}
+    if len(dialects) > 1 or all(row["may_be_best"] is None for row in rows.values()):
+        return ""  # values by the rules of different tools are no better or worse than each other
+    may_be = [name for name, row in rows.items() if row["may_be_best"]]
+    best = max((name for name in may_be), key=lambda name: rows[name]["mean"], default="")
+    level = f"{results.run['statistics']['confidence']:.0%}"
+    if len(may_be) == 1:
+        low, high = rows[best]["joint_low"], rows[best]["joint_high"]
+        return (
+            f"By {metric}, {best} is the best with {level} confidence. "
+            f"Its mean is {low:.3f} to {high:.3f}, allowing for its having been picked from {len(rows)}."
+        )
+    named = [*may_be[:_MOST_NAMES], *([f"{len(may_be) - _MOST_NAMES} more"] if len(may_be) > _MOST_NAMES else [])]
+    return f"By {metric}, {len(may_be)} of {len(rows)} cannot be told from the best at {level}: {', '.join(named)}."

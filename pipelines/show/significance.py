@@ -1,0 +1,91 @@
+"""Which configurations are significantly better than which, in letters, as papers and ranx say it."""
+
+import itertools
+import string
+from dataclasses import dataclass
+
+from pipelines.results import Results
+from transforms.records.slices import ALL
+
+_READ = ["config_id", "baseline", "slice", "metric", "difference", "p_value", "p_adjusted"]
+
+
+@dataclass(frozen=True)
+class Significance:
+    """What the tests of a run say about the means over all queries.
+
+    Attributes:
+        letters: of every configuration, by config_id, in the leaderboard's order.
+        better: metric, config_id of the better one, config_id of the other, for all significant differences.
+        tested: there are tests at all.
+        corrected: p-values are adjusted for how many there are.
+        baseline: letter of the only configuration that others were tested against; None if all pairs were tested.
+        level: p-values up to this are significant.
+    """
+
+    letters: dict[str, str]
+    better: frozenset[tuple[str, str, str]]
+    tested: bool
+    corrected: bool
+    baseline: str | None
+    level: float
+
+    @classmethod
+    def of(cls, results: Results) -> "Significance":
+        """The tests of a run."""
+        order = [row["config_id"] for row in results.leaderboard()]
+        letters = dict(zip(order, letters_for(len(order)), strict=True))
+        statistics = results.run["statistics"]
+        level = round(1.0 - statistics["confidence"], 12)  # not 0.05000000000000004
+        rows = [row for row in results.table("comparisons", _READ).to_pylist() if row["slice"] == ALL]
+        tests = [row for row in rows if row["p_value"] is not None or row["p_adjusted"] is not None]
+        better = set()
+        for row in tests:
+            p_value = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
+            if p_value <= level and row["difference"]:
+                pair = (row["config_id"], row["baseline"])
+                better.add((row["metric"], *(pair if row["difference"] > 0.0 else reversed(pair))))
+        complete = statistics["all_pairs"] or len(order) == 2
+        return cls(
+            letters=letters,
+            better=frozenset(better),
+            tested=bool(tests),
+            corrected=all(row["p_adjusted"] is not None for row in tests),
+            baseline=None if complete or not tests else letters[tests[0]["baseline"]],
+            level=level,
+        )
+
+    def worse(self, config_id: str, metric: str) -> list[str]:
+        """Letters of the configurations that one is significantly better than."""
+        return [letter for other, letter in self.letters.items() if (metric, config_id, other) in self.better]
+
+    def written(self, letters: list[str]) -> str:
+        """Letters as one superscript; with commas where a configuration may have more than one letter."""
+        return ("" if len(self.letters) <= len(string.ascii_lowercase) else ",").join(letters)
+
+    @property
+    def test(self) -> str:
+        """The test and its correction, in words."""
+        # Holm's correction is the only one that makes `p_adjusted`.
+        return f"paired randomisation test {'with Holm' if self.corrected else 'without'} correction"
+
+    @property
+    def pairs(self) -> str:
+        """Which pairs were tested, in words."""
+        return (
+            "All pairs were tested."
+            if self.baseline is None
+            else f"Only pairs with the baseline, {self.baseline}, were tested."
+        )
+
+
+def letters_for(count: int) -> list[str]:
+    """The first so many of a, b … z, aa, ab and so on.
+
+    >>> [*letters_for(28)[:2], *letters_for(28)[25:]]
+    ['a', 'b', 'z', 'aa', 'ab']
+    """
+    words = (
+        "".join(each) for size in itertools.count(1) for each in itertools.product(string.ascii_lowercase, repeat=size)
+    )
+    return list(itertools.islice(words, count))

@@ -1,0 +1,130 @@
+"""What the combined scores say of configurations beside each other: rows of the means, and of the comparisons."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from transforms.kernels.arrays import FloatArray, IntArray
+from transforms.kernels.corrections import benjamini_hochberg, holm
+from transforms.kernels.selection import joint_intervals, may_be_best
+from transforms.records import tables
+from transforms.records.aggregates import RunAggregate
+from transforms.records.evaluation import Evaluation
+from transforms.records.means import or_null
+from transforms.records.resampled import Layout
+from transforms.records.slices import ALL
+
+Row = dict[str, Any]
+
+
+def metrics_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Table:
+    """Rows of `tables.CONFIGURATION_METRICS`, without the common columns, by configuration, slice and metric."""
+    rows: dict[tuple[int, str], list[Row]] = {}
+    for name in _slices(aggregate):
+        rows |= {(position, name): found for position, found in enumerate(_means_of(name, aggregate, evaluation))}
+    ordered = [row for key in sorted(rows) for row in rows[key]]
+    return _table(ordered, tables.CONFIGURATION_METRICS)
+
+
+def comparisons_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Table:
+    """Rows of `tables.COMPARISONS`, without the common columns, by configuration, baseline, slice and metric."""
+    found: list[Row] = []
+    layout, statistics = Layout.of(evaluation), evaluation.statistics
+    sums = {name: _totals(aggregate, name) for name in _slices(aggregate)}
+    ids = [each.config_id for each in evaluation.configurations]
+    for (one, other, name), state in sorted(aggregate.pairs.items()):
+        if name != ALL and state.moments.count < statistics.min_slice:
+            continue
+        totals = sums[name]
+        drawn = _nothing(evaluation) if totals is None else layout.differences(totals, (one, other))
+        key = {"config_id": ids[one], "baseline": ids[other], "slice": name}
+        for metric, difference in zip(evaluation.metrics, state.result(drawn, statistics), strict=True):
+            found.append({**key, "metric": str(metric), **asdict(difference)})
+    _correct(found)
+    return _table(found, tables.COMPARISONS)
+
+
+def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[list[Row]]:
+    """The rows of every configuration over one slice."""
+    statistics, configurations = evaluation.statistics, evaluation.configurations
+    layout, totals = Layout.of(evaluation), _totals(aggregate, name)
+    highest = tuple(metric.definition.highest for metric in evaluation.metrics)
+    states = [aggregate.queries[position, name] for position in range(len(configurations))]
+    drawn = [
+        _nothing(evaluation) if totals is None else layout.means(totals, position) for position in range(len(states))
+    ]
+    rows: list[list[Row]] = []
+    for each, state, replicates in zip(configurations, states, drawn, strict=True):
+        counts = {kind: getattr(state, kind) for kind in ("empty", "failed", "missing")}
+        counts["queries"] = state.moments.count
+        summaries = state.result(highest, replicates, statistics.confidence)
+        key = {"config_id": each.config_id, "slice": name}
+        rows.append(
+            [
+                {**key, "metric": str(metric), **asdict(summary), **counts}
+                for metric, summary in zip(evaluation.metrics, summaries, strict=True)
+            ]
+        )
+        if name != ALL and state.moments.count < statistics.min_slice:
+            for row in rows[-1]:
+                row["ci_low"] = row["ci_high"] = None
+    alike = defaultdict(list)  # values by the rules of different tools are no better or worse than each other
+    for i, state in enumerate(states):
+        if totals is not None and (name == ALL or state.moments.count >= statistics.min_slice):
+            alike[configurations[i].dialect].append(i)
+    for column, group in itertools.product(range(len(evaluation.metrics)), alike.values()):
+        if len(group) > 1:
+            _rank([rows[i][column] for i in group], np.stack([drawn[i][column] for i in group]), statistics.confidence)
+    yield from rows
+
+
+def _rank(rows: Sequence[Row], replicates: FloatArray, confidence: float) -> None:
+    """Say of one metric's rows which may be the best, and what holds for all of them at once.
+
+    Args:
+        rows: of k configurations.
+        replicates: float64[k, b], the bootstrap's means.
+        confidence: of both.
+    """
+    counts = [row["queries"] for row in rows if row["queries"]]
+    if not counts or min(counts) < 2:
+        return
+    means, errors = (np.array([row[name] for row in rows], np.float64) for name in ("mean", "std_error"))
+    lows, highs = joint_intervals(means, replicates, errors, min(counts), confidence)
+    best = may_be_best(means, replicates, min(counts), confidence)
+    for row, low, high, may_be in zip(rows, lows.tolist(), highs.tolist(), best.tolist(), strict=True):
+        row |= {"joint_low": or_null(low), "joint_high": or_null(high), "may_be_best": may_be}
+
+
+def _correct(rows: Sequence[Row]) -> None:
+    """Add p-values corrected over all comparisons of a metric: those of all queries, and those of slices."""
+    families = defaultdict(list)
+    for row in rows:
+        families[row["metric"], row["slice"] == ALL].append(row)
+    for family in families.values():
+        p_values = np.array([row["p_value"] for row in family], np.float64)
+        corrected = zip(family, holm(p_values).tolist(), benjamini_hochberg(p_values).tolist(), strict=True)
+        for row, adjusted, false_discoveries in corrected:
+            row |= {"p_adjusted": or_null(adjusted), "q_value": or_null(false_discoveries)}
+
+
+def _slices(aggregate: RunAggregate) -> list[str]:
+    return list(dict.fromkeys(name for _, name in aggregate.queries))
+
+
+def _totals(aggregate: RunAggregate, name: str) -> IntArray | None:
+    return aggregate.replicates[name].totals() if name in aggregate.replicates else None
+
+
+def _nothing(evaluation: Evaluation) -> FloatArray:
+    return np.empty((len(evaluation.metrics), 0))
+
+
+def _table(found: list[Row], schema: pa.Schema) -> pa.Table:
+    common = {field.name for field in tables.COMMON}
+    return pa.Table.from_pylist(found, schema=pa.schema([field for field in schema if field.name not in common]))
