@@ -17,6 +17,7 @@ from transforms.kernels.arrays import FloatArray
 _UNIT_EXPONENT = 1074
 _HALF = 27
 _LOW_MASK = (1 << _HALF) - 1
+_MOST = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -94,23 +95,33 @@ class Moments:
 
 def _exact_sums(column: FloatArray) -> tuple[int, int]:
     """Σx in units of 2^-1074 and Σx² in units of 2^-2148."""
+    parts = [_exact_sums_of_part(column[first : first + _MOST]) for first in range(0, len(column), _MOST)]
+    return sum(total for total, _ in parts), sum(square for _, square in parts)
+
+
+def _exact_sums_of_part(column: FloatArray) -> tuple[int, int]:
+    """As `_exact_sums`, of at most `_MOST` values.
+
+    Values of one exponent add up as whole numbers. These are added up in halves, by NumPy's histogram, whose doubles
+    hold 2^24 numbers of up to 28 bits exactly.
+    """
     fraction, exponent = np.frexp(column)
     mantissa = np.ldexp(fraction, 53).astype(np.int64)  # x = mantissa · 2^(exponent - 53)
+    lowest = int(exponent.min())
+    place = (exponent - lowest).astype(np.int64)
+    high, low = mantissa >> _HALF, mantissa & _LOW_MASK
+    terms = [high, low]
+    for product in (high * high, high * low, low * low):  # below 2^54
+        terms += [product >> _HALF, product & _LOW_MASK]
+    sums = [np.bincount(place, term).tolist() for term in terms]
     total = square = 0
-    # Values of one exponent add up as whole numbers; a column of scores has some twenty exponents.
-    for power in np.unique(exponent[mantissa != 0]):
-        same = mantissa[exponent == power]
-        high, low = same >> _HALF, same & _LOW_MASK  # |high| ≤ 2^26: sums of 2^36 terms fit into int64
-        shift = int(power) - 53 + _UNIT_EXPONENT
-        total += _shifted((int(high.sum()) << _HALF) + int(low.sum()), shift)
-        # Products of halves stay below 2^54, and are added in halves themselves.
-        doubled = (_wide_sum(high * high) << 2 * _HALF) + (_wide_sum(high * low) << (_HALF + 1)) + _wide_sum(low * low)
-        square += _shifted(doubled, 2 * shift)
+    for step, parts in enumerate(zip(*sums, strict=True)):
+        if any(parts):
+            shift = lowest + step - 53 + _UNIT_EXPONENT
+            whole, *squares = ((int(parts[i]) << _HALF) + int(parts[i + 1]) for i in (0, 2, 4, 6))
+            total += _shifted(whole, shift)
+            square += _shifted((squares[0] << 2 * _HALF) + (squares[1] << (_HALF + 1)) + squares[2], 2 * shift)
     return total, square
-
-
-def _wide_sum(values: np.ndarray) -> int:
-    return (int((values >> _HALF).sum()) << _HALF) + int((values & _LOW_MASK).sum())
 
 
 def _shifted(value: int, bits: int) -> int:
