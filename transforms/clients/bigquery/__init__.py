@@ -1,0 +1,1 @@
+"""BigQuery, for reading datasets and for keeping results."""
