@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-_SPECIALS = re.compile(r"([\\`*_\[\]|~])")
+_SPECIALS = re.compile(r"([\\`*_{}\[\]|~$])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 

@@ -49,7 +49,7 @@ def evaluate(experiment: str, output: str | None, run_id: str | None, form: str,
         found = load_experiment(experiment)
         if output is not None:
             found = replace(found, output=output)
-        _run(found, run_id, form, beam_options)
+        _run(found, run_id, form, beam_options, reported=True)
 
 
 @main.command(context_settings=_BEAM)
@@ -98,6 +98,7 @@ def _run(
     *,
     per_query: bool = False,
     temporary: bool = False,
+    reported: bool = False,
     tags: dict[str, str] | None = None,
 ) -> None:
     from pipelines import evaluate as evaluation
@@ -127,14 +128,23 @@ def _run(
     for failure in results.failures():
         click.echo(f"warning: {failure}", err=True)
     path = None if temporary else warehouse.build(experiment.output)  # before a closed pipe can end it all
+    page = _report(results) if reported else None
     _show(results, form, per_query, tags or {}, temporary=temporary)
     if path is not None:
         click.echo(f"\nrun {execution.run_id} of {experiment.name}", err=form != "table")
         click.echo(f"tables  {experiment.output}", err=form != "table")
         click.echo(f"DuckDB  {path}", err=form != "table")
+    if page is not None:
+        click.echo(f"report  {page}", err=form != "table")
     missed = [results.over_failure_rate(experiment.max_failure_rate), _gates(results, experiment, form)]
     if any(missed):
         leave("; ".join(filter(None, missed)), MISSED)
+
+
+def _report(results: "Results") -> str:
+    from pipelines import report
+
+    return report.write(results)
 
 
 def _gates(results: "Results", experiment: "Experiment", form: str) -> str:

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pipelines.results import Results
-from pipelines.show.parts import Slices, best_mean, count_columns, counts, overall, printable, slices_by_attribute
+from pipelines.show.parts import Slices, best_mean, count_columns, counts, overall, slices_by_attribute
 from pipelines.show.significance import Significance
+from pipelines.tabular import markdown_text as _markdown
+from pipelines.tabular import printable
 from transforms.records.slices import ALL
 
-_MARKDOWN_SPECIALS = re.compile(r"([\\`*_{}\[\]<>|~&$])")
 _LATEX_SPECIALS = {
     **{special: "\\" + special for special in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -57,10 +58,6 @@ def as_markdown(results: Results) -> str:
     slices = [_markdown_slices(results, part, significance.letters) for part in slices_by_attribute(results)]
     blocks = [_markdown_table(head, rows), _markdown_notes(results, significance), _markdown_source(results), *slices]
     return "\n\n".join(blocks) + "\n"
-
-
-def _markdown(text: str) -> str:
-    return _MARKDOWN_SPECIALS.sub(r"\\\1", printable(text))
 
 
 def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -11,15 +11,6 @@ from transforms.records.slices import ALL, grouping_of, value_of
 _MOST_SLICES, _MOST_NAMES = 12, 8
 
 
-def printable(text: str) -> str:
-    """A text without what would move the cursor, colour the terminal, or end a row of a table.
-
-    >>> printable("one\\ntwo")
-    'one two'
-    """
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 def best_mean(results: Results, name: str, metric: str) -> float | None:
     """The highest mean of a metric over a slice; None where all configurations failed."""
     means = [results.means[row["config_id"], name, metric]["mean"] for row in results.configurations]

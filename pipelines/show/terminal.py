@@ -14,10 +14,10 @@ from pipelines.show.parts import (
     count_columns,
     counts,
     overall,
-    printable,
     slices_by_attribute,
     told_from_the_best,
 )
+from pipelines.tabular import printable
 from transforms.records.slices import ALL
 
 

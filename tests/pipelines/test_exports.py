@@ -350,10 +350,14 @@ def read_latex(text: str) -> str:
     [
         ("rag_512|k=5", r"rag\_512\|k=5", r"rag\_512\textbar{}k=5"),
         ("a\\b", r"a\\b", r"a\textbackslash{}b"),
-        ("<b>*x*</b>\n`y`", r"\<b\>\*x\*\</b\> \`y\`", r"\textless{}b\textgreater{}*x*\textless{}/b\textgreater{} `y`"),
+        (
+            "<b>*x*</b>\n`y`",
+            r"&lt;b&gt;\*x\*&lt;/b&gt; \`y\`",
+            r"\textless{}b\textgreater{}*x*\textless{}/b\textgreater{} `y`",
+        ),
         (
             '50% & "$1" #2 {~^}',
-            r'50% \& "\$1" #2 \{\~^\}',
+            r'50% &amp; "\$1" #2 \{\~^\}',
             r'50\% \& {\string"}\$1{\string"} \#2 \{\textasciitilde{}\textasciicircum{}\}',
         ),
         ("--größe --- 検索", "--größe --- 検索", "-{}-größe -{}-{}- 検索"),

@@ -1,0 +1,26 @@
+"""The command that shows a finished run as a page."""
+
+import click
+
+from pipelines.cli.group import main, messages
+
+
+@main.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--output", metavar="FILE", help="Write to this file instead of DIR/report.html.")
+def report(folder: str, run_id: str | None, output: str | None) -> None:
+    """Write the HTML report of a finished run in DIR, the output folder of `rankbeam evaluate`.
+
+    It is one file that needs no network: leaderboard, comparisons, sweeps, the queries with the largest differences and
+    their rankings, slices, failures, and how the numbers were made.
+
+    \b
+    Example:
+      rankbeam report out/helpdesk
+    """
+    with messages():
+        from pipelines import report as page
+        from pipelines.results import find_run
+
+        click.echo(page.write(find_run(folder, run_id), output))

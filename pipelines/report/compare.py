@@ -1,0 +1,134 @@
+"""Comparisons: every configuration with the baseline, and the matrix of all pairs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.report import words
+from pipelines.report.study import LEADING, Row, Study
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One configuration beside another.
+
+    Attributes:
+        name, baseline: of both.
+        row: of `comparisons`.
+        told_apart: whether they are; None where that is not known.
+        difference, interval, p_value, p_adjusted, q_value, effect_size, detectable: as people read them.
+    """
+
+    name: str
+    baseline: str
+    row: Row
+    told_apart: bool | None
+    difference: str
+    interval: str
+    p_value: str
+    p_adjusted: str
+    q_value: str
+    effect_size: str
+    detectable: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the matrix: the row's configuration minus the column's.
+
+    Attributes:
+        words: the difference.
+        kind: win, loss or even where they were compared; open where not; self on the diagonal.
+        strong: they are told apart.
+        hint: what the comparison says.
+    """
+
+    words: str
+    kind: str
+    strong: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """The comparisons of one metric.
+
+    Attributes:
+        metric: its name.
+        rows: with the baseline, the largest difference first.
+        columns: of the rows that are not empty.
+        names: of the matrix's rows and columns.
+        matrix: its cells.
+        left_out: how many configurations the matrix leaves out.
+        untested: whether it has pairs without a test.
+    """
+
+    metric: str
+    rows: list[Compared]
+    columns: list[str]
+    names: list[str]
+    matrix: list[list[Cell]]
+    left_out: int
+    untested: bool
+
+
+_COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
+
+
+def comparisons(study: Study, metric: str) -> Comparisons:
+    """The comparisons of one metric over all queries."""
+    order = study.order(metric)
+    with_baseline = [study.overall.get((each, study.baseline, metric)) for each in order]
+    rows = [row for row in with_baseline if row is not None]
+    shown = [each for each in order if each == study.baseline or order.index(each) < LEADING]
+    matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
+    return Comparisons(
+        metric=metric,
+        rows=[_compared(study, row) for row in rows],
+        columns=[name for name in _COLUMNS if any(row[name] is not None for row in rows)],
+        names=[study.names[each] for each in shown],
+        matrix=matrix,
+        left_out=len(order) - len(shown),
+        untested=any(cell.kind == "open" for line in matrix for cell in line),
+    )
+
+
+def _compared(study: Study, row: Row) -> Compared:
+    return Compared(
+        name=study.names[row["one"]],
+        baseline=study.names[row["other"]],
+        row=row,
+        told_apart=study.told_apart(row),
+        difference=words.signed(row["difference"]),
+        interval=words.interval(row["ci_low"], row["ci_high"], sign=True),
+        **{name: words.probability(row[name]) for name in ("p_value", "p_adjusted", "q_value")},
+        effect_size=words.signed(row["effect_size"], 2),
+        detectable=words.value(row["detectable"]),
+    )
+
+
+def _cell(study: Study, metric: str, one: int, other: int) -> Cell:
+    if one == other:
+        return Cell("", "self")
+    tested, sign = study.overall.get((one, other, metric)), 1
+    if tested is None:
+        tested, sign = study.overall.get((other, one, metric)), -1
+    if tested is None or tested["difference"] is None:
+        differences = study.values.differences(study.metrics.index(metric), one, other)
+        found = differences[~np.isnan(differences)]
+        return Cell(words.signed(float(found.mean()) if len(found) else None, 3), "open")
+    difference = sign * tested["difference"]
+    kind = "win" if difference > 0 else "loss" if difference < 0 else "even"
+    strong = bool(study.told_apart(tested))
+    return Cell(words.signed(difference, 3), kind, strong, _hint(tested, sign))
+
+
+def _hint(row: Row, sign: int) -> str:
+    ends = (row["ci_low"], row["ci_high"])
+    low, high = ends if sign > 0 or None in ends else (-ends[1], -ends[0])
+    name, found = ("p", row["p_value"]) if row["p_adjusted"] is None else ("adjusted p", row["p_adjusted"])
+    wins, losses = (row["wins"], row["losses"]) if sign > 0 else (row["losses"], row["wins"])
+    return (
+        f"{words.interval(low, high, sign=True)}; {name} {words.probability(found)}; "
+        f"{wins:,} wins, {row['ties']:,} ties, {losses:,} losses"
+    )

@@ -1,0 +1,179 @@
+"""Slices, failures and coverage, and how the numbers were made."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.report import words
+from pipelines.report.leaderboard import half
+from pipelines.report.study import Row, Study
+from transforms.records.slices import ALL, grouping_of, value_of
+
+MOST_VALUES, MOST_CONFIGURATIONS, MOST_FAILURES = 24, 20, 200
+_LEVELS = 5
+
+
+@dataclass(frozen=True)
+class SliceCell:
+    """A configuration's mean over a slice.
+
+    Attributes:
+        mean, reach: as people read them.
+        level: 0 to 4, from the lowest to the highest mean of the table; None without a mean.
+        is_best: no other configuration has a higher mean.
+        may_be_best: it cannot be told from the best.
+    """
+
+    mean: str
+    reach: str
+    level: int | None
+    is_best: bool
+    may_be_best: bool
+
+
+@dataclass(frozen=True)
+class SliceTable:
+    """One metric by the values of one attribute, or of several that are crossed.
+
+    Attributes:
+        metric: its name.
+        attribute: its name.
+        values: the attribute's values, and of how many queries.
+        rows: name of a configuration, and its cells.
+        left_out: how many values, and how many configurations, are not shown.
+    """
+
+    metric: str
+    attribute: str
+    values: list[tuple[str, int]]
+    rows: list[tuple[str, list[SliceCell]]]
+    left_out: tuple[int, int]
+
+
+def slice_tables(study: Study, metric: str) -> list[SliceTable]:
+    """One metric by every attribute."""
+    names = [name for name in study.results.slices if name != ALL]
+    return [
+        _slice_table(study, metric, grouping, [name for name in names if grouping_of(name) == grouping])
+        for grouping in dict.fromkeys(map(grouping_of, names))
+    ]
+
+
+def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) -> SliceTable:
+    order = study.order(metric)
+    shown = [each for place, each in enumerate(order) if place < MOST_CONFIGURATIONS or each == study.baseline]
+    sizes = {name: max(_size(study.mean(each, metric, name)) for each in order) for name in names}
+    largest = set(sorted(names, key=lambda name: -sizes[name])[:MOST_VALUES])
+    kept = [name for name in names if name in largest]
+    means = {(each, name): study.mean(each, metric, name) for each in shown for name in kept}
+    found = [row["mean"] for row in means.values() if row["mean"] is not None]
+    low, high = min(found, default=0.0), max(found, default=1.0)
+    highest = {name: max((means[each, name]["mean"] or 0.0 for each in shown), default=0.0) for name in kept}
+    return SliceTable(
+        metric=metric,
+        attribute=attribute,
+        values=[(value_of(name), sizes[name]) for name in kept],
+        rows=[
+            (study.names[each], [_slice_cell(means[each, name], low, high, highest[name]) for name in kept])
+            for each in shown
+        ],
+        left_out=(len(names) - len(kept), len(order) - len(shown)),
+    )
+
+
+def _size(row: Row) -> int:
+    return int(row["queries"] + row["failed"])
+
+
+def _slice_cell(row: Row, low: float, high: float, best: float) -> SliceCell:
+    mean = row["mean"]
+    level = None if mean is None else min(_LEVELS - 1, int((mean - low) / ((high - low) or 1.0) * _LEVELS))
+    is_best = mean is not None and mean == best
+    return SliceCell(words.value(mean), half(row), level, is_best, bool(row["may_be_best"]))
+
+
+@dataclass(frozen=True)
+class Failures:
+    """What failed.
+
+    Attributes:
+        kinds: the kinds of failures.
+        counts: name of a configuration, and how many of each kind it has.
+        messages: kind, message, and how often it was said; the most frequent first.
+        rows: the first failures: name of the configuration, query, stage, kind, attempts, message.
+        total: how many there are.
+    """
+
+    kinds: list[str]
+    counts: list[tuple[str, list[int]]]
+    messages: list[tuple[str, str, int]]
+    rows: list[tuple[str, str, str, str, int, str]]
+    total: int
+
+
+def failures(study: Study) -> Failures:
+    """What failed, by kind and configuration."""
+    names = dict(zip(study.ids, study.names, strict=True))
+    table = study.results.table("failures", ["config_id", "query_id", "stage", "kind", "attempts", "message"])
+    by_kind = Counter(zip(table["config_id"].to_pylist(), table["kind"].to_pylist(), strict=True))
+    said = Counter(zip(table["kind"].to_pylist(), table["message"].to_pylist(), strict=True))
+    kinds = [kind for kind, _ in Counter(table["kind"].to_pylist()).most_common()]
+    first = table.sort_by([("config_id", "ascending"), ("query_id", "ascending")]).slice(0, MOST_FAILURES).to_pylist()
+    owners = [each for each in study.ids if any(by_kind[each, kind] for kind in kinds)]
+    return Failures(
+        kinds=kinds,
+        counts=[(names[each], [by_kind[each, kind] for kind in kinds]) for each in owners],
+        messages=[(kind, message, number) for (kind, message), number in said.most_common(20)],
+        rows=[
+            (names.get(row["config_id"], row["config_id"]), *(row[name] for name in _FAILURE_COLUMNS)) for row in first
+        ],
+        total=table.num_rows,
+    )
+
+
+_FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")
+
+
+def coverage(study: Study) -> list[tuple[str, Row]]:
+    """Per configuration its name, and the row with its counts."""
+    return [(name, study.mean(position, study.metrics[0])) for position, name in enumerate(study.names)]
+
+
+def dataset_facts(study: Study) -> list[tuple[str, str]]:
+    """What is known of the dataset, as label and value."""
+    known: dict[str, Any] = study.results.run["dataset"]
+    labels = {
+        "queries": "queries in the file",
+        "judged": "judged queries (these are asked and scored)",
+        "judgements": "judgements",
+        "unjudged": "queries without judgements (not asked)",
+        "unknown": "judged ids that are not among the queries (left out)",
+        "repeated": "judgements given twice",
+        "without_text": "judged queries without text",
+    }
+    return [(label, f"{known[name]:,}") for name, label in labels.items() if known.get(name) is not None]
+
+
+def method(study: Study) -> list[str]:
+    """How intervals and tests were made, in sentences."""
+    known: dict[str, Any] = study.results.run["statistics"]
+    replicates, seed = known.get("replicates", 0), known.get("seed", 0)
+    intervals = (
+        f"Intervals hold with {study.confidence} confidence, "
+        "taking the queries as a sample of all those that could be asked. "
+    )
+    if replicates:
+        drawn = (
+            f"They rest on {replicates:,} bootstrap replicates; a query's weight in a replicate is a hash of its id, "
+            f"the replicate's number and the seed ({seed}), so that the same input gives the same numbers everywhere."
+        )
+    else:
+        drawn = "They are Student's, as the run asked for no bootstrap replicates."
+    pairs = "every pair of configurations" if known.get("all_pairs") else "every configuration and the baseline"
+    tests = (
+        f"Comparisons are paired, query by query, between {pairs}; p-values are those of a randomisation test, "
+        "adjusted over all comparisons of a metric where a column says so (Holm for the risk of any false "
+        "discovery, Benjamini and Hochberg for their share)."
+    )
+    small = f"Slices of fewer than {known.get('min_slice', 0)} queries have means, but no interval and no comparison."
+    return [intervals + drawn, tests, small]

@@ -1,0 +1,113 @@
+"""The data that the page's script works with: column by column, and bounded."""
+
+from typing import Any
+
+import numpy as np
+
+from pipelines.report import encode
+from pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
+from pipelines.report.study import MOST_ROWS, Row, Study
+from pipelines.report.values import STATUSES, QueryValues, chosen_queries, slices_of
+from transforms.kernels.arrays import FloatArray
+from transforms.records import tables
+from transforms.records.slices import ALL
+
+MOST_QUERIES = 20_000
+_MOST_LETTERS = 500
+_BINS = 40
+_KEYS = {"run_id", "experiment", "started_at", "config_id", "baseline", "slice", "metric"}
+
+
+def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
+    """Everything that the script shows.
+
+    Args:
+        study: the run.
+        most_queries: of a run with more, only those that differ most from the baseline are in the page.
+    """
+    values = study.values
+    others = [each for each in study.order(study.metrics[0]) if each != study.baseline]
+    chosen = chosen_queries(values, others, study.baseline, most_queries)
+    sampled = len(chosen) < len(values)
+    pairs = list(dict.fromkeys([study.pair, *((each, study.baseline) for each in others)])) if others else []
+    shown = values.taken(chosen) if sampled else values
+    written = are_written(study.results)
+    rankings = read_rankings(study.results, shown.ids, wanted_rankings(shown, pairs)) if written else None
+    return {
+        "experiment": study.results.run["experiment"],
+        "runId": study.results.run_id,
+        "confidence": study.confidence,
+        "metrics": study.metrics,
+        "configurations": study.names,
+        "configurationIds": study.ids,
+        "order": study.order(study.metrics[0]),
+        "baseline": study.baseline,
+        "pair": list(study.pair),
+        "total": len(values),
+        "sampled": sampled,
+        **_queries(shown),
+        "histograms": _histograms(study, others) if sampled else None,
+        "rankings": rankings,
+        "isWhole": study.has_all_comparisons and len(study.results.means) <= MOST_ROWS,
+        "leaderboard": _means(study),
+        "comparisons": _comparisons(study),
+    }
+
+
+def _queries(values: QueryValues) -> dict[str, Any]:
+    texts = [None if text is None else cut(text, _MOST_LETTERS) for text in values.rows["text"].to_pylist()]
+    all_ok = not values.status.any()
+    return {
+        "ids": values.ids.to_pylist(),
+        "texts": texts if any(texts) else None,
+        "values": [[encode.numbers(column) for column in metric] for metric in values.values],
+        "statuses": STATUSES,
+        "status": None if all_ok else [encode.positions(column.astype(np.int64)) for column in values.status],
+        "slices": [{"name": name, **encode.words(column)} for name, column in slices_of(values.rows).items()],
+    }
+
+
+def _means(study: Study) -> dict[str, Any]:
+    """The table `configuration_metrics`; without slices where these would be too many."""
+    columns = [name for name in tables.CONFIGURATION_METRICS.names if name not in _KEYS]
+    rows = list(study.results.means.values())
+    rows = rows if len(rows) <= MOST_ROWS else [row for row in rows if row["slice"] == ALL]
+    places = {config_id: position for position, config_id in enumerate(study.ids)}
+    return _columns(rows, columns, configuration=[places[row["config_id"]] for row in rows])
+
+
+def _comparisons(study: Study) -> dict[str, Any]:
+    columns = [name for name in tables.COMPARISONS.names if name not in _KEYS]
+    rows = study.comparisons
+    places = {"configuration": [row["one"] for row in rows], "baseline": [row["other"] for row in rows]}
+    return _columns(rows, columns, **places)
+
+
+def _columns(rows: list[Row], names: list[str], **places: list[int]) -> dict[str, Any]:
+    """A table: positions of configurations, then slice, metric, and the columns that are not empty."""
+    known = [name for name in names if any(row[name] is not None for row in rows)]
+    keys = {name: [row[name] for row in rows] for name in ("slice", "metric")}
+    return {"positions": places, "columns": keys | {name: [row[name] for row in rows] for name in known}}
+
+
+def _histograms(study: Study, others: list[int]) -> list[dict[str, Any]]:
+    """How the values of all queries differ from the baseline's, for a page that does not hold all queries."""
+    return [
+        {"metric": metric, "configuration": each, **_histogram(study.values.differences(metric, each, study.baseline))}
+        for metric in range(len(study.metrics))
+        for each in others
+    ]
+
+
+def _histogram(differences: FloatArray) -> dict[str, Any]:
+    found = differences[~np.isnan(differences)]
+    reach = float(np.abs(found).max(initial=0.0)) or 1.0
+    counts, _ = np.histogram(found[found != 0.0], bins=_BINS, range=(-reach, reach))
+    return {
+        "reach": reach,
+        "counts": counts.tolist(),
+        "mean": float(found.mean()) if len(found) else None,
+        "wins": int((found > 0).sum()),
+        "ties": int((found == 0).sum()),
+        "losses": int((found < 0).sum()),
+    }

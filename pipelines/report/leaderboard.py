@@ -1,0 +1,170 @@
+"""The leaderboard of every metric: means, intervals as bars, and which configurations cannot be told from the best."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from pipelines.report import svg, words
+from pipelines.report.scales import Scale, ticks, values_scale
+from pipelines.report.study import Row, Study
+
+_WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """One configuration on the leaderboard of a metric.
+
+    Attributes:
+        rank: 1 for the best; equal means share one; None for a failed configuration.
+        name: of the configuration.
+        is_baseline: the others are compared with it.
+        may_be_best: it cannot be told from the best; None where that is not known.
+        row: of `configuration_metrics`.
+        mean, interval, joint, bounds, ties: as people read them.
+        bar: the interval as a picture.
+    """
+
+    rank: int | None
+    name: str
+    is_baseline: bool
+    may_be_best: bool | None
+    row: Row
+    mean: str
+    interval: str
+    joint: str
+    bounds: str
+    ties: str
+    bar: Markup
+
+
+@dataclass(frozen=True)
+class Board:
+    """The leaderboard of a metric.
+
+    Attributes:
+        metric: its name.
+        places: the best first.
+        axis: of the bars.
+        has_joint, has_bounds, has_ties: whether any configuration has such a column.
+        counts: columns of counts that are not all zero.
+        verdict: what it says, in sentences.
+    """
+
+    metric: str
+    places: list[Place]
+    axis: Markup | None
+    has_joint: bool
+    has_bounds: bool
+    has_ties: bool
+    counts: list[str]
+    verdict: list[str]
+
+
+def board(study: Study, metric: str) -> Board:
+    """The leaderboard of one metric."""
+    order = study.order(metric)
+    rows = [study.mean(each, metric) for each in order]
+    scale = _scale(rows)
+    return Board(
+        metric=metric,
+        places=[_place(study, each, rows, row, scale) for each, row in zip(order, rows, strict=True)],
+        axis=None if scale is None else _axis(scale),
+        has_joint=any(row["joint_low"] is not None for row in rows),
+        has_bounds=any(row["failed"] for row in rows),
+        has_ties=any(_ties_matter(row) for row in rows),
+        counts=[name for name in ("empty", "failed", "missing") if any(row[name] for row in rows)],
+        verdict=_verdict(study, metric, order),
+    )
+
+
+def half(row: Row) -> str:
+    """How far an interval reaches to both sides, about.
+
+    >>> half({"ci_low": 0.25, "ci_high": 0.5})
+    '±0.125'
+    """
+    return "" if row["ci_low"] is None else f"±{(row['ci_high'] - row['ci_low']) / 2:.3f}"
+
+
+def _place(study: Study, configuration: int, rows: list[Row], row: Row, scale: Scale | None) -> Place:
+    better = sum(1 for each in rows if each["mean"] is not None and each["mean"] > (row["mean"] or 0.0))
+    return Place(
+        rank=None if row["mean"] is None else better + 1,
+        name=study.names[configuration],
+        is_baseline=configuration == study.baseline and len(study.names) > 1,
+        may_be_best=row["may_be_best"],
+        row=row,
+        mean=words.value(row["mean"]),
+        interval=words.interval(row["ci_low"], row["ci_high"]),
+        joint=words.interval(row["joint_low"], row["joint_high"]),
+        bounds=words.interval(row["lowest"], row["highest"]) if row["failed"] else "exact",
+        ties=words.interval(row["tie_lowest"], row["tie_highest"]) if _ties_matter(row) else "no matter",
+        bar=Markup("") if scale is None or row["mean"] is None else _bar(study, configuration, row, scale),
+    )
+
+
+def _ties_matter(row: Row) -> bool:
+    return row["tie_lowest"] is not None and row["tie_lowest"] != row["tie_highest"]
+
+
+def _scale(rows: list[Row]) -> Scale | None:
+    names = ("mean", "ci_low", "ci_high", "joint_low", "joint_high")
+    found = [row[name] for row in rows for name in names if row[name] is not None]
+    return values_scale(found, _MARGIN, _WIDTH - _MARGIN) if found else None
+
+
+def _bar(study: Study, configuration: int, row: Row, scale: Scale) -> Markup:
+    middle = _HEIGHT / 2
+    kind = {True: "best", False: "told", None: ""}[row["may_be_best"]]
+    parts = [svg.line(scale(each), 0, scale(each), _HEIGHT, "grid") for each in ticks(scale)]
+    if row["joint_low"] is not None:
+        parts.append(svg.line(scale(row["joint_low"]), middle, scale(row["joint_high"]), middle, f"joint {kind}"))
+    if row["ci_low"] is not None:
+        left, right = scale(row["ci_low"]), scale(row["ci_high"])
+        place: dict[str, str | float] = {"x": left, "y": middle - 4, "width": max(1.0, right - left), "height": 8.0}
+        parts.append(svg.element("rect", place | {"rx": 2.0, "class": f"interval {kind}"}))
+    parts.append(svg.element("circle", {"cx": scale(row["mean"]), "cy": middle, "r": 4.0, "class": f"point {kind}"}))
+    title = f"{study.names[configuration]}: {words.value(row['mean'])}"
+    reach = f"{study.confidence} interval {words.interval(row['ci_low'], row['ci_high'])}"
+    return svg.picture(_WIDTH, _HEIGHT, "bar", title, reach, *parts)
+
+
+def _axis(scale: Scale) -> Markup:
+    marks = ticks(scale)
+    labels = [svg.text(scale(each), 11, words.plain_number(each).replace("-", "−"), "tick") for each in marks]
+    first, last = words.plain_number(marks[0]), words.plain_number(marks[-1])
+    return svg.picture(_WIDTH, 14, "bar axis", f"Axis from {first} to {last}", "", *labels)
+
+
+def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
+    """What the leaderboard says, in sentences."""
+    best = study.mean(order[0], metric)
+    name = study.names[order[0]]
+    if best["mean"] is None:
+        return [f"No configuration has a value of {metric}: every query failed."]
+    reach = (
+        ""
+        if best["ci_low"] is None
+        else f" ({study.confidence} interval {words.interval(best['ci_low'], best['ci_high'])})"
+    )
+    if len(order) == 1:
+        return [f"{name} has {metric} {words.value(best['mean'])}{reach}."]
+    first = [each for each in order if study.mean(each, metric)["mean"] == best["mean"]]
+    names, verb = words.series([study.names[each] for each in first]), "has" if len(first) == 1 else "have"
+    return [f"{names} {verb} the highest {metric}: {words.value(best['mean'])}{reach}.", *_group(study, metric, order)]
+
+
+def _group(study: Study, metric: str, order: list[int]) -> list[str]:
+    verdicts = [study.mean(each, metric)["may_be_best"] for each in order]
+    if all(each is None for each in verdicts):
+        return []
+    others = [study.names[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
+    if not others:
+        return [f"It is told apart from every other configuration at {study.confidence} confidence."]
+    told = sum(1 for verdict in verdicts[1:] if verdict is False)
+    rest = (
+        f" The other {words.count(told, 'configuration is', 'configurations are')} told apart from it." if told else ""
+    )
+    names = words.series(others)
+    return [f"{names} cannot be told apart from the best at {study.confidence} confidence.{rest}"]

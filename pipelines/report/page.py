@@ -1,0 +1,127 @@
+"""Put the page together: the parts that stand in it as HTML, and the data that its script draws the rest from."""
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files as package_files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipelines.report import compare, coverage, leaderboard, plots, words
+from pipelines.report.data import page_data
+from pipelines.report.encode import as_json
+from pipelines.report.study import Study
+from pipelines.report.sweeps import sweeps
+from pipelines.results import Results
+
+_SCRIPTS = ("core", "panels", "histogram", "rankings", "queries", "downloads", "start")
+_STYLES = ("base", "charts", "tables")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def render(results: Results) -> str:
+    """The page of one run."""
+    study = Study(results)
+    data = page_data(study)
+    style, script = _style(), _script()
+    swept = sweeps(study)
+    found = [
+        {
+            "metric": metric,
+            "board": leaderboard.board(study, metric),
+            "comparisons": compare.comparisons(study, metric),
+            "plots": [drawn for each in swept if (drawn := plots.plot(study, each, metric)) is not None],
+            "slices": coverage.slice_tables(study, metric),
+        }
+        for metric in study.metrics
+    ]
+    page: str = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            study=study,
+            run=results.run,
+            panels=found,
+            overview=_overview(study),
+            swept=swept,
+            failures=coverage.failures(study),
+            coverage=coverage.coverage(study),
+            dataset=coverage.dataset_facts(study),
+            method=coverage.method(study),
+            baseline=study.names[study.baseline],
+            has_slices=len(results.slices) > 1,
+            data=data,
+            json=Markup(as_json(data)),  # noqa: S704  as_json leaves no letter that HTML could mistake
+            style=Markup(style),  # noqa: S704  a file of ours
+            script=Markup(script),  # noqa: S704  files of ours
+            policy=_policy(style, script),
+        )
+    )
+    return page
+
+
+def _overview(study: Study) -> list[dict[str, Any]]:
+    """Every configuration's means of all metrics."""
+    best = {metric: study.mean(study.order(metric)[0], metric)["mean"] for metric in study.metrics}
+    rows = []
+    for each in study.order(study.metrics[0]):
+        means = [(metric, study.mean(each, metric)) for metric in study.metrics]
+        cells = [
+            {
+                "mean": words.value(row["mean"]),
+                "reach": leaderboard.half(row),
+                "is_best": row["mean"] is not None and row["mean"] == best[metric],
+                "may_be_best": bool(row["may_be_best"]),
+            }
+            for metric, row in means
+        ]
+        rows.append({"name": study.names[each], "cells": cells})
+    return rows
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(lambda name: _file("templates", name)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_printable,
+    )
+    environment.filters |= {"count": words.count, "series": words.series}
+    return environment
+
+
+def _printable(value: Any) -> Any:
+    """A text without characters that HTML cannot hold, or that turn the direction of what follows."""
+    return _UNPRINTABLE.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _style() -> str:
+    return "\n".join(_file("static", f"{name}.css") for name in _STYLES)
+
+
+@cache
+def _script() -> str:
+    parts = "\n".join(_file("static", f"{name}.js") for name in _SCRIPTS)
+    return f'(function () {{\n"use strict";\n{parts}}})();\n'
+
+
+def _file(*names: str) -> str:
+    return package_files("pipelines.report").joinpath(*names).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """What the page may do: run its own script, show its own style, and nothing else."""
+    allowed = {"style-src": _hash(style), "script-src": _hash(script), "img-src": "data:"}
+    sources = "; ".join(f"{name} {source}" for name, source in allowed.items())
+    return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

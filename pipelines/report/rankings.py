@@ -1,0 +1,106 @@
+"""The rankings that a page holds: of the queries at which configurations differ most."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.report.values import QueryValues
+from pipelines.results import Results
+from transforms.clients import files
+from transforms.clients.formats import parquet
+from transforms.kernels.arrays import IntArray
+from transforms.records.errors import InputError
+from transforms.write import run_folder
+
+MOST_DOCUMENTS, MOST_LETTERS = 20, 300
+_MOST_RANKINGS, _WORST, _BEST = 2_000, 50, 20
+_MOST_LETTERS_OF_ALL, _FEWEST_LETTERS = 3_000_000, 60
+_BATCH_ROWS = 1 << 12
+
+Wanted = set[tuple[int, int]]
+"""Configuration and query, by their positions."""
+
+
+def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted:
+    """Which rankings a page holds: all of a small run, else those at which one of a pair loses or wins most.
+
+    Args:
+        values: of all queries.
+        pairs: the configurations that are compared, the most interesting pair first.
+    """
+    configurations = range(values.values.shape[1])
+    if len(configurations) * len(values) <= _MOST_RANKINGS or not pairs:
+        queries: IntArray = np.arange(min(len(values), _MOST_RANKINGS // len(configurations)))
+        return {(each, query) for each in configurations for query in queries.tolist()}
+    share = _MOST_RANKINGS / 2 / len(pairs) / (_WORST + _BEST)
+    worst, best = (max(1, min(most, int(most * share))) for most in (_WORST, _BEST))
+    found: Wanted = set()
+    for one, other in pairs:
+        if len(found) + 2 > _MOST_RANKINGS:
+            break
+        chosen = values.extremes(one, other, worst, best).tolist()
+        found |= {(each, query) for query in chosen for each in (one, other)}
+    everywhere = {query for _, query in found}
+    if len(everywhere) * len(configurations) <= _MOST_RANKINGS:
+        found = {(each, query) for each in configurations for query in everywhere}
+    return found
+
+
+def are_written(results: Results) -> bool:
+    """Whether the run wrote any ranking."""
+    folder = run_folder(results.output, "rankings", results.run_id)
+    try:
+        return any(parquet.open_file(path).metadata.num_rows for path in files.expand(folder))
+    except InputError:
+        return False
+
+
+def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, Any]:
+    """The wanted rankings, with each document's text once.
+
+    Returns:
+        `documents`, a list of id and text, and `lists`: per configuration, per query, positions of documents, scores,
+        grades, and how many documents there are.
+    """
+    owners = [row["config_id"] for row in results.configurations]
+    some = ids.take(pa.array(sorted({query for _, query in wanted}), pa.int64()))
+    positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
+    documents: dict[tuple[str, str], int] = {}
+    lists: dict[int, dict[int, list[Any]]] = {}
+    for row in _rows(results, some):
+        owner, query = owners.index(row["config_id"]), positions[row["query_id"]]
+        if (owner, query) not in wanted:
+            continue
+        shown = row["documents"][:MOST_DOCUMENTS]
+        places = [documents.setdefault((each["doc_id"], cut(each["text"] or "")), len(documents)) for each in shown]
+        scores = [None if each["score"] is None else float(f"{each['score']:.6g}") for each in shown]
+        grades = [each["grade"] for each in shown]
+        lists.setdefault(owner, {})[query] = [places, scores, grades, len(row["documents"])]
+    room = max(_FEWEST_LETTERS, _MOST_LETTERS_OF_ALL // max(1, len(documents)))
+    return {"documents": [[doc_id, cut(text, room)] for doc_id, text in documents], "lists": lists}
+
+
+def cut(words: str, most: int = MOST_LETTERS) -> str:
+    """The beginning of a text.
+
+    >>> cut("a long text", 6)
+    'a long…'
+    """
+    return words if len(words) <= most else words[:most] + "…"
+
+
+def _rows(results: Results, ids: pa.Array) -> Iterable[dict[str, Any]]:
+    return (row for path in _paths(results) for row in _rows_of(path, ids))
+
+
+def _paths(results: Results) -> list[str]:
+    return files.expand(run_folder(results.output, "rankings", results.run_id))
+
+
+def _rows_of(path: str, ids: pa.Array) -> Iterator[dict[str, Any]]:
+    file = parquet.open_file(path)
+    for batch in file.iter_batches(_BATCH_ROWS, columns=["config_id", "query_id", "documents"]):
+        yield from batch.filter(pc.is_in(batch.column("query_id"), value_set=ids)).to_pylist()

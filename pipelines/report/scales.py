@@ -1,0 +1,67 @@
+"""Scales: where a value lies in a picture, and which values stand at an axis."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_LOGARITHMIC_FROM = 8.0
+"""Values whose largest is so many times the smallest lie on a logarithmic axis."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A mapping of values to places.
+
+    Attributes:
+        low, high: the values at both ends.
+        start, end: the places of these.
+        logarithmic: equal ratios are equally far apart.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    logarithmic: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The place of a value.
+
+        >>> Scale(0.0, 2.0, 100.0, 200.0)(0.5)
+        125.0
+        """
+        low, high, value = map(math.log, (self.low, self.high, value)) if self.logarithmic else (
+            self.low, self.high, value
+        )  # fmt: skip
+        return self.start + (value - low) / ((high - low) or 1.0) * (self.end - self.start)
+
+
+def values_scale(values: Sequence[float], start: float, end: float) -> Scale:
+    """A scale that holds all values, with some room, and ends at round numbers."""
+    low, high = min(values), max(values)
+    step = _step((high - low) or abs(high) or 1.0)
+    return Scale(math.floor(low / step) * step, math.ceil(high / step) * step, start, end)
+
+
+def ticks(scale: Scale) -> list[float]:
+    """Round values along a scale.
+
+    >>> ticks(Scale(0.4, 0.8, 0.0, 1.0))
+    [0.4, 0.5, 0.6, 0.7, 0.8]
+    """
+    step = _step(scale.high - scale.low)
+    first = math.ceil(scale.low / step - 1e-9)
+    return [round(place * step, 10) for place in range(first, math.floor(scale.high / step + 1e-9) + 1)]
+
+
+def parameter_scale(values: Sequence[float], start: float, end: float) -> Scale:
+    """A scale for the values of a parameter: logarithmic where they grow by ratios."""
+    low, high = min(values), max(values)
+    return Scale(low, high, start, end, logarithmic=low > 0 and high / low >= _LOGARITHMIC_FROM)
+
+
+def _step(reach: float) -> float:
+    """A round step that divides a reach into about five."""
+    rough = (reach or 1.0) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))

@@ -1,0 +1,178 @@
+// The table of queries: searched, filtered and sorted as a whole, shown page by page.
+const ROWS = 50;
+const OUTCOMES = {
+  all: ["every query", () => true],
+  worse: ["worse", (value) => value < 0],
+  better: ["better", (value) => value > 0],
+  equal: ["equal", (value) => value === 0],
+  unknown: ["without a value", (value) => Number.isNaN(value)],
+};
+const table = { order: [], page: 0, column: null, descending: false, open: new Set(), columns: [] };
+
+const statusCodes = remembered((configuration) => codes(state.data.status[configuration]));
+function statusOf(configuration, query) {
+  return state.data.status ? state.data.statuses[statusCodes(configuration)[query]] : "ok";
+}
+const sliceCodes = remembered((name) => codes(state.data.slices.find((slice) => slice.name === name)));
+const haystack = remembered(() => state.data.ids.map((id, place) =>
+  (id + "\n" + ((state.data.texts && state.data.texts[place]) || "")).toLowerCase()));
+
+function queryColumns() {
+  const value = (configuration) => ({
+    label: state.data.configurations[configuration], key: valuesOf(state.metric, configuration), configuration: configuration,
+  });
+  if (!comparing()) return { one: value(state.one) };
+  const found = differences();
+  return { one: value(state.one), other: value(state.other), difference: { label: "Difference", key: found, largest: largest(found) } };
+}
+
+function passing() {
+  const outcome = comparing() ? OUTCOMES[byId("outcome").value][1] : OUTCOMES.all[1];
+  const difference = comparing() ? table.columns.difference.key : null;
+  const needle = byId("search").value.trim().toLowerCase();
+  const slice = byId("slice") && byId("slice").value ? JSON.parse(byId("slice").value) : null;
+  const members = slice ? sliceCodes(state.data.slices[slice[0]].name) : null;
+  const found = [];
+  const words = haystack();
+  for (let query = 0; query < words.length; query += 1) {
+    if (difference && !outcome(difference[query])) continue;
+    if (members && members[query] !== slice[1]) continue;
+    if (needle && !words[query].includes(needle)) continue;
+    found.push(query);
+  }
+  return found;
+}
+
+function sorted(found) {
+  const sign = table.descending ? -1 : 1;
+  if (table.column === "query") return table.descending ? found.reverse() : found;
+  const key = table.columns[table.column].key;
+  return found.sort((a, b) => {
+    const [one, other] = [key[a], key[b]];
+    if (Number.isNaN(one) || Number.isNaN(other)) return (Number.isNaN(one) - Number.isNaN(other)) || a - b;
+    return sign * (one - other) || a - b;
+  });
+}
+
+function refresh(name) {
+  timed(name, () => {
+    table.order = sorted(passing());
+    table.page = 0;
+    showRows();
+  });
+  byId("found").textContent = state.data.metrics[state.metric] + " of " + (table.order.length === state.data.ids.length
+    ? count(table.order.length, "query", "queries")
+    : `${table.order.length.toLocaleString("en")} of ${count(state.data.ids.length, "query", "queries")}`);
+}
+
+function pages() { return Math.max(1, Math.ceil(table.order.length / ROWS)); }
+
+function showRows() {
+  const shown = table.order.slice(table.page * ROWS, (table.page + 1) * ROWS);
+  const rows = shown.flatMap(queryRows);
+  const none = make("tr", {}, make("td", { colspan: 4 }, "No query is like this."));
+  byId("query-rows").replaceChildren(...(rows.length ? rows : [none]));
+  byId("page").textContent = `Page ${table.page + 1} of ${pages()}`;
+  for (const id of ["first", "previous"]) byId(id).disabled = table.page === 0;
+  for (const id of ["next", "last"]) byId(id).disabled = table.page >= pages() - 1;
+}
+
+function largest(column) { return column.reduce((most, value) => (Math.abs(value) > most ? Math.abs(value) : most), 0) || 1; }
+
+function spark(difference) {
+  const size = Math.abs(difference) / table.columns.difference.largest * 32;
+  return draw("svg", { viewBox: "0 0 64 12", class: "spark " + (difference < 0 ? "loss" : "win"), "aria-hidden": "true" }, [
+    draw("rect", { x: difference < 0 ? 32 - size : 32, width: size, y: 2, height: 8 }),
+    draw("line", { x1: 32, x2: 32, y1: 0, y2: 12 }),
+  ]);
+}
+
+function valueCell(name, query) {
+  const column = table.columns[name];
+  const value = column.key[query];
+  if (name === "difference") {
+    const kind = value < 0 ? " loss" : value > 0 ? " win" : "";
+    return make("td", { class: "number strong" + kind }, Number.isNaN(value) ? "–" : [signed(value), spark(value)]);
+  }
+  const status = statusOf(column.configuration, query);
+  if (Number.isNaN(value)) return make("td", { class: "number bad" }, status);
+  return make("td", { class: "number" }, number(value) + (status === "empty" ? " (empty)" : ""));
+}
+
+function queryRows(query) {
+  const text = state.data.texts && state.data.texts[query];
+  const id = state.data.ids[query];
+  const open = table.open.has(query);
+  const label = [make("bdi", {}, text || id)].concat(text ? [" ", make("bdi", { class: "query-id" }, id)] : []);
+  const button = make("button", { type: "button", class: "open", "aria-expanded": String(open) }, label);
+  const row = make("tr", {}, [make("td", { class: "query" }, button)].concat(Object.keys(table.columns).map((name) => valueCell(name, query))));
+  button.addEventListener("click", () => toggle(query, row, button));
+  return open ? [row, detailRow(query)] : [row];
+}
+
+function detailRow(query) {
+  return make("tr", { class: "detail" }, make("td", { colspan: 1 + Object.keys(table.columns).length }, detail(query)));
+}
+
+function toggle(query, row, button) {
+  if (table.open.delete(query)) {
+    row.nextElementSibling.remove();
+  } else {
+    table.open.add(query);
+    row.after(detailRow(query));
+  }
+  button.setAttribute("aria-expanded", String(table.open.has(query)));
+}
+
+function sortBy(name) {
+  table.descending = table.column === name ? !table.descending : false;
+  table.column = name;
+  showHead();
+  refresh("sort");
+}
+
+function showHead() {
+  const columns = [["query", "Query"], ...Object.entries(table.columns).map(([name, column]) => [name, column.label])];
+  byId("query-head").replaceChildren(...columns.map(([name, label]) => {
+    const button = make("button", { type: "button", class: "sort", "data-column": name }, label);
+    button.addEventListener("click", () => {
+      sortBy(name);
+      document.querySelector(`[data-column="${name}"]`).focus();
+    });
+    const direction = table.column === name ? (table.descending ? "descending" : "ascending") : null;
+    return make("th", { scope: "col", class: name === "query" ? "" : "number", "aria-sort": direction }, button);
+  }));
+}
+
+function turn(page) {
+  table.page = Math.max(0, Math.min(pages() - 1, page));
+  showRows();
+  byId("query-scroll").scrollTop = 0;
+}
+
+function startFilters() {
+  if (byId("outcome")) {
+    byId("outcome").replaceChildren(...Object.entries(OUTCOMES).map(([name, [label]]) => make("option", { value: name }, label)));
+    byId("outcome").addEventListener("change", () => refresh("filter"));
+  }
+  if (byId("slice")) {
+    const groups = state.data.slices.map((slice, place) => make("optgroup", { label: slice.name }, slice.values.map((value, code) =>
+      make("option", { value: JSON.stringify([place, code]) }, `${slice.name}: ${value}`))));
+    byId("slice").replaceChildren(make("option", { value: "" }, "all"), ...groups);
+    byId("slice").addEventListener("change", () => refresh("filter"));
+  }
+  byId("search").addEventListener("input", () => refresh("search"));
+}
+
+function startQueries() {
+  startFilters();
+  for (const [id, page] of [["first", () => 0], ["previous", () => table.page - 1], ["next", () => table.page + 1], ["last", () => pages()]]) {
+    byId(id).addEventListener("click", () => turn(page()));
+  }
+  table.column = comparing() ? "difference" : "one";
+  whenChosen(() => {
+    table.columns = queryColumns();
+    showHead();
+    refresh("choose");
+  });
+}

@@ -1,0 +1,85 @@
+// The rankings of a query, side by side.
+const SHOWN = 20;
+
+function highestGrade() {
+  let most = 1;
+  for (const queries of Object.values(state.data.rankings.lists)) {
+    for (const list of Object.values(queries)) {
+      for (const grade of list[2]) if (grade !== null && grade > most) most = grade;
+    }
+  }
+  return most;
+}
+const mostGrade = remembered(highestGrade);
+
+function grade(value) {
+  if (value === null) return make("span", { class: "grade grade-none", title: "not judged" }, [
+    make("span", { "aria-hidden": "true" }, "?"), make("span", { class: "visually-hidden" }, "not judged")]);
+  const level = value <= 0 ? 0 : Math.min(4, Math.max(1, Math.ceil(value / mostGrade() * 4)));
+  return make("span", { class: "grade grade-" + level }, String(value).replace("-", "−"));
+}
+
+function listOf(configuration, query) {
+  const lists = state.data.rankings && state.data.rankings.lists[configuration];
+  return (lists && lists[query]) || null;
+}
+
+// Where a document stands in the other ranking; by id, as chunks of one document have other texts.
+function elsewhere(document_, other) {
+  if (!other) return "";
+  const ids = other[0].map((place) => state.data.rankings.documents[place][0]);
+  const rank = ids.indexOf(document_) + 1;
+  return rank ? "#" + rank : other[3] > SHOWN ? "after " + SHOWN : "absent";
+}
+
+function ranking(configuration, query, against) {
+  const list = listOf(configuration, query);
+  const other = against === null ? null : listOf(against, query);
+  const value = valuesOf(state.metric, configuration)[query];
+  const about = [make("bdi", {}, state.data.configurations[configuration]), `: ${state.data.metrics[state.metric]} ${number(value)}`];
+  if (!list) {
+    const status = statusOf(configuration, query);
+    const why = status === "failed" ? "The call failed; see Failures."
+      : "This ranking is not in the page, which holds those with the largest differences. It is in results.duckdb, table rankings.";
+    return make("div", {}, [make("h4", {}, about), make("p", { class: "note" }, why)]);
+  }
+  if (!list[0].length) return make("div", {}, [make("h4", {}, about), make("p", { class: "note" }, "Nothing was retrieved.")]);
+  const columns = ["Rank", "Grade", "Document", "Score"].concat(other ? ["Other rank"] : []);
+  const rows = list[0].map((place, rank) => {
+    const [id, text] = state.data.rankings.documents[place];
+    const score = list[1][rank];
+    return make("tr", {}, [
+      make("td", { class: "number" }, String(rank + 1)),
+      make("td", {}, grade(list[2][rank])),
+      make("td", { class: "document" }, [make("bdi", {}, id)].concat(text ? [make("span", { class: "snippet" }, text)] : [])),
+      make("td", { class: "number quiet" }, score === null ? "–" : String(Number(score.toPrecision(4))).replace("-", "−")),
+    ].concat(other ? [make("td", { class: "number quiet" }, elsewhere(id, other))] : []));
+  });
+  const more = list[3] > list[0].length ? [make("p", { class: "note" },
+    `The first ${list[0].length} of ${list[3].toLocaleString("en")} documents.`)] : [];
+  const table = make("table", { class: "ranking" }, [
+    make("caption", {}, about),
+    make("thead", {}, make("tr", {}, columns.map((name) => make("th", { scope: "col", class: name === "Document" || name === "Grade" ? "" : "number" }, name)))),
+    make("tbody", {}, rows),
+  ]);
+  return make("div", {}, [make("div", { class: "scroll", role: "region", "aria-label": "Ranking of " + state.data.configurations[configuration], tabindex: 0 }, table)].concat(more));
+}
+
+function detail(query) {
+  const about = state.data.slices.map((slice) => `${slice.name}: ${slice.values[sliceCodes(slice.name)[query]]}`);
+  const parts = about.length ? [make("p", { class: "note" }, about.join(" · "))] : [];
+  if (!state.data.rankings) {
+    parts.push(make("p", { class: "note" }, "This run wrote no rankings (output: rankings: true)."));
+    const each = comparing() ? [state.one, state.other] : [state.one];
+    for (const configuration of each) parts.push(allValues(configuration, query));
+    return parts;
+  }
+  const sides = comparing() && state.one !== state.other
+    ? [ranking(state.one, query, state.other), ranking(state.other, query, state.one)] : [ranking(state.one, query, null)];
+  return parts.concat(make("div", { class: "beside" }, sides));
+}
+
+function allValues(configuration, query) {
+  const values = state.data.metrics.map((name, metric) => `${name} ${number(valuesOf(metric, configuration)[query])}`);
+  return make("p", {}, [make("bdi", {}, state.data.configurations[configuration]), ": " + values.join(", ")]);
+}

@@ -1,0 +1,14 @@
+// The script stands before the page, so that the theme is right from the start; all else waits for the page.
+document.addEventListener("DOMContentLoaded", () => timed("start", () => {
+  state.data = JSON.parse(byId("data").textContent);
+  root.classList.remove("no-script");
+  showTheme();
+  byId("theme").addEventListener("click", changeTheme);
+  startTables();
+  startPanels();
+  startDistribution();
+  startQueries();
+  startDownloads();
+  choose({ one: state.data.pair[0], other: state.data.pair[1] });
+  root.dataset.ready = "true";
+}));

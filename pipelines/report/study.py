@@ -1,0 +1,126 @@
+"""One run, with what several parts of its report need to know."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.report import words
+from pipelines.report.values import QueryValues, read_values
+from pipelines.results import Results
+from transforms.records.slices import ALL
+
+LEADING = 16
+"""How many of the best configurations are compared with each other, however many there are."""
+
+MOST_ROWS = 5_000
+"""How many rows of a table stand in a page."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Study:
+    """One run; configurations are named by their position in the experiment.
+
+    Attributes:
+        results: the run.
+    """
+
+    results: Results
+
+    @cached_property
+    def values(self) -> QueryValues:
+        """Every query's values."""
+        return read_values(self.results)
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics, in the experiment's order."""
+        return self.results.metrics
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The configurations' names."""
+        return [row["name"] for row in self.results.configurations]
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The configurations' ids."""
+        return [row["config_id"] for row in self.results.configurations]
+
+    @cached_property
+    def comparisons(self) -> list[Row]:
+        """Rows of `comparisons`, with `one` and `other` as positions: the difference is `one` minus `other`.
+
+        Where there are more than `MOST_ROWS`, slices are left out; where that is not enough, also pairs of neither the
+        baseline nor leading configurations.
+        """
+        table = self._compared
+        if table.num_rows > MOST_ROWS:
+            table = table.filter(pc.equal(table["slice"], ALL))
+        if table.num_rows > MOST_ROWS:
+            leading = pa.array(sorted({self.ids[each] for name in self.metrics for each in self.order(name)[:LEADING]}))
+            both = [pc.is_in(table[name], value_set=leading) for name in ("config_id", "baseline")]
+            table = table.filter(pc.or_(pc.and_(*both), pc.equal(table["baseline"], self.ids[self.baseline])))
+        places = {config_id: position for position, config_id in enumerate(self.ids)}
+        return [row | {"one": places[row["config_id"]], "other": places[row["baseline"]]} for row in table.to_pylist()]
+
+    @property
+    def has_all_comparisons(self) -> bool:
+        """Whether `comparisons` leaves nothing out."""
+        return len(self.comparisons) == int(self._compared.num_rows)
+
+    @cached_property
+    def _compared(self) -> pa.Table:
+        return self.results.table("comparisons")
+
+    @cached_property
+    def overall(self) -> dict[tuple[int, int, str], Row]:
+        """The comparisons over all queries, by both configurations and the metric."""
+        return {(row["one"], row["other"], row["metric"]): row for row in self.comparisons if row["slice"] == ALL}
+
+    @cached_property
+    def baseline(self) -> int:
+        """The configuration that every other one is compared with; the first where there is nothing to compare."""
+        table = self._compared
+        once = pc.and_(pc.equal(table["slice"], ALL), pc.equal(table["metric"], self.metrics[0]))
+        compared = Counter(table["baseline"].filter(once).to_pylist())
+        return self.ids.index(compared.most_common(1)[0][0]) if compared else 0
+
+    @cached_property
+    def confidence(self) -> str:
+        """Of intervals, such as "95%"."""
+        return words.percent(self.results.run["statistics"].get("confidence", 0.95))
+
+    @property
+    def significance(self) -> float:
+        """The p-value below which two configurations are told apart."""
+        return 1.0 - float(self.results.run["statistics"].get("confidence", 0.95))
+
+    def mean(self, configuration: int, metric: str, name: str = ALL) -> Row:
+        """The row of `configuration_metrics`."""
+        return self.results.means[self.ids[configuration], name, metric]
+
+    def order(self, metric: str) -> list[int]:
+        """The configurations, the best first; failed ones last."""
+        means = [self.mean(each, metric)["mean"] for each in range(len(self.ids))]
+        return sorted(range(len(means)), key=lambda each: (means[each] is None, -(means[each] or 0.0), each))
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The two configurations that are compared at first: the best one with the baseline, or with the second."""
+        order = self.order(self.metrics[0])
+        if order[0] != self.baseline:
+            return order[0], self.baseline
+        means = [self.mean(each, self.metrics[0])["mean"] for each in order]
+        second = next((each for each, mean in zip(order, means, strict=True) if mean != means[0]), order[-1])
+        return order[0], second
+
+    def told_apart(self, row: Row) -> bool | None:
+        """Whether a comparison tells its configurations apart; None where it has no p-value."""
+        found = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
+        return None if found is None else found < self.significance + 1e-12

@@ -1,0 +1,108 @@
+"""Every query's values as arrays: read column by column, so that a million rows are no lists."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.results import Results
+from transforms.kernels.arrays import FloatArray, IntArray
+
+STATUSES = ("ok", "empty", "failed", "missing")
+
+
+@dataclass(frozen=True)
+class QueryValues:
+    """The values of n queries under c configurations.
+
+    Attributes:
+        ids: n query ids, in order.
+        values: float64[m, c, n]; NaN where there is none.
+        status: int8[c, n], positions in `STATUSES`.
+        rows: per query one row of the table, with its text and its slices.
+    """
+
+    ids: pa.Array
+    values: FloatArray
+    status: npt.NDArray[np.int8]
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        """How many queries there are."""
+        return len(self.ids)
+
+    def taken(self, chosen: IntArray) -> "QueryValues":
+        """Some of the queries."""
+        places = pa.array(chosen)
+        return QueryValues(
+            self.ids.take(places), self.values[:, :, chosen], self.status[:, chosen], self.rows.take(places)
+        )
+
+    def differences(self, metric: int, one: int, other: int) -> FloatArray:
+        """float64[n]: by how much the values of one configuration exceed those of another."""
+        found: FloatArray = self.values[metric, one] - self.values[metric, other]
+        return found
+
+    def extremes(self, one: int, other: int, worst: int, best: int) -> IntArray:
+        """The queries at which one configuration loses, and wins, most against another by the first metric."""
+        found = self.differences(0, one, other)
+        order = np.argsort(found, kind="stable")[: np.count_nonzero(~np.isnan(found))]
+        chosen = np.concatenate([order[:worst], order[max(worst, len(order) - best) :]])
+        some: IntArray = chosen[found[chosen] != 0.0]
+        return some
+
+
+def read_values(results: Results) -> QueryValues:
+    """Read `query_metrics`."""
+    configurations = pa.array([row["config_id"] for row in results.configurations])
+    metrics = pa.array(results.metrics)
+    table = results.table("query_metrics", ["config_id", "query_id", "text", "status", "slices", "metrics"])
+    ids = pc.unique(table["query_id"])
+    ids = ids.take(pc.sort_indices(ids))
+    values = np.full((len(metrics), len(configurations), len(ids)), np.nan)
+    status = np.full((len(configurations), len(ids)), STATUSES.index("missing"), np.int8)
+    queries = _positions(table["query_id"], ids)
+    owners = _positions(table["config_id"], configurations)
+    status[owners, queries] = _positions(table["status"], pa.array(STATUSES))
+    start = 0
+    for chunk in table["metrics"].chunks:
+        row = start + pc.list_parent_indices(chunk).to_numpy(zero_copy_only=False)
+        names, numbers = chunk.flatten().field("metric"), chunk.flatten().field("value")
+        metric = _positions(names, metrics)
+        values[metric, owners[row], queries[row]] = numbers.to_numpy(zero_copy_only=False)
+        start += len(chunk)
+    _, first = np.unique(queries, return_index=True)
+    return QueryValues(ids, values, status, table.select(["text", "slices"]).take(pa.array(first)))
+
+
+def slices_of(rows: pa.Table) -> dict[str, list[str]]:
+    """The value of every query under every attribute that the run is sliced by."""
+    found: dict[str, list[str]] = {}
+    for position, slices in enumerate(rows["slices"].to_pylist()):
+        for item in slices:
+            found.setdefault(item["name"], [""] * rows.num_rows)[position] = item["value"]
+    return found
+
+
+def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline: int, most: int) -> IntArray:
+    """Which queries a page holds: all of them, or those that differ most from the baseline, in order of their id.
+
+    Args:
+        values: of all queries.
+        configurations: those that are compared with the baseline.
+        baseline: the configuration that the others are compared with.
+        most: how many queries a page holds.
+    """
+    if len(values) <= most:
+        return np.arange(len(values))
+    share = max(1, most // (2 * max(1, len(configurations))))
+    found = [values.extremes(each, baseline, min(share, 500), min(share, 500)) for each in configurations]
+    return np.unique(np.concatenate(found))[:most] if found else np.arange(most)
+
+
+def _positions(column: pa.Array | pa.ChunkedArray, names: pa.Array) -> IntArray:
+    found: IntArray = np.asarray(pc.index_in(column, value_set=names)).astype(np.int64)
+    return found

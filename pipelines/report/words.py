@@ -1,0 +1,91 @@
+"""Numbers and counts as people read them."""
+
+import math
+
+_DASH = "–"
+_MINUS = "−"
+_SMALLEST_P = 0.0001
+
+
+def value(number: float | None, digits: int = 4) -> str:
+    """A metric's value.
+
+    >>> value(0.65543), value(-0.5, 2), value(None)
+    ('0.6554', '−0.50', '–')
+    """
+    if number is None or math.isnan(number):
+        return _DASH
+    return f"{number:.{digits}f}".replace("-", _MINUS)
+
+
+def signed(number: float | None, digits: int = 4) -> str:
+    """A difference, with its sign.
+
+    >>> signed(0.11), signed(-0.11), signed(0.0), signed(None)
+    ('+0.1100', '−0.1100', '0.0000', '–')
+    """
+    if number is None or math.isnan(number):
+        return _DASH
+    written = f"{number:+.{digits}f}"
+    return written.lstrip("+-") if float(written) == 0 else written.replace("-", _MINUS)
+
+
+def interval(low: float | None, high: float | None, *, sign: bool = False) -> str:
+    """Two ends of an interval; an open one where only the lower end is known.
+
+    >>> interval(0.1, 0.25), interval(0.1, None), interval(None, None), interval(-0.1, 0.2, sign=True)
+    ('0.1000 to 0.2500', '0.1000 or more', '–', '−0.1000 to +0.2000')
+    """
+    write = signed if sign else value
+    if low is None:
+        return _DASH
+    return f"{write(low)} or more" if high is None else f"{write(low)} to {write(high)}"
+
+
+def probability(number: float | None) -> str:
+    """A p-value.
+
+    >>> probability(0.00001), probability(0.0312), probability(None)
+    ('< 0.0001', '0.0312', '–')
+    """
+    if number is None:
+        return _DASH
+    return f"< {_SMALLEST_P}" if number < _SMALLEST_P else f"{number:.4f}"
+
+
+def percent(share: float) -> str:
+    """A share of one, with as many digits as it has.
+
+    >>> percent(0.95), percent(0.999), percent(0.025)
+    ('95%', '99.9%', '2.5%')
+    """
+    return f"{share * 100:.10g}%"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A number of things.
+
+    >>> count(1, "query", "queries"), count(10_000, "query", "queries"), count(2, "metric")
+    ('1 query', '10,000 queries', '2 metrics')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def series(names: list[str], most: int = 12) -> str:
+    """Names in a sentence.
+
+    >>> series(["a"]), series(["a", "b"]), series(["a", "b", "c"]), series(["a", "b", "c"], most=2)
+    ('a', 'a and b', 'a, b and c', 'a, b and 1 more')
+    """
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most:,} more"
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
+
+
+def plain_number(number: float) -> str:
+    """A parameter's value.
+
+    >>> plain_number(100.0), plain_number(0.25)
+    ('100', '0.25')
+    """
+    return f"{number:.6g}"

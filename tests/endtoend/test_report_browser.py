@@ -1,0 +1,293 @@
+"""The HTML report in headless Chromium: it works, is quick, loads nothing, and runs nothing that users wrote."""
+
+import csv
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from support.data import REPOSITORY
+from support.pages import HOSTILE, hostile_run, large_run
+from support.runs import rankbeam
+
+from pipelines import report
+from pipelines.results import Results
+
+EXAMPLE = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+TIMEOUT_MS = 30_000
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and not os.environ.get("CI"),
+    reason="there is no Chromium; install one, such as with apt-get install chromium",
+)
+
+
+@dataclass
+class Opened:
+    """A page, and everything that it should not do.
+
+    Attributes:
+        page: the page.
+        requests: addresses that were asked for.
+        said: messages of the console, errors, and dialogs.
+    """
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> Locator:
+        """The buttons that open a query each."""
+        return self.page.locator("button.open")
+
+    def column(self, number: int) -> list[float]:
+        """The values in a column of the table of queries; those that are missing are left out."""
+        cells = self.page.locator(f"#query-rows > tr > td:nth-child({number})").all_inner_texts()
+        return [float(each.replace("−", "-").split()[0]) for each in cells if each[:1] in "+−0123456789"]
+
+    def took_ms(self, name: str) -> float:
+        """How long something took in the page, the last time."""
+        script = "name => performance.getEntriesByName(name).at(-1).duration"
+        return float(self.page.evaluate(script, f"rankbeam:{name}"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM is not None, "CI is set, and there is no Chromium"
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, path: Path) -> Iterator[Opened]:
+    """The report at `path`, opened; at the end it must have said nothing, and asked for nothing but itself."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    context.set_default_timeout(TIMEOUT_MS)
+    found = Opened(context.new_page())
+    found.page.on("request", lambda request: found.requests.append(request.url))
+    found.page.on("console", lambda message: found.said.append(f"{message.type}: {message.text}"))
+    found.page.on("pageerror", lambda error: found.said.append(str(error)))
+    found.page.on("dialog", lambda dialog: (found.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    found.page.goto(path.as_uri())
+    found.page.wait_for_selector("[data-ready]")
+    yield found
+    assert found.said == []
+    assert [url for url in found.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="module")
+def demo(folder: Path) -> Path:
+    assert rankbeam("evaluate", EXAMPLE, "--output", folder / "demo", "--run-id", "demo").exit_code == 0
+    return Path(report.write(Results(str(folder / "demo"), "demo")))
+
+
+@pytest.fixture(scope="module")
+def hostile(folder: Path) -> Path:
+    return Path(report.write(hostile_run(folder / "hostile")))
+
+
+@pytest.fixture(scope="module")
+def large(folder: Path) -> Path:
+    return Path(report.write(large_run(folder / "large", 10_000)))
+
+
+@pytest.fixture
+def path(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(getattr(request, "param", "demo"))
+    return found
+
+
+def test_queries_are_sorted_by_any_column(opened: Opened) -> None:
+    assert len(opened.column(4)) == 50
+    assert opened.column(4) == sorted(opened.column(4))  # the worst regressions come first
+    heads = opened.page.locator("#query-head th")
+    for number, name in ((2, "bm25"), (3, "bm25-body-only"), (4, "Difference")):
+        for direction in ("ascending", "descending"):
+            heads.nth(number - 1).get_by_role("button").click()
+            expect(heads.nth(number - 1)).to_have_attribute("aria-sort", direction)
+            expect(heads.nth(number - 1).get_by_role("button")).to_be_focused()
+            assert opened.column(number) == sorted(opened.column(number), reverse=direction == "descending")
+        assert name in heads.nth(number - 1).inner_text()
+
+
+def test_search_finds_words_and_ids(opened: Opened) -> None:
+    opened.page.locator("#search").fill("PASSWORD")
+    texts = opened.rows.all_inner_texts()
+    assert 0 < len(texts) < 20
+    assert all("password" in text.lower() for text in texts)
+    assert f"{len(texts)} of 64 queries" in opened.page.locator("#found").inner_text()
+    opened.page.locator("#search").fill("h052")
+    expect(opened.rows).to_have_count(1)
+    opened.page.locator("#search").fill("no query has these words")
+    expect(opened.rows).to_have_count(0)
+    opened.page.locator("#search").fill("")
+    opened.page.locator("#outcome").select_option("worse")
+    assert all(value < 0 for value in opened.column(4))
+    assert len(opened.column(4)) == 13
+
+
+def test_a_slice_is_chosen(opened: Opened) -> None:
+    opened.page.locator("#slice").select_option(label="intent: policy")
+    expect(opened.rows).to_have_count(13)
+
+
+def test_pages_are_turned(opened: Opened) -> None:
+    opened.page.get_by_role("button", name="Next").click()
+    expect(opened.page.locator("#page")).to_have_text("Page 2 of 2")
+    expect(opened.rows).to_have_count(14)
+    expect(opened.page.get_by_role("button", name="Last")).to_be_disabled()
+
+
+def test_the_metric_changes_everything_that_depends_on_it(opened: Opened) -> None:
+    boards = opened.page.locator("#leaderboard [data-metric]")
+    expect(boards.nth(0)).to_be_visible()
+    expect(boards.nth(2)).to_be_hidden()
+    opened.page.locator("#metric").select_option(label="RR@10")
+    expect(boards.nth(2)).to_be_visible()
+    expect(opened.page.locator("[data-metric]:visible")).to_have_count(3)  # leaderboard, comparisons, slices
+    expect(boards.nth(0)).to_be_hidden()
+    assert opened.page.locator("#distribution").inner_text().startswith("RR@10 of bm25 minus")
+    assert "RR@10" in opened.page.locator("#found").inner_text()
+
+
+def test_another_pair_is_compared(opened: Opened) -> None:
+    before = opened.page.locator("#distribution").inner_text()
+    opened.page.locator("#swap").click()
+    after = opened.page.locator("#distribution").inner_text()
+    assert "better at 32" in before
+    assert "worse at 32" in after
+    assert "−0.0890 (95% interval −" in after
+    opened.page.locator("#other").select_option(label="bm25-exact-words")
+    assert "bm25-body-only minus bm25-exact-words" in opened.page.locator("#distribution").inner_text()
+    opened.page.locator("#one").select_option(label="bm25-exact-words")
+    assert "two different" in opened.page.locator("#distribution").inner_text()
+
+
+def test_the_theme_is_remembered(opened: Opened) -> None:
+    def background() -> str:
+        return str(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    light = background()
+    opened.page.locator("#theme").click()
+    dark = background()
+    assert light != dark
+    opened.page.reload()
+    opened.page.wait_for_selector("[data-ready]")
+    assert background() == dark
+    opened.requests.pop()
+
+
+def test_the_keyboard_reaches_regressions_and_opens_both_rankings(opened: Opened) -> None:
+    opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate("document.activeElement.className") == "skip"
+    opened.page.locator("#search").focus()
+    for _ in range(20):
+        opened.page.keyboard.press("Tab")
+        if opened.page.evaluate("document.activeElement.matches('button.open')"):
+            break
+    expect(opened.rows.first).to_be_focused()
+    opened.page.keyboard.press("Enter")
+    expect(opened.rows.first).to_have_attribute("aria-expanded", "true")
+    rankings = opened.page.locator("tr.detail table.ranking")
+    expect(rankings).to_have_count(2)
+    assert rankings.nth(0).locator("tbody tr").count() == 20
+    assert rankings.nth(0).locator("tbody tr .grade").all_inner_texts()[2] == "3"
+    opened.page.keyboard.press("Enter")
+    expect(rankings).to_have_count(0)
+
+
+def test_leaderboards_are_sorted(opened: Opened) -> None:
+    head = opened.page.locator("#leaderboard [data-metric='0'] th", has_text="Mean")
+    head.get_by_role("button").click()
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    cells = opened.page.locator("#leaderboard [data-metric='0'] tbody td.strong").all_inner_texts()
+    assert cells == sorted(cells)
+
+
+def test_the_page_fits_a_narrow_window_and_paper(opened: Opened) -> None:
+    opened.page.set_viewport_size({"width": 400, "height": 800})
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 400
+    opened.page.emulate_media(media="print")
+    expect(opened.page.locator(".toolbar")).to_be_hidden()
+    expect(opened.page.locator("#leaderboard")).to_be_visible()
+
+
+def download(opened: Opened, name: str) -> list[list[str]]:
+    with opened.page.expect_download() as waiting:
+        opened.page.get_by_role("button", name=name).click()
+    assert waiting.value.suggested_filename == name
+    content = Path(waiting.value.path()).read_text(encoding="utf-8-sig")
+    return list(csv.reader(io.StringIO(content, newline="")))
+
+
+def test_csv_files_hold_the_values_of_the_tables(opened: Opened, demo: Path) -> None:
+    results = Results(str(demo.parent), "demo")
+    head, *rows = download(opened, "per_query.csv")
+    assert head == ["configuration", "query_id", "text", "status", "difficulty", "intent", *results.metrics]
+    found = {(row[0], row[1]): [float(each) for each in row[6:]] for row in rows}
+    assert found == {
+        (row["name"], query["query_id"]): list(query["metrics"].values())
+        for row in results.configurations
+        for query in results.query_metrics(row["config_id"])
+    }
+    head, *rows = download(opened, "leaderboard.csv")
+    assert len(rows) == results.table("configuration_metrics").num_rows
+    assert {"configuration", "slice", "metric", "mean", "ci_low", "ci_high"} <= set(head)
+    head, *rows = download(opened, "comparisons.csv")
+    assert len(rows) == results.table("comparisons").num_rows
+
+
+@pytest.mark.parametrize("path", ["hostile"], indirect=True)
+def test_hostile_texts_are_shown_and_never_run(opened: Opened) -> None:
+    for _ in range(len(HOSTILE)):
+        opened.page.locator("button.open[aria-expanded=false]").first.click()
+    expect(opened.page.locator("tr.detail")).to_have_count(len(HOSTILE))
+    opened.page.locator("#swap").click()
+    opened.page.locator("#metric").select_option("1")
+    for each in opened.page.locator("summary:visible").all():
+        each.click()
+    opened.page.locator("#search").fill("<script>alert(1)")
+    expect(opened.rows).to_have_count(1)
+    assert "<script>alert(1)</script>" in opened.rows.first.inner_text()
+    shown = opened.page.locator("body").inner_text()
+    for words in (*HOSTILE[:5], *HOSTILE[6:8]):
+        assert words in shown
+    assert opened.page.locator("img, iframe, body style, body script:not(#data)").count() == 0
+    assert opened.page.locator("svg[onload]").count() == 0
+
+
+@pytest.mark.parametrize("path", ["hostile"], indirect=True)
+def test_a_spreadsheet_runs_no_formula(opened: Opened) -> None:
+    rows = download(opened, "per_query.csv")
+    assert not [each for row in rows for each in row if each[:1] in ("=", "@", "\t", "\r")]
+    assert "'-->]]><!--<style>*{display:none}</style>" in {each for row in rows for each in row}
+
+
+@pytest.mark.parametrize("path", ["large"], indirect=True)
+def test_ten_thousand_queries_answer_at_once(opened: Opened, record_property: Callable[[str, object], None]) -> None:
+    assert "10,000 queries" in opened.page.locator("#found").inner_text()
+    opened.page.locator("#search").fill("number 9999 ")
+    expect(opened.rows).to_have_count(1)
+    opened.page.locator("#search").fill("")
+    opened.page.locator("#query-head th").nth(1).get_by_role("button").click()
+    assert opened.column(2) == sorted(opened.column(2))
+    opened.page.locator("#metric").select_option("3")
+    assert opened.page.locator("#query-rows > tr").count() == 50
+    for name in ("start", "search", "sort", "choose"):
+        record_property(f"{name}_ms", opened.took_ms(name))
+        assert opened.took_ms(name) < 5_000  # a generous bound: it is some tens of milliseconds
