@@ -8,9 +8,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from transforms.kernels.arrays import BoolArray, FloatArray
-from transforms.records.slices import ALL, MISSING, slice_values, slices_of
-
-__all__ = ["ALL", "MISSING", "ScoredConfiguration", "ScoredPartition", "Status", "slice_values", "slices_of"]
 
 
 class Status(IntEnum):
