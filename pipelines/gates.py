@@ -142,7 +142,7 @@ def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
     aligned = isinstance(given, list) and len(model.gates) == len(given)  # what is no mapping cannot be salvaged
     found = gates_of(located, model.gates if aligned else [], known, problems)
     if problems:
-        raise InputErrors(problems)
+        raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
     return found
 
 

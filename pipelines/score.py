@@ -30,6 +30,9 @@ class ScoreOptions:
         duplicates: "refuse" or "collapse".
         ties: also find how far each value depends on the order of documents with equal scores.
         dialects: names of tools, separated by commas, by whose rules every run is scored.
+        replicates: of the bootstrap; 0 for Student's intervals.
+        confidence: of intervals.
+        all_pairs: compare every two runs, not only each with the first.
     """
 
     output: str
@@ -40,6 +43,9 @@ class ScoreOptions:
     duplicates: str = "refuse"
     ties: bool = False
     dialects: str = ""
+    replicates: int = 1000
+    confidence: float = 0.95
+    all_pairs: bool = False
 
 
 def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -> Experiment:
@@ -65,6 +71,11 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
         "metrics": [str(metric) for metric in metrics],
         "ties": options.ties,
         "dialects": [name.strip() for name in options.dialects.split(",") if name.strip()],
+        "statistics": {
+            "replicates": options.replicates,
+            "confidence": options.confidence,
+            "pairs": "all" if options.all_pairs else "baseline",
+        },
         "output": {"path": _absolute(options.output), "rankings": False},
     }
     return parse_experiment(yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True), None)

@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 _GRADE = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
+_REPLICATES = click.IntRange(0, 100_000)
+_CONFIDENCE = click.FloatRange(0.5, 1.0, max_open=True)
 _DUPLICATES = click.Choice(["refuse", "collapse"])
 _PASTED = ("markdown", "latex")
 _FORMATS = click.Choice(["table", "json", "csv", *_PASTED])
 _SCORE_FORMATS = click.Choice(["table", "json", "csv", "trec", *_PASTED])
 _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
 _DUPLICATES_HELP = "A document given twice for a query: refuse it, or let its best rank stand for it."
+_REPLICATES_HELP = "Of the bootstrap behind the intervals; 0 for Student's intervals."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
@@ -63,6 +66,9 @@ def evaluate(experiment: str, output: str | None, run_id: str | None, form: str,
 @click.option("-c", "--complete", is_flag=True, expose_value=False, help="Accepted; it is always so here.")
 @click.option("--duplicates", type=_DUPLICATES, default="refuse", show_default=True, help=_DUPLICATES_HELP)
 @click.option("--ties", is_flag=True, help="Also show how far the order of tied documents moves every mean.")
+@click.option("--replicates", type=_REPLICATES, default=1000, show_default=True, help=_REPLICATES_HELP)
+@click.option("--confidence", type=_CONFIDENCE, default=0.95, show_default=True, help="Of the intervals.")
+@click.option("--all-pairs", is_flag=True, help="Compare every two runs, not only each with the first.")
 @click.option("--dialect", "dialects", default="", metavar="NAME,…", help=_DIALECT_HELP)
 @click.option("--format", "form", type=_SCORE_FORMATS, default="table", show_default=True)
 @click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
