@@ -5,6 +5,7 @@ import signal
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.cli import rankbeam_process
 from support.remote import answers, dataset, http, rag, signalled, write_experiment
@@ -13,7 +14,7 @@ from support.standins import DEFAULT_KINDS, Faults, Standin, serve
 
 from pipelines.results import Results
 
-CALLS = 2000
+CALLS, WINDOW_S = 2000, 5
 RETRIEVERS = {"rag_engine": rag, "http": http}
 
 
@@ -54,8 +55,11 @@ def test_every_result_is_that_of_an_undisturbed_run(kind: str, per_minute: float
     assert min(stats.faults.get(kind, 0) for kind in ("quota", "unavailable", "hang", "malformed")) > 5
     assert stats.calls <= 1.15 * CALLS, stats.faults
     assert stats.violations_per_minute == 0
-    # The server takes the time when it comes to it, on a machine that is busy with all other tests.
-    assert stats.busiest_second <= 1.15 * per_minute / 60
+    # The server takes the time when it comes to it: on a machine that is busy with all other tests, calls of one second
+    # may be seen in the next, but not those of five.
+    arrivals = np.array(sorted(stats.arrivals))
+    within = np.searchsorted(arrivals, arrivals + WINDOW_S) - np.arange(len(arrivals))
+    assert within.max() <= 1.1 * WINDOW_S * per_minute / 60
 
 
 def test_the_notebooks_workload_takes_half_a_minute(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

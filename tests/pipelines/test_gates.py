@@ -303,10 +303,10 @@ def test_all_mistakes_at_once(run: Results, tmp_path: Path) -> None:
     )
     assert outcome.status == REFUSED
     assert [word for word in outcome.stderr.split() if word.startswith("gates[")] == [
-        "gates[2]:",
         "gates[0].metric:",
         "gates[0].slice:",
         "gates[1].metric:",
+        "gates[2]:",
     ]
 
 
