@@ -4,12 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
+EMULATORS := .venv-emulators
+EMULATED := tests/support/emulators/requirements.txt
 
 # An oracle of the tests. Only its evaluation is used; with its dependencies it would bring PyTorch.
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check benchmark pace format clean
+.PHONY: help demo test check benchmark pace intervals format clean
 # Half an environment must not look like a whole one, and two pips must not share one (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -20,7 +22,7 @@ help: ## show the commands
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	@"$(BIN)/rankbeam" evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
 
-test: $(STAMP)-dev ## run all tests
+test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests
 	@"$(BIN)/python" -m pytest -n auto
 
 check: $(STAMP)-dev ## linters, types and import floors
@@ -35,12 +37,15 @@ benchmark: $(STAMP)-demo $(PEERS)/.installed ## measure rankbeam beside other to
 pace: $(STAMP)-dev ## measure how much of a quota remote calls use (PACE="--only http --calls 500")
 	@"$(BIN)/python" tests/benchmarks/calls.py $(PACE)
 
+intervals: $(STAMP)-dev ## measure what intervals and comparisons cost (INTERVALS="--queries 100000")
+	@"$(BIN)/python" tests/benchmarks/intervals.py $(INTERVALS)
+
 format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" check --fix-only --quiet .
 	@"$(BIN)/ruff" format .
 
 clean: ## remove the environment and everything that was made
-	rm -rf $(VENV) $(PEERS) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(EMULATORS) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # The environment is made again when pyproject.toml changes, and not otherwise: offline runs need nothing.
 $(BIN)/python:
@@ -65,3 +70,15 @@ $(PEERS)/.installed: pyproject.toml
 	@"$(PEERS)/bin/python" -m pip install --quiet --editable ".[benchmark]"
 	@"$(PEERS)/bin/python" -m pip install --quiet --no-deps "$(BEIR)"
 	@touch $@
+
+# Emulators want other versions than rankbeam does. Without them `make test` goes on: the tests that need them say why
+# they were skipped, and fail in CI. DuckDB takes its extensions from PyPI here, and looks for them below HOME.
+$(EMULATORS)/.installed: $(EMULATED)
+	@echo "Installing emulators of Google's services into $(EMULATORS) (once, about a minute)"
+	@rm -rf $(EMULATORS) && mkdir $(EMULATORS)
+	@{ "$(PYTHON)" -m venv $(EMULATORS) \
+		&& "$(EMULATORS)/bin/python" -m pip install --quiet --disable-pip-version-check --requirement $(EMULATED) \
+		&& HOME="$(CURDIR)/$(EMULATORS)" "$(EMULATORS)/bin/python" -c \
+			'import duckdb_extensions as d; d.import_extension("spatial"); d.import_extension("avro")'; \
+	} >$(EMULATORS)/install.log 2>&1 && touch $@ \
+		|| { echo "The emulators could not be installed; the tests that need them will not run:"; tail -1 $(EMULATORS)/install.log; } >&2
