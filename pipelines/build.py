@@ -16,7 +16,9 @@ from transforms.aggregate import AggregateScores, warnings_of
 from transforms.call import Called, CallServices
 from transforms.clients import files
 from transforms.compare import comparisons_table, metrics_table
+from transforms.load import LoadTables
 from transforms.read import ReadDataset, ReadRun
+from transforms.records import tables
 from transforms.records.calls import Call, Reach
 from transforms.records.dataset import DatasetSummary
 from transforms.records.errors import InputError
@@ -30,11 +32,13 @@ _LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
 
 def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
     """The pipeline of an experiment."""
+    experiment = experiment.pinned(f"{execution.run_id} {execution.started_at.isoformat()}")
     evaluation, output = experiment.evaluation, experiment.output
     pipeline = new_pipeline(options)
+    buckets = _buckets(experiment)
     judged, summary = read_dataset(pipeline, experiment)
     runs = {
-        f"{RANKINGS}_{source}": pipeline | f"ReadRun{source}" >> ReadRun(each.path, source, _buckets(experiment))
+        f"{RANKINGS}_{source}": pipeline | f"ReadRun{source}" >> ReadRun(each.path, source, buckets)
         for source, each in enumerate(evaluation.sources)
         if each.path is not None
     }
@@ -71,8 +75,16 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     finish = write.FinishRun(
         output, execution, versions(), evaluation.statistics, written, summary, aggregate, told, usage
     )
-    _ = pipeline | "FinishRun" >> finish
+    finished = pipeline | "FinishRun" >> finish
+    if experiment.bigquery is not None:
+        folders = table_folders(output, execution.run_id)
+        _ = finished | "LoadTables" >> LoadTables(experiment.bigquery, execution.run_id, output, folders)
     return pipeline
+
+
+def table_folders(output: str, run_id: str) -> dict[str, str]:
+    """Where one run's rows of each table lie."""
+    return {name: write.run_folder(output, name, run_id) for name in tables.TABLES}
 
 
 def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Any:  # judged queries by bucket, and a summary

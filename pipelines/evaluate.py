@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.runners.runner import PipelineResult
 
 from pipelines.build import build
 from pipelines.experiment import Experiment
 from pipelines.results import Results
 from transforms import write
 from transforms.clients import files, spill
+from transforms.load import failure_behind
 from transforms.records import tables
 from transforms.records.errors import InputError, RankbeamError
 from transforms.records.evaluation import Run
@@ -51,14 +53,14 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
         InputError: an input turned out to be unusable.
         RunFailed: the pipeline failed for another reason.
     """
-    files.make_folder(experiment.output)
-    for folder in run_folders(experiment.output, execution.run_id):
-        files.delete(folder)
+    _make_room(experiment, execution)
     try:
         with refusals(), quiet_beam(), _spilling(options):
             pipeline = build(experiment, execution, options)
             state = pipeline.run().wait_until_finish()
     except BaseException as error:
+        if (not_loaded := failure_behind(error)) is not None:  # all files are complete
+            raise RunFailed(not_loaded) from error
         forget(experiment.output, execution.run_id)
         if system := _SYSTEM_ERROR.search(str(error)):
             kept = f"only the ledger {experiment.ledger} was kept" if experiment.remote else "nothing was kept"
@@ -67,6 +69,27 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
     return Results(experiment.output, execution.run_id)
+
+
+def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> PipelineResult:
+    """Hand a run to a service that works on by itself; returns the service's own handle of it.
+
+    Raises:
+        InputError: an input turned out to be unusable, or the service has it that an option is.
+    """
+    _make_room(experiment, execution)
+    try:
+        with refusals(), quiet_beam():
+            return build(experiment, execution, options).run()
+    except BaseException:
+        forget(experiment.output, execution.run_id)
+        raise
+
+
+def _make_room(experiment: Experiment, execution: Run) -> None:
+    files.make_folder(experiment.output)
+    for folder in run_folders(experiment.output, execution.run_id):
+        files.delete(folder)
 
 
 def find_input_error(error: BaseException | None) -> InputError | None:
@@ -128,7 +151,7 @@ class quiet_beam:  # noqa: N801  reads like the context managers of contextlib
         self._loggers = {name: logging.getLogger(name) for name in ("apache_beam", "root")}
         self._levels = {name: logger.level for name, logger in self._loggers.items()}
         for logger in self._loggers.values():
-            logger.setLevel(logging.CRITICAL)
+            logger.setLevel(logging.CRITICAL + 1)
 
     def __exit__(self, *exception: Any) -> None:
         for name, logger in self._loggers.items():

@@ -16,7 +16,10 @@ from pipelines.problems import problem_of, salvage
 from pipelines.quotas import pools_of
 from pipelines.yaml_lines import Located, Place, load
 from transforms.clients import files
-from transforms.clients.formats.recognise import recognise
+from transforms.clients.bigquery.names import DatasetName
+from transforms.clients.bigquery.read_source import pinned
+from transforms.clients.formats import tables
+from transforms.clients.formats.recognise import Format, recognise
 from transforms.clients.remote import RemoteRetriever
 from transforms.clients.retrievers import RetrieverParameters
 from transforms.clients.run_file import RunFile
@@ -38,7 +41,7 @@ class Experiment:
     Attributes:
         name: its name.
         text: the YAML it came from.
-        qrels, queries, corpus: paths; None where there is none.
+        qrels, queries, corpus: paths, or tables and queries of BigQuery; None where there is none.
         retrievers: per source, its parameters with paths resolved.
         kinds: per source, the retriever's type.
         evaluation: configurations, metrics, sources and slices.
@@ -47,6 +50,7 @@ class Experiment:
         max_failure_rate: the share of a configuration's queries that may fail.
         ledger_path: the folder of the ledger, where the experiment names one.
         gates: thresholds that the results must keep.
+        bigquery: the dataset that runs are loaded into.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Experiment:
     max_failure_rate: float
     ledger_path: str | None = None
     gates: tuple[Gate, ...] = ()
+    bigquery: DatasetName | None = None
 
     @property
     def ledger(self) -> str:
@@ -87,6 +92,21 @@ class Experiment:
         """The path of every file that is read."""
         own = [path for parameters in self.retrievers for path in parameters.inputs().values()]
         return [path for path in (self.qrels, self.queries, self.corpus, *own) if path is not None]
+
+    def pinned(self, run: str) -> "Experiment":
+        """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read.
+
+        Args:
+            run: names the execution.
+        """
+        sources = tuple(replace(each, path=_pinned(each.path, run)) for each in self.evaluation.sources)
+        return replace(
+            self,
+            qrels=pinned(self.qrels, run),
+            queries=_pinned(self.queries, run),
+            corpus=_pinned(self.corpus, run),
+            evaluation=replace(self.evaluation, sources=sources),
+        )
 
 
 def load_experiment(path: str) -> Experiment:
@@ -123,6 +143,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     problems += _missing(located, model, expanded.retrievers)
     problems += _wrong_inputs(located, model, expanded, folder)
     problems += _wrong_baseline(located, model, expanded.configurations)
+    bigquery = _destination(located, model, problems)
     if problems:
         once = {str(problem): problem for problem in problems}  # a value of the grid is tried many times
         raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
@@ -148,6 +169,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         max_failure_rate=model.max_failure_rate,
         ledger_path=_below(folder, model.output.ledger),
         gates=gates,
+        bigquery=bigquery,
     )
 
 
@@ -225,6 +247,20 @@ def _completed(
     )
 
 
+def _pinned(path: str | None, run: str) -> str | None:
+    return None if path is None else pinned(path, run)
+
+
+def _destination(located: Located, model: ExperimentModel, problems: list[InputError]) -> DatasetName | None:
+    from transforms.clients.bigquery.tables import destination  # few experiments need it
+
+    try:
+        return None if model.output.bigquery is None else destination(model.output.bigquery)
+    except InputError as error:
+        problems.append(located.error(("output", "bigquery"), str(error)))
+        return None
+
+
 def _below(folder: str, path: str | None) -> str | None:
     return None if path is None else files.below(folder, path)
 
@@ -232,7 +268,7 @@ def _below(folder: str, path: str | None) -> str | None:
 def _wrong_inputs(
     located: Located, model: ExperimentModel, expanded: configurations.Expanded, folder: str
 ) -> Iterator[InputError]:
-    """Every input file that is missing or of a wrong format."""
+    """Every input file that is missing or of a wrong format, and every table that cannot be read."""
     inputs: list[tuple[Place, str | None, str | None]] = [
         (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus")
     ]
@@ -241,7 +277,7 @@ def _wrong_inputs(
     for place, role, pattern in inputs:
         try:
             for path in files.expand(files.below(folder, pattern))[:_MOST_CHECKED] if pattern else ():
-                if role is not None:
-                    recognise(path, role)
+                if role is not None and recognise(path, role) is Format.BIGQUERY:
+                    tables.check(path, role)
         except InputError as error:
             yield located.error(place, str(error))

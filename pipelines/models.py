@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from pipelines.gate_models import GateModel
+from transforms.clients.bigquery.read_source import Location
 from transforms.records.slices import canonical
 
 DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
@@ -21,6 +22,9 @@ class _Model(BaseModel):
 class DatasetModel(_Model):
     """`dataset:`, paths relative to the experiment file, or on any of Beam's filesystems.
 
+    In place of each path there may be a table or view of BigQuery, `bigquery://project.dataset.table`, or a mapping
+    with `query`, `project` and `parameters`; columns are named as in Parquet files.
+
     Attributes:
         qrels: judgements: TREC, BEIR or Parquet.
         queries: JSON lines, TREC topics or Parquet; needed by whatever is asked.
@@ -29,9 +33,9 @@ class DatasetModel(_Model):
             the best of their ranks; with "chunk", an id names one chunk and must not stand twice in a ranking.
     """
 
-    qrels: Word
-    queries: Word | None = None
-    corpus: Word | None = None
+    qrels: Location
+    queries: Location | None = None
+    corpus: Location | None = None
     unit: Literal["document", "chunk"] = "document"
 
 
@@ -113,11 +117,13 @@ class OutputModel(_Model):
             asked for; those of an existing run stand in its file.
         ledger: the folder that keeps the answers of remote services, so that none is paid for twice; experiments may
             share one. By default `ledger` below `path`.
+        bigquery: the dataset, project.dataset, that the run is loaded into when all its files are written.
     """
 
     path: Word
     rankings: bool | None = None
     ledger: Word | None = None
+    bigquery: Word | None = None
 
 
 class ExperimentModel(_Model):

@@ -1,17 +1,25 @@
 """Beam's options, as they stand on the command line: all of them pass through, and none is dropped in silence."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import (
+    FlinkRunnerOptions,
+    PipelineOptions,
+    PortableOptions,
+    SparkRunnerOptions,
+    StandardOptions,
+)
 
 from transforms.records.errors import InputError
 from transforms.records.suggestions import did_you_mean
 
 View = TypeVar("View", bound=PipelineOptions)
 LOCAL_RUNNERS = ("FnApiRunner", "DirectRunner")
+_SAME_MACHINE = re.compile(r"(.*://)?(\[?(auto|local)\b.*|embed|localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?/?")
 
 
 def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> PipelineOptions:
@@ -39,6 +47,42 @@ def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> Pipel
     if standard.runner in (None, *LOCAL_RUNNERS):
         standard.runner = "FnApiRunner"  # DirectRunner would first try to download Prism
     return options
+
+
+def is_dataflow(options: PipelineOptions) -> bool:
+    """Whether the options submit a job to Dataflow."""
+    return _runner(options) == "DataflowRunner"
+
+
+def works_elsewhere(options: PipelineOptions) -> bool:
+    """Whether the work is done on other machines, which do not have this one's files.
+
+    Where Flink, Spark or the job server run on this machine, so do their workers, if not in containers.
+
+    >>> [works_elsewhere(PipelineOptions([f"--runner={name}"])) for name in ("FnApiRunner", "DataflowRunner")]
+    [False, True]
+    >>> flink = ["--runner=FlinkRunner", "--flink_master"]
+    >>> [works_elsewhere(PipelineOptions([*flink, place])) for place in ("[local]", "localhost:8081", "flink:8081")]
+    [False, False, True]
+    """
+    if is_dataflow(options):
+        return True
+    portable = options.view_as(PortableOptions)
+    places = {
+        "PortableRunner": portable.job_endpoint,
+        "FlinkRunner": options.view_as(FlinkRunnerOptions).flink_master,
+        "SparkRunner": options.view_as(SparkRunnerOptions).spark_master_url,
+    }
+    if _runner(options) not in places or portable.environment_type == "LOOPBACK":
+        return False
+    named = [places[_runner(options)], portable.environment_config if portable.environment_type == "EXTERNAL" else None]
+    here = all(_SAME_MACHINE.fullmatch(place) for place in named if place is not None)
+    return not here or portable.environment_type == "DOCKER"
+
+
+def _runner(options: PipelineOptions) -> str:
+    """The runner's name, without the module that some put before it."""
+    return str(options.view_as(StandardOptions).runner).rpartition(".")[2]
 
 
 class _Options(PipelineOptions):

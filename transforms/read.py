@@ -16,7 +16,8 @@ from apache_beam.transforms.window import GlobalWindows
 
 from transforms.clients import batches, files
 from transforms.clients.batches import Bucketed, SourceRows
-from transforms.clients.formats import rows, texts
+from transforms.clients.bigquery.read_source import is_table, shown
+from transforms.clients.formats import rows, tables, texts
 from transforms.clients.formats.judged import Conflict, judge
 from transforms.clients.workers import Workers
 from transforms.kernels import hashing
@@ -46,8 +47,8 @@ class ReadDataset(beam.PTransform):
     """Read judgements, and queries where there are any, and join them.
 
     Attributes:
-        qrels: path or pattern of the judgements.
-        queries: path or pattern of the queries; None takes the judged ones, without text.
+        qrels: path or pattern of the judgements, or a table of BigQuery.
+        queries: the same of the queries; None takes the judged ones, without text.
         buckets: into how many parts the queries are divided.
         slices: attributes that the queries must have.
     """
@@ -59,10 +60,10 @@ class ReadDataset(beam.PTransform):
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
         """Add the steps."""
-        qrels = _ReadFiles(self.qrels, rows.read_qrels, columns.QRELS, self.buckets)
+        qrels = _ReadFiles(self.qrels, "qrels", rows.read_qrels, columns.QRELS, self.buckets)
         parts = {"qrels": pbegin | "ReadQrels" >> qrels}
         if self.queries is not None:
-            queries = _ReadFiles(self.queries, texts.read_queries, columns.QUERIES, self.buckets)
+            queries = _ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
             parts["queries"] = pbegin | "ReadQueries" >> queries
         joined = (
             parts
@@ -75,9 +76,13 @@ class ReadDataset(beam.PTransform):
         summary = (
             joined.summary
             | "Summarise" >> beam.CombineGlobally(MergeSummariesFn()).without_defaults()
-            | "Check" >> beam.Map(checked, self.queries, self.qrels, self.slices)
+            | "Check" >> beam.Map(checked, self._named(self.queries), shown(self.qrels), self.slices)
         )
         return Dataset(joined.judged, summary)
+
+    @staticmethod
+    def _named(path: str | None) -> str | None:
+        return None if path is None else shown(path)
 
 
 @dataclass
@@ -85,7 +90,7 @@ class ReadRun(beam.PTransform):
     """Read the rows of a run into buckets, marked with their source.
 
     Attributes:
-        path: path or pattern of the run.
+        path: path or pattern of the run, or a table of BigQuery.
         source: position of the source.
         buckets: as for the dataset.
     """
@@ -98,28 +103,34 @@ class ReadRun(beam.PTransform):
         """Add the steps."""
         return (
             pbegin
-            | "ReadRows" >> _ReadFiles(self.path, rows.read_run, columns.RANKINGS, self.buckets)
+            | "ReadRows" >> _ReadFiles(self.path, "run", rows.read_run, columns.RANKINGS, self.buckets)
             | "MarkSource" >> beam.Map(mark, self.source).with_output_types(SourceRows)
         )
 
 
 @dataclass
 class _ReadFiles(beam.PTransform):
-    """Read all files of a pattern, and divide the rows by bucket."""
+    """Read all files of a pattern, or all streams of a table, and divide the rows by bucket."""
 
     pattern: str
+    role: str
     reader: Callable[[str], Iterator[pa.RecordBatch]]
     schema: pa.Schema
     buckets: int
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Bucketed]:
         paths = files.expand(self.pattern)
-        created = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
-        return created | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
+        if is_table(self.pattern):
+            table = pbegin | "Table" >> beam.Create(paths, reshuffle=False)
+            streams = table | "OpenStreams" >> beam.FlatMap(tables.streams, self.role).with_output_types(str)
+            found = streams | "SpreadStreams" >> beam.Reshuffle()  # a worker that begins again keeps the session
+        else:
+            found = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
+        return found | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
 
 
 class ReadFn(beam.DoFn):
-    """Reads a file in batches."""
+    """Reads a file, or a stream of a table, in batches."""
 
     def __init__(self, reader: Callable[[str], Iterator[pa.RecordBatch]], schema: pa.Schema, buckets: int) -> None:
         self._reader, self._buckets = reader, buckets

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipelines.cli.group import MISSED, leave, main, messages
+from pipelines.cli.status import on_dataflow
 from pipelines.interrupt import Interrupted, in_background, settle
 
 if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
     from pipelines.experiment import Experiment
     from pipelines.results import Results
+    from transforms.records.evaluation import Run
 
 _GRADE = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
@@ -31,9 +35,12 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
+@click.option("--wait", is_flag=True, help="On Dataflow: follow the job to its end, and show its leaderboard.")
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
-def evaluate(experiment: str, output: str | None, run_id: str | None, form: str, beam_options: tuple[str, ...]) -> None:
+def evaluate(
+    experiment: str, output: str | None, run_id: str | None, wait: bool, form: str, beam_options: tuple[str, ...]
+) -> None:
     """Run EXPERIMENT (a YAML file), and show its leaderboard.
 
     All options of Apache Beam pass through, such as --runner or --direct_num_workers; the default runner is Beam's
@@ -52,7 +59,7 @@ def evaluate(experiment: str, output: str | None, run_id: str | None, form: str,
         found = load_experiment(experiment)
         if output is not None:
             found = replace(found, output=output)
-        _run(found, run_id, form, beam_options, reported=True)
+        _run(found, run_id, form, beam_options, reported=True, wait=wait)
 
 
 @main.command(context_settings=_BEAM)
@@ -106,29 +113,27 @@ def _run(
     temporary: bool = False,
     reported: bool = False,
     tags: dict[str, str] | None = None,
+    wait: bool = True,
 ) -> None:
     from pipelines import evaluate as evaluation
-    from pipelines import progress
-    from pipelines.options import pipeline_options
-    from transforms.clients import spill
+    from pipelines.dataflow.uploads import refuse_local
+    from pipelines.options import is_dataflow, pipeline_options, works_elsewhere
 
     own = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
     options = pipeline_options(beam_options, own)
+    if works_elsewhere(options):
+        refuse_local(experiment, options)
     execution = evaluation.new_run(experiment, run_id)
     if not temporary:
         from transforms.clients import warehouse
 
         warehouse.refuse_foreign(experiment.output)
-    todo = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
-    try:
-        with progress.shown(todo):
-            results = in_background(lambda: evaluation.run(experiment, execution, options))
-    except KeyboardInterrupt:
-        kept = [settle(experiment.ledger)] if experiment.remote else []
-        evaluation.forget(experiment.output, execution.run_id)
-        folders = evaluation.run_folders(experiment.output, execution.run_id)
-        left = [] if (spilled := spill.folder()) is None else [spilled]
-        raise Interrupted(left + ([experiment.output] if temporary else folders), *kept) from None
+    if is_dataflow(options):
+        results = on_dataflow(experiment, execution, options, form, wait=wait)
+        if results is None:
+            return
+    else:
+        results = _here(experiment, execution, options, temporary=temporary)
     for warning in results.run["warnings"]:
         click.echo(f"warning: {warning}", err=True)
     for failure in results.failures():
@@ -151,6 +156,24 @@ def _report(results: "Results") -> str:
     from pipelines import report
 
     return report.write(results)
+
+
+def _here(experiment: "Experiment", execution: "Run", options: "PipelineOptions", *, temporary: bool) -> "Results":
+    """Run an experiment to its end while this process waits, on whatever runner."""
+    from pipelines import evaluate as evaluation
+    from pipelines import progress
+    from transforms.clients import spill
+
+    todo = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
+    try:
+        with progress.shown(todo):
+            return in_background(lambda: evaluation.run(experiment, execution, options))
+    except KeyboardInterrupt:
+        kept = [settle(experiment.ledger)] if experiment.remote else []
+        evaluation.forget(experiment.output, execution.run_id)
+        folders = evaluation.run_folders(experiment.output, execution.run_id)
+        left = [] if (spilled := spill.folder()) is None else [spilled]
+        raise Interrupted(left + ([experiment.output] if temporary else folders), *kept) from None
 
 
 def _gates(results: "Results", experiment: "Experiment", form: str) -> str:

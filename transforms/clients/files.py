@@ -17,6 +17,9 @@ from typing import Any, BinaryIO, cast
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from transforms.clients import gcs
+from transforms.clients.bigquery.read_source import TableSource, is_table
+from transforms.clients.bigquery.read_tables import describe
 from transforms.records.errors import InputError
 
 BLOCK_BYTES = 4 << 20
@@ -65,19 +68,22 @@ def below(folder: str, path: str) -> str:
 def expand(pattern: str) -> list[str]:
     """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
 
-    A file of that very name comes first: brackets and stars may be part of it.
+    A file of that very name comes first: brackets and stars may be part of it. A table of BigQuery is one of its own.
 
     Raises:
         InputError: there is none.
     """
+    if is_table(pattern):
+        return [pattern]
+    gcs.prepare(pattern)
     try:
-        if FileSystems.exists(pattern) and not _is_folder(pattern):
+        if not pattern.endswith("/") and FileSystems.exists(pattern) and not _is_folder(pattern):
             return [pattern]
         folder = join(_escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
         found = [] if _is_folder(pattern) else [path for path in _match(pattern) if not _is_folder(path)]
         found = found or _parquet(folder)
-    except (BeamIOError, OSError, ValueError) as error:
-        raise InputError(f"cannot be looked up: {error}", path=pattern) from error
+    except (BeamIOError, OSError, ValueError, *gcs.errors(pattern)) as error:
+        raise InputError(f"cannot be looked up: {error}{gcs.advice(pattern)}", path=pattern) from error
     if not found and _is_folder(pattern):
         raise InputError(
             f"is a folder without Parquet files; write {join(pattern, '*')} for all its files", path=pattern
@@ -94,37 +100,45 @@ def size(pattern: str) -> int:
 
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
     """Path, bytes and time of change of every file that a path or pattern names: other values, other content."""
+    if is_table(pattern):
+        table = describe(TableSource.parse(pattern))
+        return ((pattern, table.stored_bytes, table.modified),)
     paths = expand(pattern)
     if is_local(pattern):
         stats = [(path, Path(path).stat()) for path in paths]
         return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
-    each = [metadata for result in FileSystems.match(paths) for metadata in result.metadata_list]
-    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in each)
+    # By pattern again: one request for thousands of files.
+    patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(join(pattern.rstrip("/"), ""))]
+    each = {metadata.path: metadata for result in FileSystems.match(patterns) for metadata in result.metadata_list}
+    found = [each[path] for path in paths]
+    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in found)
 
 
-def open_raw(path: str) -> BinaryIO:
+def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
     """Open a file for reading as it is stored.
+
+    Args:
+        path: the file.
+        read_ahead_bytes: how much to ask for at once where that takes a request; by default what suits the filesystem.
 
     Raises:
         InputError: it cannot be opened.
     """
     if is_local(path) and Path(path).is_fifo():
         raise InputError("is a pipe, and files are read more than once; write it to a file (gzip is fine)", path=path)
+    gcs.prepare(path)
     try:
         handle: BinaryIO = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    except (BeamIOError, OSError) as error:
-        raise InputError(f"cannot be opened: {error}", path=path) from error
-    return handle
+    except (BeamIOError, OSError, *gcs.errors(path)) as error:
+        raise InputError(f"cannot be opened: {error}{gcs.advice(path)}", path=path) from error
+    return handle if read_ahead_bytes is None else gcs.reading_ahead(handle, read_ahead_bytes)
 
 
-def open_text(path: str) -> "io.BufferedReader[Any]":
+def open_text(path: str, read_ahead_bytes: int | None = None) -> "io.BufferedReader[Any]":
     """Open a file for reading, unpacked where its content is gzip, without its byte order mark."""
-    handle = open_raw(path)
-    packed = handle.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-    handle.seek(0)
-    stream = (
-        cast("io.BufferedReader[Any]", gzip.GzipFile(fileobj=handle)) if packed else io.BufferedReader(_Raw(handle))
-    )
+    raw = io.BufferedReader(_Raw(open_raw(path, read_ahead_bytes)))
+    packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)  # to seek back would be another request
+    stream = cast("io.BufferedReader[Any]", gzip.GzipFile(fileobj=raw)) if packed else raw
     if stream.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
         stream.read(len(_BYTE_ORDER_MARK))
     return stream
@@ -146,7 +160,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     rest = b""
     lines = 0
     try:
-        with open_text(path) as stream:
+        with open_text(path, block_bytes if block_bytes < BLOCK_BYTES else None) as stream:
             packed = isinstance(stream, gzip.GzipFile)
             for piece in _pieces(stream, block_bytes):
                 end = piece.rfind(b"\n") + 1
@@ -159,6 +173,8 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     except _GZIP_ERRORS as error:
         problem = f"the gzip file is cut short or damaged ({error}); copy it again"
         raise InputError(problem, path=path, line=lines + 1) from error
+    except gcs.errors(path) as error:
+        raise InputError(f"cannot be read on: {error}", path=path) from error
     if rest:
         yield rest
 
@@ -205,7 +221,7 @@ def write(path: str, content: bytes) -> None:
     try:
         with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as handle:
             handle.write(content)
-    except (BeamIOError, OSError) as error:
+    except (BeamIOError, OSError, *gcs.errors(path)) as error:
         raise InputError(f"cannot be written: {error}", path=path) from error
 
 
@@ -229,10 +245,11 @@ def make_folder(path: str) -> None:
     Raises:
         InputError: it cannot be.
     """
+    gcs.prepare(path)
     try:
         if not FileSystems.exists(path):
             FileSystems.mkdirs(path)
-    except (BeamIOError, OSError) as error:
+    except (BeamIOError, OSError, *gcs.errors(path)) as error:
         raise InputError(f"the folder cannot be made: {error}", path=path) from error
     probe = join(path, ".rankbeam-can-write")
     write(probe, b"")
@@ -264,9 +281,14 @@ class _Raw(io.RawIOBase):
 
 def _parquet(folder: str) -> list[str]:
     """The Parquet files below a folder, but not in folders that begin with _ or ., as other readers have it."""
-    found = _match(folder + "*.parquet") or _match(folder + "**/*.parquet")
+    flat, deep = _parquet_patterns(folder)
+    found = _match(flat) or _match(deep)
     below = [path.split("/")[folder.count("/") :] for path in found]
     return [path for path, parts in zip(found, below, strict=True) if not any(map(_is_hidden, parts))]
+
+
+def _parquet_patterns(folder: str) -> tuple[str, str]:
+    return folder + "*.parquet", folder + "**/*.parquet"
 
 
 def _is_hidden(name: str) -> bool:
@@ -276,7 +298,8 @@ def _is_hidden(name: str) -> bool:
 def _match(pattern: str) -> list[str]:
     if is_local(pattern):  # Beam's own matching knows no escaped brackets
         return glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
-    return [metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list]
+    found = [metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list]
+    return [path for path in found if not path.endswith("/")]  # what consoles leave in the place of a folder
 
 
 def _escaped(path: str) -> str:

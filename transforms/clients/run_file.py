@@ -1,11 +1,10 @@
-"""The `run_file` retriever: rankings that exist already, in a TREC or Parquet run."""
+"""The `run_file` retriever: rankings that exist already, in a TREC or Parquet run, or in BigQuery."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from transforms.clients import files
+from transforms.clients.bigquery.read_source import Location, shown
 from transforms.clients.formats import rows
 from transforms.clients.retrievers import RetrieverParameters
 
@@ -14,12 +13,13 @@ class RunFile(RetrieverParameters):
     """Existing rankings; they are read, in parallel, and never asked for.
 
     Attributes:
-        path: a TREC run (may be gzip), Parquet, a glob pattern of them, or a folder of Parquet files.
+        path: a TREC run (may be gzip), Parquet, a glob pattern of them, or a folder of Parquet files; or a
+            table of BigQuery, `bigquery://project.dataset.table`, or a query, as for the dataset.
         duplicates: a document that stands twice in one ranking is refused, as trec_eval does; with "collapse"
             its best rank stands for it, as for a run of chunks that are named by their document.
     """
 
-    path: str = Field(min_length=1)
+    path: Location
     duplicates: Literal["refuse", "collapse"] = "refuse"
 
     needs: ClassVar[tuple[str, ...]] = ()
@@ -42,4 +42,4 @@ def locate(path: str, query_id: str, doc_id: str) -> Iterator[tuple[str, int]]:
             found = [query_id, doc_id]
             for row in batch.select(["query_id", "doc_id", "line"]).to_pylist():
                 if [row["query_id"], row["doc_id"]] == found:
-                    yield name, row["line"]
+                    yield shown(name), row["line"]

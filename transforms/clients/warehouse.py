@@ -6,39 +6,20 @@ from pathlib import Path
 
 import duckdb
 
-from transforms.clients import files
+from transforms.clients import files, views
 from transforms.records import tables
 from transforms.records.errors import InputError
 
 FILE_NAME = "results.duckdb"
 
-VIEWS = {
-    "leaderboard": """
-        SELECT r.run_id, r.experiment, r.started_at, m.metric,
-               rank() OVER (PARTITION BY r.run_id, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
-               c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error,
-               m.queries, m.empty, m.failed, m.missing, m.lowest, m.highest, m.tie_lowest, m.tie_highest, c.config_id
-        FROM runs AS r
-        JOIN configurations AS c ON c.run_id = r.run_id
-        JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
-        WHERE m.slice = 'all'
-    """,
-    "per_query": """
-        SELECT r.run_id, r.experiment, r.started_at, c.name AS configuration, q.query_id, q.text, q.status,
-               q.slices, item.metric, item.value, item.tie_lowest, item.tie_highest, c.config_id
-        FROM runs AS r
-        JOIN configurations AS c ON c.run_id = r.run_id
-        JOIN (SELECT *, unnest(metrics) AS item FROM query_metrics) AS q
-          ON q.run_id = r.run_id AND q.config_id = c.config_id
-    """,
-}
-"""Views see only runs that have a row in `runs`, which is written last."""
+_ALWAYS = {*tables.TABLES, "leaderboard", "per_query"}
+"""What every version has put into the file."""
 
 
 def build(output: str) -> str:
     """Make `results.duckdb` anew from the Parquet files of all finished runs; returns its path.
 
-    The file is complete or not there: it is built beside and then put in place.
+    The file is complete or not there: it is built beside and then put in place. Its views are those of BigQuery.
 
     Args:
         output: the folder of all tables, on any filesystem.
@@ -56,8 +37,7 @@ def build(output: str) -> str:
                     _local(part, folder) for run_id in runs for part in files.expand(files.join(output, name, run_id))
                 ]
                 connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM read_parquet(?)', [parts])  # noqa: S608  a name of ours
-            for name, query in VIEWS.items():
-                connection.execute(f'CREATE VIEW "{name}" AS {query}')
+            connection.execute(views.for_duckdb())
         if files.is_local(output):
             beside.replace(path)
         else:
@@ -76,19 +56,19 @@ def refuse_foreign(output: str) -> None:
         return
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
-            found = {
-                name for (name,) in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
-            }
+            query = "SELECT table_name, table_type FROM information_schema.tables"
+            found = dict(connection.execute(query).fetchall())
     except duckdb.Error as error:
         if "lock" in str(error):
             problem = "is open for writing in another program; close it there first"
             raise InputError(problem, path=str(path)) from error
-        found = set()
-    if not {*tables.TABLES, *VIEWS} <= found:
+        found = {}
+    if not found.keys() >= _ALWAYS:
         raise InputError(
             "was not made by rankbeam and would be replaced; move it, or choose another --output", path=str(path)
         )
-    if own := sorted(found - {*tables.TABLES, *VIEWS}):
+    ours = dict.fromkeys(tables.TABLES, "BASE TABLE") | dict.fromkeys(views.sources(), "VIEW")
+    if own := sorted(name for name, kind in found.items() if ours.get(name) != kind):
         problem = (
             f"holds {', '.join(own)}, and is made anew by every run; keep your own tables and views in another file"
         )

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.clients import files
+from transforms.clients.bigquery.read_source import shown
 from transforms.clients.formats import rows, texts
 from transforms.clients.formats.places import repeated_at
 from transforms.kernels import hashing
@@ -82,7 +83,7 @@ def judge(
 
 
 class Conflict(Exception):
-    """Input that contradicts itself; the lines are looked up again in the files."""
+    """Input that contradicts itself; the lines are looked up again."""
 
     def __init__(self, query_id: str, doc_id: str | None) -> None:
         super().__init__(query_id, doc_id)
@@ -105,7 +106,7 @@ def _at_last(
     for path in files.expand(pattern):
         for batch in reader(path):
             found = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in wanted.items()])
-            places += [(path, line) for line in batch["line"].filter(pa.array(found)).to_pylist()]
+            places += [(shown(path), line) for line in batch["line"].filter(pa.array(found)).to_pylist()]
     return repeated_at(problem, places)
 
 

@@ -3,12 +3,14 @@
 from enum import StrEnum
 
 from transforms.clients import files
+from transforms.clients.bigquery.read_source import is_table
 from transforms.records.errors import InputError
 
 
 class Format(StrEnum):
     """The formats that readers know."""
 
+    BIGQUERY = "BigQuery"
     PARQUET = "Parquet"
     JSON_LINES = "JSON lines (BEIR)"
     TAB_TEXT = "id and text, tab separated"
@@ -17,6 +19,7 @@ class Format(StrEnum):
     TREC_RUN = "TREC run (query Q0 document rank score tag)"
 
 
+_HEAD_BYTES = 1 << 10
 _BEIR_HEADERS = ("query", "corpus", "doc", "score", "relevance", "grade")
 
 
@@ -30,7 +33,9 @@ def recognise(path: str, role: str) -> Format:
     Raises:
         InputError: the file is missing, empty, unreadable, or of no format that fits its role.
     """
-    with files.open_raw(path) as handle:
+    if is_table(path):
+        return Format.BIGQUERY  # `tables.check` looks at its columns
+    with files.open_raw(path, _HEAD_BYTES) as handle:
         if handle.read(4) == b"PAR1":
             return Format.PARQUET
     lines = _first_lines(path)

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.clients import files
-from transforms.clients.formats import parquet
+from transforms.clients.bigquery.read_source import shown
+from transforms.clients.formats import named, parquet, tables
 from transforms.clients.formats.recognise import Format, recognise
 from transforms.clients.workers import ahead
 from transforms.kernels import text
@@ -16,28 +17,24 @@ from transforms.kernels.arrays import BoolArray
 from transforms.records import columns
 from transforms.records.errors import InputError
 
-QUERY_NAMES = ("query_id", "query-id", "qid", "query")
-DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id")
-GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
-
 
 @dataclass(frozen=True)
 class _Kind:
-    """Judgements or runs: what is yielded, how its number may be called in Parquet, and how lines of text look."""
+    """Judgements or runs: what is yielded, the name of its number, and how lines of text look."""
 
+    role: str
     schema: pa.Schema
     number: str
-    number_names: tuple[str, ...]
     layout: text.Layout
 
 
-_RUN = _Kind(columns.RUN, "score", ("score",), text.Layout((0, 2, 4), at_least=5, at_most=None))
-_TREC_QRELS = _Kind(columns.QRELS, "grade", GRADE_NAMES, text.Layout((0, 2, 3), at_least=4, at_most=4))
-_BEIR_QRELS = _Kind(columns.QRELS, "grade", GRADE_NAMES, text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
+_RUN = _Kind("run", columns.RUN, "score", text.Layout((0, 2, 4), at_least=5, at_most=None))
+_TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 2, 3), at_least=4, at_most=4))
+_BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 
 
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
-    """Read judgements: TREC, BEIR or Parquet. A thread reads on while a batch is used.
+    """Read judgements: TREC, BEIR, Parquet or a table of BigQuery. A thread reads on while a batch is used.
 
     Yields:
         Batches of `columns.QRELS` with the line of each row.
@@ -47,11 +44,13 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
     """
     found = recognise(path, "qrels")
     kind = _BEIR_QRELS if found is Format.BEIR_QRELS else _TREC_QRELS
-    yield from ahead(_read_parquet(path, kind) if found is Format.PARQUET else _read_text(path, kind))
+    yield from ahead(_read(path, kind, found))
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
-    """Read a run: TREC (words after the tag are ignored) or Parquet. A thread reads on while a batch is used.
+    """Read a run: TREC (words after the tag are ignored), Parquet or a table of BigQuery.
+
+    A thread reads on while a batch is used.
 
     Yields:
         Batches of `columns.RUN` with the line of each row.
@@ -60,22 +59,31 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
         InputError: the file, or a line of it, is not what it should be.
     """
     found = recognise(path, "run")
-    yield from ahead(_read_parquet(path, _RUN) if found is Format.PARQUET else _read_text(path, _RUN))
+    yield from ahead(_read(path, _RUN, found))
 
 
 def run_tag(path: str) -> str | None:
-    """The tag in a TREC run's sixth column, from its first line; None for Parquet or where there is none."""
-    if recognise(path, "run") is Format.PARQUET:
+    """The tag in a TREC run's sixth column, from its first line; None for tables or where there is none."""
+    if recognise(path, "run") is not Format.TREC_RUN:
         return None
     fields = text.split_blanks(files.read_head(path), [5])
     return next(iter(fields.columns[0].to_pylist()), None) or None
 
 
-def _read_parquet(path: str, kind: _Kind) -> Iterator[pa.RecordBatch]:
-    wanted = {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, kind.number: kind.number_names}
-    for batch in parquet.read(path, wanted, columns.with_line(kind.schema)):
+def _read(path: str, kind: _Kind, found: Format) -> Iterator[pa.RecordBatch]:
+    schema, wanted = columns.with_line(kind.schema), named.WANTED[kind.role]
+    if found is Format.BIGQUERY:
+        yield from _finite(path, kind, tables.read_rows(path, kind.role, schema))
+    elif found is Format.PARQUET:
+        yield from _finite(path, kind, parquet.read(path, wanted, schema))
+    else:
+        yield from _read_text(path, kind)
+
+
+def _finite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
         bad = ~np.isfinite(batch[kind.number].to_numpy())
-        _refuse(path, batch["line"], bad, f"the {kind.number} is not a finite number")
+        _refuse(shown(path), batch["line"], bad, f"the {kind.number} is not a finite number")
         yield batch
 
 

@@ -1,7 +1,7 @@
 """Readers of queries and corpora: fewer rows, with text and attributes."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.clients import files
-from transforms.clients.formats import parquet
+from transforms.clients.bigquery.read_source import shown
+from transforms.clients.formats import named, parquet, tables
 from transforms.clients.formats.recognise import Format, recognise
 from transforms.records import columns
 from transforms.records.errors import InputError
 
-ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docid", "docno")
-TEXT_NAMES = ("text", "query", "question", "contents", "body")
 _BATCH_ROWS = 10_000
 
 
@@ -40,7 +39,7 @@ class Entry:
 
 
 def read_queries(path: str) -> Iterator[pa.RecordBatch]:
-    """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), or Parquet.
+    """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), Parquet, or a table of BigQuery.
 
     Yields:
         Batches of `columns.QUERIES` with the line of each row.
@@ -75,6 +74,8 @@ def read_entries(path: str, role: str) -> Iterator[Entry]:
     found = recognise(path, role)
     if found is Format.PARQUET:
         yield from _from_parquet(path)
+    elif found is Format.BIGQUERY:
+        yield from _from_bigquery(path, role)
     elif found is Format.JSON_LINES:
         for line, text in _lines(path):
             yield _from_json(path, line, text)
@@ -111,8 +112,8 @@ def _from_json(path: str, line: int, text: str) -> Entry:
         raise InputError(f"is not valid JSON: {error.msg} at column {error.colno}", path=path, line=line) from error
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
-    id_name = next((name for name in ID_NAMES if value.get(name) not in (None, "")), None)
-    text_name = next((name for name in TEXT_NAMES if name in value), None)
+    id_name = next((name for name in named.ID_NAMES if value.get(name) not in (None, "")), None)
+    text_name = next((name for name in named.TEXT_NAMES if name in value), None)
     if id_name is None or text_name is None:
         missing = "id (_id)" if id_name is None else "text"
         problem = f"the object has no {missing}; it has: {', '.join(value) or 'nothing'}"
@@ -137,18 +138,30 @@ def _entry(name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
 
 def _from_parquet(path: str) -> Iterator[Entry]:
     file = parquet.open_file(path)
-    names = parquet.find_columns(path, file.schema_arrow.names, {"id": ID_NAMES, "text": TEXT_NAMES})
+    names = named.find_columns(path, file.schema_arrow.names, named.WANTED["queries"])
     line = 0
     try:
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-            ids = parquet.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
-            texts = pc.fill_null(batch[names["text"]].cast(pa.string()), "")
-            rest = batch.drop_columns(list(names.values())).to_pylist()
-            for name, text, others in zip(ids.to_pylist(), texts.to_pylist(), rest, strict=True):
-                line += 1
-                yield _entry(name, text, others, line)
+        for entry in _from_columns(path, file.iter_batches(batch_size=_BATCH_ROWS), names):
+            line = entry.line
+            yield entry
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"row group cannot be read ({error})", path=path, line=line + 1) from error
+
+
+def _from_bigquery(path: str, role: str) -> Iterator[Entry]:
+    for names, batches in tables.found(path, role):
+        yield from _from_columns(shown(path), batches, names)
+
+
+def _from_columns(path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str]) -> Iterator[Entry]:
+    line = 0
+    for batch in batches:
+        ids = named.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
+        texts = pc.fill_null(named.converted(path, batch[names["text"]], pa.field("text", pa.string()), line), "")
+        rest = tables.plain(batch.drop_columns(list(names.values())))
+        for name, text, others in zip(ids.to_pylist(), texts.to_pylist(), rest, strict=True):
+            line += 1
+            yield _entry(name, text, others, line)
 
 
 def as_text(value: object) -> str:

@@ -1,0 +1,10 @@
+-- Which configuration is best, by which metric, and how sure is that?
+SELECT
+  r.run_id, r.experiment, m.started_at, r.is_latest, m.metric,
+  RANK() OVER (PARTITION BY r.run_id, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
+  c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error, m.joint_low, m.joint_high, m.may_be_best,
+  m.queries, m.empty, m.failed, m.missing, m.lowest, m.highest, m.tie_lowest, m.tie_highest, c.position, c.config_id
+FROM run_history AS r
+JOIN configurations AS c ON c.run_id = r.run_id
+JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+WHERE m.slice = 'all'

@@ -1,0 +1,8 @@
+-- What is every query worth, for every configuration and metric? Queries whose call failed have no values here.
+SELECT
+  r.run_id, r.experiment, q.started_at, r.is_latest, c.name AS configuration, q.query_id, q.text, q.status, q.slices,
+  item.metric, item.value, item.tie_lowest, item.tie_highest, c.config_id
+FROM run_history AS r
+JOIN configurations AS c ON c.run_id = r.run_id
+JOIN query_metrics AS q ON q.run_id = r.run_id AND q.config_id = c.config_id
+CROSS JOIN UNNEST(q.metrics) AS item

@@ -1,0 +1,20 @@
+-- Which configuration is best for a group of queries, such as one language? `attribute` and `value` say which group:
+-- the slice `intent=how_to×level=easy` has the attribute `intent×level` and the value `how_to × easy`.
+SELECT
+  r.run_id, r.experiment, m.started_at, r.is_latest, m.slice,
+  REPLACE(REGEXP_REPLACE(m.parted, CONCAT('=[^', CHR(31), ']*'), ''), CHR(31), '×') AS attribute,
+  REPLACE(
+    REGEXP_REPLACE(m.parted, CONCAT('(^|', CHR(31), ')[^=', CHR(31), ']*='), r'\1'), CHR(31), ' × '
+  ) AS value,
+  m.metric,
+  RANK() OVER (PARTITION BY r.run_id, m.slice, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
+  c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error, m.joint_low, m.joint_high, m.may_be_best,
+  m.queries, m.empty, m.failed, m.missing, m.lowest, m.highest, m.tie_lowest, m.tie_highest, c.position, c.config_id
+FROM run_history AS r
+JOIN configurations AS c ON c.run_id = r.run_id
+JOIN (
+  -- A value may hold × itself: only one that an attribute and = follow parts two attributes.
+  SELECT *, REGEXP_REPLACE(slice, '×([^×=]*)=', CONCAT(CHR(31), r'\1=')) AS parted
+  FROM configuration_metrics
+  WHERE slice != 'all'
+) AS m ON m.run_id = r.run_id AND m.config_id = c.config_id

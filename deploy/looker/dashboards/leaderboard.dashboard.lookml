@@ -1,0 +1,196 @@
+- dashboard: leaderboard
+  title: Which configuration is best?
+  layout: newspaper
+  preferred_viewer: dashboards-next
+  description: The latest run of an experiment, with intervals, comparisons, slices, and what it is to be trusted for.
+
+  filters:
+  - name: Experiment
+    title: Experiment
+    type: field_filter
+    default_value: ''
+    allow_multiple_values: false
+    required: true
+    model: rankbeam
+    explore: leaderboard
+    field: leaderboard.experiment
+  - name: Metric
+    title: Metric
+    type: field_filter
+    default_value: ''
+    allow_multiple_values: false
+    required: true
+    model: rankbeam
+    explore: leaderboard
+    listens_to_filters: [Experiment]
+    field: leaderboard.metric
+
+  elements:
+  - name: intervals
+    title: Means and intervals
+    note_text: The box is the interval of the mean; the whiskers hold for all configurations at once.
+    model: rankbeam
+    explore: leaderboard
+    type: looker_boxplot
+    fields: [leaderboard.configuration, leaderboard.joint_interval_low, leaderboard.interval_low,
+      leaderboard.weighted_mean, leaderboard.interval_high, leaderboard.joint_interval_high]
+    filters:
+      leaderboard.is_latest: 'yes'
+    sorts: [leaderboard.weighted_mean desc]
+    limit: 100
+    listen:
+      Experiment: leaderboard.experiment
+      Metric: leaderboard.metric
+    row: 0
+    col: 0
+    width: 12
+    height: 9
+  - name: leaderboard
+    title: Leaderboard
+    note_text: What may be the best one is told apart from the others with 95% confidence.
+    model: rankbeam
+    explore: leaderboard
+    type: looker_grid
+    fields: [leaderboard.rank, leaderboard.configuration, leaderboard.weighted_mean, leaderboard.interval_low,
+      leaderboard.interval_high, leaderboard.may_be_best, leaderboard.query_count, leaderboard.failed_count,
+      leaderboard.lowest_mean, leaderboard.highest_mean]
+    filters:
+      leaderboard.is_latest: 'yes'
+    sorts: [leaderboard.rank]
+    limit: 100
+    listen:
+      Experiment: leaderboard.experiment
+      Metric: leaderboard.metric
+    row: 0
+    col: 12
+    width: 12
+    height: 9
+  - name: differences
+    title: Differences from the baseline
+    note_text: Paired, query by query. p is corrected by Holm over all comparisons of the metric.
+    model: rankbeam
+    explore: differences
+    type: looker_grid
+    fields: [differences.configuration, differences.baseline, differences.weighted_difference,
+      differences.interval_low, differences.interval_high, differences.p_holm, differences.win_count,
+      differences.tie_count, differences.loss_count, differences.detectable_difference]
+    filters:
+      differences.is_latest: 'yes'
+      differences.slice: all
+    sorts: [differences.weighted_difference desc]
+    limit: 100
+    listen:
+      Experiment: differences.experiment
+      Metric: differences.metric
+    row: 9
+    col: 0
+    width: 12
+    height: 8
+  - name: slices
+    title: Slices
+    model: rankbeam
+    explore: slice_leaderboard
+    type: looker_grid
+    fields: [slice_leaderboard.attribute, slice_leaderboard.value, slice_leaderboard.configuration,
+      slice_leaderboard.weighted_mean]
+    pivots: [slice_leaderboard.configuration]
+    filters:
+      slice_leaderboard.is_latest: 'yes'
+    sorts: [slice_leaderboard.attribute, slice_leaderboard.value, slice_leaderboard.configuration]
+    limit: 200
+    listen:
+      Experiment: slice_leaderboard.experiment
+      Metric: slice_leaderboard.metric
+    row: 9
+    col: 12
+    width: 12
+    height: 8
+  - name: trend
+    title: Over time
+    model: rankbeam
+    explore: trend
+    type: looker_line
+    fields: [trend.started_time, trend.configuration, trend.weighted_mean]
+    pivots: [trend.configuration]
+    sorts: [trend.started_time, trend.configuration]
+    limit: 500
+    show_null_points: false
+    interpolation: linear
+    listen:
+      Experiment: trend.experiment
+      Metric: trend.metric
+    row: 17
+    col: 0
+    width: 12
+    height: 8
+  - name: regressions
+    title: Since the previous run over the same dataset
+    model: rankbeam
+    explore: regressions
+    type: looker_grid
+    fields: [regressions.configuration, regressions.verdict, regressions.weighted_difference,
+      regressions.interval_low, regressions.interval_high, regressions.worse_count, regressions.better_count,
+      regressions.parameters_changed, regressions.previous_run_id]
+    filters:
+      regressions.is_latest: 'yes'
+    sorts: [regressions.weighted_difference]
+    limit: 100
+    listen:
+      Experiment: regressions.experiment
+      Metric: regressions.metric
+    row: 17
+    col: 12
+    width: 12
+    height: 8
+  - name: queries
+    title: Queries that lose most against the baseline
+    note_text: Follow the id of a query to its story.
+    model: rankbeam
+    explore: side_by_side
+    type: looker_grid
+    fields: [side_by_side.query_id, side_by_side.text, side_by_side.configuration, side_by_side.baseline,
+      side_by_side.value, side_by_side.baseline_value, side_by_side.difference]
+    filters:
+      side_by_side.is_latest: 'yes'
+    sorts: [side_by_side.difference]
+    limit: 50
+    listen:
+      Experiment: side_by_side.experiment
+      Metric: side_by_side.metric
+    row: 25
+    col: 0
+    width: 12
+    height: 8
+  - name: coverage
+    title: Queries without an answer
+    model: rankbeam
+    explore: coverage
+    type: looker_grid
+    fields: [coverage.configuration, coverage.query_count, coverage.empty_count, coverage.failed_count,
+      coverage.missing_count, coverage.share_failed, coverage.quota_count, coverage.timeout_count,
+      coverage.unavailable_count]
+    filters:
+      coverage.is_latest: 'yes'
+    sorts: [coverage.share_failed desc]
+    limit: 100
+    listen:
+      Experiment: coverage.experiment
+    row: 25
+    col: 12
+    width: 12
+    height: 8
+  - name: cost
+    title: Calls, and what the ledger saved
+    model: rankbeam
+    explore: cost
+    type: looker_column
+    fields: [cost.started_date, cost.call_count, cost.ledger_hit_count, cost.failure_count]
+    fill_fields: [cost.started_date]
+    sorts: [cost.started_date]
+    limit: 90
+    listen:
+      Experiment: cost.experiment
+    row: 33
+    col: 0
+    width: 24
+    height: 6

@@ -1,0 +1,152 @@
+- dashboard: query
+  title: The story of one query
+  layout: newspaper
+  preferred_viewer: dashboards-next
+  description: What every configuration made of a query, which documents it found, and how that changed.
+
+  filters:
+  - name: Experiment
+    title: Experiment
+    type: field_filter
+    default_value: ''
+    allow_multiple_values: false
+    required: false
+    model: rankbeam
+    explore: queries
+    field: queries.experiment
+  - name: Query
+    title: Query
+    type: field_filter
+    default_value: ''
+    allow_multiple_values: false
+    required: true
+    model: rankbeam
+    explore: queries
+    listens_to_filters: [Experiment]
+    field: queries.query_id
+
+  elements:
+  - name: answers
+    title: What became of it
+    model: rankbeam
+    explore: queries
+    type: looker_grid
+    fields: [queries.experiment, queries.query_id, queries.text, configurations.configuration, queries.status]
+    filters:
+      runs.is_latest: 'yes'
+    sorts: [queries.experiment, configurations.configuration]
+    limit: 100
+    listen:
+      Experiment: queries.experiment
+      Query: queries.query_id
+    row: 0
+    col: 0
+    width: 16
+    height: 6
+  - name: slices
+    title: Its attributes
+    model: rankbeam
+    explore: queries
+    type: looker_grid
+    fields: [query_slices.name, query_slices.value]
+    filters:
+      runs.is_latest: 'yes'
+    sorts: [query_slices.name]
+    limit: 50
+    listen:
+      Experiment: queries.experiment
+      Query: queries.query_id
+    row: 0
+    col: 16
+    width: 8
+    height: 6
+  - name: values
+    title: Its values
+    model: rankbeam
+    explore: queries
+    type: looker_bar
+    fields: [query_values.metric, configurations.configuration, query_values.average_value]
+    pivots: [configurations.configuration]
+    filters:
+      runs.is_latest: 'yes'
+    sorts: [query_values.metric, configurations.configuration]
+    limit: 100
+    listen:
+      Experiment: queries.experiment
+      Query: queries.query_id
+    row: 6
+    col: 0
+    width: 12
+    height: 8
+  - name: differences
+    title: Against the baseline
+    model: rankbeam
+    explore: side_by_side
+    type: looker_grid
+    fields: [side_by_side.metric, side_by_side.configuration, side_by_side.baseline, side_by_side.value,
+      side_by_side.baseline_value, side_by_side.difference]
+    filters:
+      side_by_side.is_latest: 'yes'
+    sorts: [side_by_side.metric, side_by_side.difference]
+    limit: 200
+    listen:
+      Experiment: side_by_side.experiment
+      Query: side_by_side.query_id
+    row: 6
+    col: 12
+    width: 12
+    height: 8
+  - name: documents
+    title: What was found for it
+    note_text: Rankings that the run kept; a grade is empty where nobody judged the document.
+    model: rankbeam
+    explore: queries
+    type: looker_grid
+    fields: [ranked_documents.rank, configurations.configuration, ranked_documents.doc_id, ranked_documents.grade,
+      ranked_documents.score, ranked_documents.text]
+    filters:
+      runs.is_latest: 'yes'
+    sorts: [configurations.configuration, ranked_documents.rank]
+    limit: 500
+    listen:
+      Experiment: queries.experiment
+      Query: queries.query_id
+    row: 14
+    col: 0
+    width: 24
+    height: 10
+  - name: changes
+    title: Over time
+    model: rankbeam
+    explore: query_changes
+    type: looker_grid
+    fields: [query_changes.started_time, query_changes.configuration, query_changes.metric,
+      query_changes.previous_value, query_changes.value, query_changes.difference, query_changes.status]
+    sorts: [query_changes.started_time desc, query_changes.configuration, query_changes.metric]
+    limit: 200
+    listen:
+      Experiment: query_changes.experiment
+      Query: query_changes.query_id
+    row: 24
+    col: 0
+    width: 14
+    height: 8
+  - name: failures
+    title: What failed
+    model: rankbeam
+    explore: queries
+    type: looker_grid
+    fields: [configurations.configuration, failed_calls.stage, failed_calls.kind, failed_calls.attempts,
+      failed_calls.message]
+    filters:
+      runs.is_latest: 'yes'
+      queries.status: failed
+    sorts: [configurations.configuration]
+    limit: 100
+    listen:
+      Experiment: queries.experiment
+      Query: queries.query_id
+    row: 24
+    col: 14
+    width: 10
+    height: 8

@@ -1,0 +1,210 @@
+view: coverage {
+  sql_table_name: `@{dataset}.coverage` ;;
+
+  dimension: key {
+    type: string
+    primary_key: yes
+    hidden: yes
+    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id) ;;
+  }
+
+  dimension: run_id {
+    type: string
+    sql: ${TABLE}.run_id ;;
+  }
+
+  dimension: experiment {
+    type: string
+    sql: ${TABLE}.experiment ;;
+  }
+
+  dimension_group: started {
+    type: time
+    timeframes: [raw, time, hour, date, week, month]
+    datatype: timestamp
+    sql: ${TABLE}.started_at ;;
+  }
+
+  dimension: is_latest {
+    type: yesno
+    label: "Is latest run"
+    description: "The latest run of its experiment"
+    sql: ${TABLE}.is_latest ;;
+  }
+
+  dimension: configuration {
+    type: string
+    sql: ${TABLE}.configuration ;;
+  }
+
+  dimension: config_id {
+    type: string
+    sql: ${TABLE}.config_id ;;
+  }
+
+  dimension: retriever {
+    type: string
+    sql: ${TABLE}.retriever ;;
+  }
+
+  dimension: position {
+    type: number
+    sql: ${TABLE}.position ;;
+  }
+
+  dimension: queries {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.queries ;;
+  }
+
+  dimension: empty {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.empty ;;
+  }
+
+  dimension: failed {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed ;;
+  }
+
+  dimension: missing {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.missing ;;
+  }
+
+  dimension: empty_rate {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.empty_rate ;;
+  }
+
+  dimension: failure_rate {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failure_rate ;;
+  }
+
+  dimension: failed_invalid {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_invalid ;;
+  }
+
+  dimension: failed_permission {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_permission ;;
+  }
+
+  dimension: failed_not_found {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_not_found ;;
+  }
+
+  dimension: failed_quota {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_quota ;;
+  }
+
+  dimension: failed_timeout {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_timeout ;;
+  }
+
+  dimension: failed_unavailable {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_unavailable ;;
+  }
+
+  dimension: failed_malformed {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_malformed ;;
+  }
+
+  measure: query_count {
+    type: sum
+    description: "Queries that were scored"
+    sql: ${queries} ;;
+  }
+
+  measure: empty_count {
+    type: sum
+    description: "Queries without any result"
+    sql: ${empty} ;;
+  }
+
+  measure: failed_count {
+    type: sum
+    description: "Queries that were not scored"
+    sql: ${failed} ;;
+  }
+
+  measure: missing_count {
+    type: sum
+    description: "Queries that the dialect leaves out"
+    sql: ${missing} ;;
+  }
+
+  measure: share_empty {
+    type: number
+    value_format: "0.0%"
+    sql: ${empty_count} / NULLIF(${query_count}, 0) ;;
+  }
+
+  measure: share_failed {
+    type: number
+    value_format: "0.0%"
+    sql: ${failed_count} / NULLIF(${query_count} + ${failed_count}, 0) ;;
+  }
+
+  measure: invalid_count {
+    type: sum
+    description: "Calls that failed: invalid"
+    sql: ${failed_invalid} ;;
+  }
+
+  measure: permission_count {
+    type: sum
+    description: "Calls that failed: permission"
+    sql: ${failed_permission} ;;
+  }
+
+  measure: not_found_count {
+    type: sum
+    description: "Calls that failed: not_found"
+    sql: ${failed_not_found} ;;
+  }
+
+  measure: quota_count {
+    type: sum
+    description: "Calls that failed: quota"
+    sql: ${failed_quota} ;;
+  }
+
+  measure: timeout_count {
+    type: sum
+    description: "Calls that failed: timeout"
+    sql: ${failed_timeout} ;;
+  }
+
+  measure: unavailable_count {
+    type: sum
+    description: "Calls that failed: unavailable"
+    sql: ${failed_unavailable} ;;
+  }
+
+  measure: malformed_count {
+    type: sum
+    description: "Calls that failed: malformed"
+    sql: ${failed_malformed} ;;
+  }
+}

@@ -1,0 +1,35 @@
+# Join it to queries, which are of finished runs. By default runs keep the rankings that they asked for.
+view: rankings {
+  sql_table_name: `@{dataset}.rankings` ;;
+
+  dimension: key {
+    type: string
+    primary_key: yes
+    hidden: yes
+    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.query_id) ;;
+  }
+
+  dimension: run_id {
+    type: string
+    hidden: yes
+    sql: ${TABLE}.run_id ;;
+  }
+
+  dimension: config_id {
+    type: string
+    hidden: yes
+    sql: ${TABLE}.config_id ;;
+  }
+
+  dimension: query_id {
+    type: string
+    hidden: yes
+    sql: ${TABLE}.query_id ;;
+  }
+
+  dimension: documents {
+    type: string
+    hidden: yes
+    sql: ${TABLE}.documents ;;
+  }
+}

@@ -1,0 +1,238 @@
+view: regressions {
+  sql_table_name: `@{dataset}.regressions` ;;
+
+  dimension: key {
+    type: string
+    primary_key: yes
+    hidden: yes
+    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.metric) ;;
+  }
+
+  dimension: run_id {
+    type: string
+    sql: ${TABLE}.run_id ;;
+  }
+
+  dimension: experiment {
+    type: string
+    sql: ${TABLE}.experiment ;;
+  }
+
+  dimension_group: started {
+    type: time
+    timeframes: [raw, time, hour, date, week, month]
+    datatype: timestamp
+    sql: ${TABLE}.started_at ;;
+  }
+
+  dimension: is_latest {
+    type: yesno
+    label: "Is latest run"
+    description: "The latest run of its experiment"
+    sql: ${TABLE}.is_latest ;;
+  }
+
+  dimension: configuration {
+    type: string
+    sql: ${TABLE}.configuration ;;
+  }
+
+  dimension: config_id {
+    type: string
+    sql: ${TABLE}.config_id ;;
+  }
+
+  dimension: metric {
+    type: string
+    sql: ${TABLE}.metric ;;
+  }
+
+  dimension: verdict {
+    type: string
+    sql: ${TABLE}.verdict ;;
+  }
+
+  dimension: parameters_changed {
+    type: yesno
+    description: "Under the same name"
+    sql: ${TABLE}.parameters_changed ;;
+  }
+
+  dimension: previous_run_id {
+    type: string
+    sql: ${TABLE}.previous_run_id ;;
+  }
+
+  dimension: previous_config_id {
+    type: string
+    sql: ${TABLE}.previous_config_id ;;
+  }
+
+  dimension_group: previous_started {
+    type: time
+    timeframes: [raw, time, hour, date, week, month]
+    datatype: timestamp
+    sql: ${TABLE}.previous_started_at ;;
+  }
+
+  dimension: mean {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.mean ;;
+  }
+
+  dimension: previous_mean {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.previous_mean ;;
+  }
+
+  dimension: difference {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.difference ;;
+  }
+
+  dimension: std_error {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.std_error ;;
+  }
+
+  dimension: ci_low {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.ci_low ;;
+  }
+
+  dimension: ci_high {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.ci_high ;;
+  }
+
+  dimension: queries {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.queries ;;
+  }
+
+  dimension: unpaired {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.unpaired ;;
+  }
+
+  dimension: better {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.better ;;
+  }
+
+  dimension: worse {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.worse ;;
+  }
+
+  dimension: same {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.same ;;
+  }
+
+  measure: score_sum {
+    type: sum
+    hidden: yes
+    sql: ${difference} * ${queries} ;;
+  }
+
+  measure: scored_queries {
+    type: sum
+    hidden: yes
+    sql: IF(${difference} IS NULL, 0, ${queries}) ;;
+  }
+
+  measure: weighted_difference {
+    type: number
+    description: "Weighted by queries; empty over several metrics"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${metric}) = 1 THEN ${score_sum} / NULLIF(${scored_queries}, 0) END ;;
+  }
+
+  measure: mean_now {
+    type: number
+    description: "Over queries that both runs have; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${mean}) END ;;
+  }
+
+  measure: mean_before {
+    type: number
+    description: "Over queries that both runs have; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${previous_mean}) END ;;
+  }
+
+  measure: interval_low {
+    type: number
+    description: "Low end of the interval of the difference; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${ci_low}) END ;;
+  }
+
+  measure: interval_high {
+    type: number
+    description: "High end of the interval of the difference; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${ci_high}) END ;;
+  }
+
+  measure: standard_error {
+    type: number
+    description: "Of the difference; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${std_error}) END ;;
+  }
+
+  measure: better_count {
+    type: number
+    description: "Queries that got better; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${better}) END ;;
+  }
+
+  measure: worse_count {
+    type: number
+    description: "Queries that got worse; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${worse}) END ;;
+  }
+
+  measure: same_count {
+    type: number
+    description: "Queries without a change; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${same}) END ;;
+  }
+
+  measure: query_count {
+    type: number
+    description: "Queries that both runs have; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${queries}) END ;;
+  }
+
+  measure: unpaired_count {
+    type: number
+    description: "Queries that only one has; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${unpaired}) END ;;
+  }
+
+  measure: regressions {
+    type: count
+    filters: [verdict: "worse"]
+    drill_fields: [experiment, configuration, metric, previous_run_id]
+  }
+}

@@ -1,0 +1,238 @@
+view: trend {
+  sql_table_name: `@{dataset}.trend` ;;
+
+  dimension: key {
+    type: string
+    primary_key: yes
+    hidden: yes
+    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.metric) ;;
+  }
+
+  dimension: run_id {
+    type: string
+    sql: ${TABLE}.run_id ;;
+  }
+
+  dimension: experiment {
+    type: string
+    sql: ${TABLE}.experiment ;;
+  }
+
+  dimension_group: started {
+    type: time
+    timeframes: [raw, time, hour, date, week, month]
+    datatype: timestamp
+    sql: ${TABLE}.started_at ;;
+  }
+
+  dimension: is_latest {
+    type: yesno
+    label: "Is latest run"
+    description: "The latest run of its experiment"
+    sql: ${TABLE}.is_latest ;;
+  }
+
+  dimension: dataset_fingerprint {
+    type: string
+    sql: ${TABLE}.dataset_fingerprint ;;
+  }
+
+  dimension: configuration {
+    type: string
+    sql: ${TABLE}.configuration ;;
+  }
+
+  dimension: config_id {
+    type: string
+    sql: ${TABLE}.config_id ;;
+  }
+
+  dimension: metric {
+    type: string
+    sql: ${TABLE}.metric ;;
+  }
+
+  dimension: parameters_changed {
+    type: yesno
+    description: "Since the previous run, under the same name"
+    sql: ${TABLE}.parameters_changed ;;
+  }
+
+  dimension: previous_run_id {
+    type: string
+    sql: ${TABLE}.previous_run_id ;;
+  }
+
+  dimension: mean {
+    type: number
+    hidden: yes
+    value_format: "0.0000"
+    sql: ${TABLE}.mean ;;
+  }
+
+  dimension: ci_low {
+    type: number
+    hidden: yes
+    value_format: "0.0000"
+    sql: ${TABLE}.ci_low ;;
+  }
+
+  dimension: ci_high {
+    type: number
+    hidden: yes
+    value_format: "0.0000"
+    sql: ${TABLE}.ci_high ;;
+  }
+
+  dimension: std_error {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.std_error ;;
+  }
+
+  dimension: lowest {
+    type: number
+    hidden: yes
+    value_format: "0.0000"
+    sql: ${TABLE}.lowest ;;
+  }
+
+  dimension: highest {
+    type: number
+    hidden: yes
+    value_format: "0.0000"
+    sql: ${TABLE}.highest ;;
+  }
+
+  dimension: queries {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.queries ;;
+  }
+
+  dimension: empty {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.empty ;;
+  }
+
+  dimension: failed {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed ;;
+  }
+
+  dimension: missing {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.missing ;;
+  }
+
+  dimension: previous_mean {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.previous_mean ;;
+  }
+
+  dimension: change {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.change ;;
+  }
+
+  measure: score_sum {
+    type: sum
+    hidden: yes
+    sql: ${mean} * ${queries} ;;
+  }
+
+  measure: scored_queries {
+    type: sum
+    hidden: yes
+    sql: IF(${mean} IS NULL, 0, ${queries}) ;;
+  }
+
+  measure: weighted_mean {
+    type: number
+    description: "Weighted by queries; empty over several metrics"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${metric}) = 1 THEN ${score_sum} / NULLIF(${scored_queries}, 0) END ;;
+  }
+
+  measure: interval_low {
+    type: number
+    description: "Low end of the interval of the mean; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${ci_low}) END ;;
+  }
+
+  measure: interval_high {
+    type: number
+    description: "High end of the interval of the mean; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${ci_high}) END ;;
+  }
+
+  measure: standard_error {
+    type: number
+    description: "Of the mean; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${std_error}) END ;;
+  }
+
+  measure: lowest_mean {
+    type: number
+    description: "The mean if every failed query scored as low as can be; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${lowest}) END ;;
+  }
+
+  measure: highest_mean {
+    type: number
+    description: "The mean if every failed query scored as high as can be; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${highest}) END ;;
+  }
+
+  measure: mean_before {
+    type: number
+    description: "In the previous run over the same dataset; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${previous_mean}) END ;;
+  }
+
+  measure: change_of_mean {
+    type: number
+    description: "Since the previous run over the same dataset; empty unless the row of the result is one row of the view"
+    value_format: "0.0000"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${change}) END ;;
+  }
+
+  measure: query_count {
+    type: number
+    description: "Queries that were scored; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${queries}) END ;;
+  }
+
+  measure: empty_count {
+    type: number
+    description: "Queries without any result, scored 0; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${empty}) END ;;
+  }
+
+  measure: failed_count {
+    type: number
+    description: "Queries that were not scored, because the call failed; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed}) END ;;
+  }
+
+  measure: missing_count {
+    type: number
+    description: "Queries that the dialect leaves out; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${missing}) END ;;
+  }
+}

@@ -1,0 +1,97 @@
+"""Jobs on Dataflow, as the command line has them: what `evaluate` does with one, and the command `status`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pipelines.cli.group import FAILED, TABLE_OR_JSON, main, messages
+from pipelines.interrupt import Interrupted, in_background
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from pipelines.dataflow.record import Job
+    from pipelines.experiment import Experiment
+    from pipelines.results import Results
+    from transforms.records.evaluation import Run
+
+
+@main.command()
+@click.argument("place", metavar="DIR|JOB")
+@click.option("--run-id", metavar="ID", help="Which run of DIR; by default the one that was submitted last.")
+@click.option("--project", metavar="ID", help="The project of JOB.")
+@click.option("--region", metavar="REGION", help="The region of JOB.")
+@click.option("--dataflow_endpoint", metavar="URL", help="Another address of Dataflow's interface.")
+@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+def status(
+    place: str, run_id: str | None, project: str | None, region: str | None, dataflow_endpoint: str | None, form: str
+) -> None:
+    """Say how a job on Dataflow is getting on, and what it has counted.
+
+    DIR is the output folder that it was submitted with; a JOB id needs --project and --region. The exit status is 1
+    when the job has failed or was cancelled.
+
+    \b
+    Examples:
+      rankbeam status gs://bucket/helpdesk/out
+      rankbeam status 2026-01-02_03_04_05-123456 --project my-project --region us-central1
+    """
+    with messages():
+        from dataclasses import replace
+
+        from pipelines.dataflow import show
+        from pipelines.dataflow.service import Service
+
+        job = _job(place, run_id, project, region)
+        job = job if dataflow_endpoint is None else replace(job, endpoint=dataflow_endpoint)
+        seen = Service(job.endpoint).look(job)
+        click.echo(show.as_json(job, seen) if form == "json" else show.as_text(job, seen))
+    if seen.has_failed:
+        click.get_current_context().exit(FAILED)
+
+
+def on_dataflow(
+    experiment: "Experiment", execution: "Run", options: "PipelineOptions", form: str, *, wait: bool
+) -> "Results | None":
+    """Submit a run, say where it is, and, if one is to wait for it, follow it; returns what it found.
+
+    None where nobody waits: the job goes on by itself.
+    """
+    from pipelines.dataflow import launch, record, settings, show
+    from pipelines.results import Results
+
+    try:
+        job = in_background(lambda: launch.submit(experiment, execution, options))
+    except KeyboardInterrupt:
+        name = settings.job_name(execution)
+        shown = f"if it was submitted already it goes on, and `gcloud dataflow jobs list --filter name={name}` shows it"
+        raise Interrupted([], shown) from None
+    if form == "json" and not wait:
+        click.echo(show.as_json(job))
+    else:
+        click.echo(show.submitted(job), err=wait)
+    record.keep(job)
+    if not wait:
+        return None
+    _follow(job, experiment, options)
+    return Results(experiment.output, execution.run_id)
+
+
+def _follow(job: "Job", experiment: "Experiment", options: "PipelineOptions") -> None:
+    from pipelines.dataflow import launch, show
+
+    told = show.Told(len(experiment.local), len(experiment.evaluation.configurations))
+    try:
+        launch.follow(job, options, lambda seen: click.echo(told.line(seen), err=True))
+    except KeyboardInterrupt:
+        raise Interrupted([], f"the job goes on; `{show.command(job)}` shows it, `{job.cancel}` cancels it") from None
+
+
+def _job(place: str, run_id: str | None, project: str | None, region: str | None) -> "Job":
+    from pipelines.dataflow import record
+
+    if not record.is_job_id(place):
+        return record.find(place, run_id)
+    if project is None or region is None:
+        raise click.UsageError("a job is found by its --project and --region")
+    return record.Job(place, project, region)

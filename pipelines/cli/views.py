@@ -1,0 +1,32 @@
+"""The command that makes the views of BigQuery."""
+
+import click
+
+from pipelines.cli.group import messages
+from pipelines.cli.warehouse import warehouse
+
+
+@warehouse.command()
+@click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="The dataset that holds the tables.")
+@click.option("--dry-run", is_flag=True, help="Print the statements instead of running them.")
+def apply(name: str, dry_run: bool) -> None:
+    """Make the views over the tables in a dataset of BigQuery, or replace them by those of this version.
+
+    Tables that are absent are made, so that the views can be there before the first run.
+
+    \b
+    Examples:
+      rankbeam warehouse apply --dataset my-project.search
+      rankbeam warehouse apply --dataset my-project.search --dry-run | bq query --use_legacy_sql=false
+    """
+    with messages():
+        from transforms.clients import views
+        from transforms.clients.bigquery import tables
+        from transforms.clients.bigquery.names import DatasetName
+
+        if dry_run:
+            for _, statement in views.for_bigquery(DatasetName.parse(name)):
+                click.echo(f"{statement};")
+        else:
+            for made in views.apply(tables.destination(name)):
+                click.echo(made)

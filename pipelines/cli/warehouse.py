@@ -1,0 +1,34 @@
+"""The commands that keep results in BigQuery."""
+
+import click
+
+from pipelines.cli.group import main, messages
+
+
+@main.group()
+def warehouse() -> None:
+    """Keep the results of runs in BigQuery, and ask them questions there."""
+
+
+@warehouse.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="Where to load the run.")
+@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+def load(folder: str, name: str, run_id: str | None) -> None:
+    """Load a finished run in DIR, the output folder of `rankbeam evaluate`, into BigQuery.
+
+    Tables that are absent are made. Rows of the same run that are there already are replaced, in all tables at once.
+
+    \b
+    Example:
+      rankbeam warehouse load out/helpdesk --dataset my-project.search
+    """
+    with messages():
+        from pipelines.build import table_folders
+        from pipelines.results import find_run
+        from transforms.clients.bigquery import publish, tables
+
+        found = find_run(folder, run_id)
+        dataset = tables.destination(name)
+        loaded = publish.load_run(dataset, found.run_id, table_folders(folder, found.run_id))
+        click.echo(f"run {loaded.run_id} is in {dataset}")

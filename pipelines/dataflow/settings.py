@@ -1,0 +1,104 @@
+"""What a job on Dataflow gets that its user does not name. Each can be named instead, as Beam's own option.
+
+| option | default | why |
+|---|---|---|
+| `--job_name` | `rankbeam-EXPERIMENT-RUN_ID` | one active job a run: Dataflow refuses a second one of that name |
+| `--labels` | `rankbeam-run-id`, `rankbeam-experiment` | to find a run's job, logs and cost; your labels are added |
+| `--num_workers` | 1 | Dataflow adds more when there is work for them |
+| `--max_num_workers` | 4, or `--num_workers` | calls are paced by quota: more workers make no more of them |
+| `--number_of_worker_harness_threads` | 12, or lanes + 4 | a lane holds a thread while it calls; others score |
+| `--experiments=no_use_multiple_sdk_containers` | set | one process a worker: one event loop holds all its lanes |
+| `--no_save_main_session` | set | workers import modules; Beam would send them what the command line has loaded |
+| `--extra_package` | rankbeam's wheel | workers run the code that submits; see `package` |
+
+Left alone, because the default of Dataflow or Beam is what is wanted: `--worker_machine_type`,
+`--autoscaling_algorithm` (by throughput; lanes report `cumulativeThrottlingSeconds`, so that waiting for a quota brings
+no more workers), `--element_processing_timeout_minutes` (off: a lane is one element, and may take hours), and Runner
+v2, which Beam 2.77 always asks for.
+"""
+
+import re
+from pathlib import Path
+
+from apache_beam.options.pipeline_options import (
+    DebugOptions,
+    GoogleCloudOptions,
+    PipelineOptions,
+    SetupOptions,
+    WorkerOptions,
+)
+
+from transforms.clients import files
+from transforms.records.errors import InputError
+from transforms.records.evaluation import Run
+
+_WORKERS = 4
+_THREADS, _THREADS_BESIDE_LANES = 12, 4
+_SINGLE, _MULTIPLE = "no_use_multiple_sdk_containers", "use_multiple_sdk_containers"
+_LONGEST_NAME = 63  # of jobs and of the values of labels
+_REQUIRED = ("project", "region", "temp_location")
+
+
+def complete(options: PipelineOptions, execution: Run, lanes: int) -> None:
+    """Set what is not set.
+
+    Args:
+        options: Beam's options, as the user gave them.
+        execution: what the job is named after.
+        lanes: of all quota pools.
+
+    Raises:
+        InputError: an option is missing that Dataflow needs, or names a file that is not there.
+    """
+    _refuse_incomplete(options)
+    cloud, debug = options.view_as(GoogleCloudOptions), options.view_as(DebugOptions)
+    workers = options.view_as(WorkerOptions)
+    cloud.job_name = cloud.job_name or job_name(execution)
+    cloud.labels = [*labels(execution), *(cloud.labels or ())]  # the last of a name counts
+    workers.num_workers = workers.num_workers or 1
+    workers.max_num_workers = workers.max_num_workers or max(_WORKERS, workers.num_workers)
+    if debug.number_of_worker_harness_threads is None:
+        debug.number_of_worker_harness_threads = max(_THREADS, lanes + _THREADS_BESIDE_LANES)
+    setup = options.view_as(SetupOptions)
+    setup.save_main_session = bool(setup.save_main_session)
+    if _MULTIPLE not in (debug.experiments or ()):
+        debug.add_experiment(_SINGLE)
+
+
+def job_name(execution: Run) -> str:
+    """The name of a run's job: small letters, digits and hyphens, a letter first, at most 63 of them.
+
+    >>> from datetime import datetime
+    >>> job_name(Run("20260102-030405-ab12", "FiQA, chunked", datetime(2026, 1, 2), ""))
+    'rankbeam-fiqa-chunked-20260102-030405-ab12'
+    """
+    last = _plain(execution.run_id)[-_LONGEST_NAME // 2 :].strip("-")
+    first = f"rankbeam-{_plain(execution.experiment)}"[: _LONGEST_NAME - len(last) - 1].strip("-")
+    return f"{first}-{last}".strip("-")
+
+
+def labels(execution: Run) -> list[str]:
+    """The labels of a run's job, as Beam's option has them.
+
+    >>> from datetime import datetime
+    >>> labels(Run("r_1.A", "FiQA", datetime(2026, 1, 2), ""))
+    ['rankbeam-run-id=r_1-a', 'rankbeam-experiment=fiqa']
+    """
+    values = {"rankbeam-run-id": execution.run_id, "rankbeam-experiment": execution.experiment}
+    return [f"{name}={_plain(value, '_')[:_LONGEST_NAME]}" for name, value in values.items()]
+
+
+def _plain(text: str, also: str = "") -> str:
+    return re.sub(rf"[^a-z0-9{also}]+", "-", text.lower()).strip("-")
+
+
+def _refuse_incomplete(options: PipelineOptions) -> None:
+    cloud, setup = options.view_as(GoogleCloudOptions), options.view_as(SetupOptions)
+    missing = [f"--{name}" for name in _REQUIRED if not getattr(cloud, name)]
+    if missing:
+        raise InputError(f"a job on Dataflow needs {', '.join(missing)}")
+    if not cloud.temp_location.startswith("gs://"):
+        raise InputError(f"--temp_location is a folder on gs://; found {cloud.temp_location!r}")
+    for path in filter(None, [setup.setup_file, setup.requirements_file, *(setup.extra_packages or ())]):
+        if files.is_local(path) and not Path(path).is_file():
+            raise InputError("no such file", path=path)

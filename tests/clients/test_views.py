@@ -1,0 +1,306 @@
+"""Every view says the same in DuckDB and in BigQuery, and what plain Python says of the same tables."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from support.data import REPOSITORY
+from support.emulators import Cloud
+from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
+from support.expected_views import Expected
+from support.finished import QUERIES, finished, install, ranks
+from support.runs import rankbeam
+from support.view_columns import table_columns, with_views
+
+from transforms.clients import views, warehouse
+from transforms.clients.bigquery.names import DatasetName
+from transforms.records import tables
+from transforms.records.errors import InputError
+
+Rows = list[dict[str, Any]]
+VIEWS = sorted(views.sources())
+FIRST = {"steady": ranks(1, 2, 3), "other": ranks(4, 1), "shaky": ranks(1, 2, q03=-1), "gone": ranks(1)}
+LATER = {
+    "steady": ranks(1, 2, 3),
+    "other": ranks(9, 3, q01=1, q05=0),
+    "shaky": ranks(1, 1, 5, q07=-1, q08=-1, q09=0),
+    "new": ranks(3),
+}
+CALLED = {"first": (100, 0, 3), "later": (40, 120, 2), "small": (0, 7, 0)}
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs of an experiment, the last over another dataset, and one of another experiment."""
+    folder = tmp_path_factory.mktemp("views")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        install(folder, monkeypatch)
+        statistics = {"replicates": 200, "pairs": "all"}
+        finished(folder, FIRST, "first", statistics=statistics)
+        finished(folder, LATER, "later", statistics=statistics, ties=True)
+        finished(folder, FIRST, "small", QUERIES[:14], statistics=statistics)
+        finished(folder, {"steady": ranks(2)}, "apart", name="another", slices=[])
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def loaded(output: Path) -> dict[str, pa.Table]:
+    """The tables of these runs, as if they had made calls, and the rows of one that did not finish."""
+    found = {
+        name: pa.concat_tables([pq.read_table(path) for path in output.glob(f"{name}/*/*.parquet")])
+        for name in tables.TABLES
+    }
+    runs = found["runs"].to_pylist()
+    for row in runs:
+        row["calls"], row["ledger_hits"], row["failures"] = CALLED.get(row["run_id"], (0, 0, 0))
+        row["started_at"] -= timedelta(days=row["run_id"] == "first")
+        row["warnings"] = ["look"] if row["run_id"] == "later" else []
+    moved = {row["run_id"]: row["started_at"] for row in runs}
+    found["runs"] = pa.Table.from_pylist(runs, tables.RUNS)
+    for name in set(tables.TABLES) - {"runs"}:
+        table = found[name]
+        starts = pa.array([moved[each] for each in table["run_id"].to_pylist()], tables.COMMON[2].type)
+        table = table.set_column(2, table.schema.field(2), starts)
+        torn = table.filter(pc.equal(table["run_id"], "later"))
+        torn = torn.set_column(0, torn.schema.field(0), pa.repeat("torn", torn.num_rows))
+        found[name] = pa.concat_tables([table, torn])
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected(loaded: Mapping[str, pa.Table]) -> Expected:
+    return Expected({name: table.to_pylist() for name, table in loaded.items()})
+
+
+@pytest.fixture(scope="module")
+def laptop(loaded: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
+    """A DuckDB where clocks are half an hour off."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'Asia/Kolkata'")
+    for name, table in loaded.items():
+        connection.register("arrow", table)
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
+    connection.execute(views.for_duckdb())
+    return connection
+
+
+def in_duckdb(connection: duckdb.DuckDBPyConnection, view: str) -> Rows:
+    found = connection.execute(f"SELECT * FROM {view}")
+    names = [column[0] for column in found.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def in_utc(value: date) -> str:
+    return str(value.astimezone(UTC) if isinstance(value, datetime) else value)
+
+
+def assert_same(ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str, Any]]) -> None:
+    """Rows in any order, with numbers to the last bits."""
+
+    def key(row: Mapping[str, Any]) -> str:
+        exact = {name: value for name, value in row.items() if not isinstance(value, float)}
+        return json.dumps(exact, sort_keys=True, default=in_utc)
+
+    left, right = sorted(ours, key=key), sorted(theirs, key=key)
+    assert [key(row) for row in left] == [key(row) for row in right]
+    for one, other in zip(left, right, strict=True):
+        floats = {name: value for name, value in one.items() if isinstance(value, float)}
+        assert floats == pytest.approx({name: other[name] for name in floats}, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_says_what_the_tables_say(laptop: duckdb.DuckDBPyConnection, expected: Expected, view: str) -> None:
+    rows = list(getattr(expected, view)())
+    assert rows
+    assert_same(in_duckdb(laptop, view), rows)
+
+
+def test_the_runs_have_what_the_views_tell_apart(expected: Expected) -> None:
+    verdicts = {(row["configuration"], row["metric"]): row["verdict"] for row in expected.regressions()}
+    assert verdicts["steady", "RR"] == "same"
+    assert verdicts["other", "RR"] == "worse"
+    assert {row["run_id"] for row in expected.regressions()} == {"later"}
+    assert any(row["value"] is None for row in expected.query_changes())
+    assert {row["baseline"] for row in expected.differences()} >= {"steady", "other", "shaky"}
+    assert {row["attribute"] for row in expected.slice_leaderboard()} == {"language", "level", "language×level"}
+    assert {row["failed_quota"] for row in expected.coverage()} == {0, 1, 2}
+    assert sum(row["empty"] for row in expected.coverage()) == 2
+    assert len(list(expected.cost())) == 3
+
+
+def test_values_of_slices_may_look_like_crossings() -> None:
+    connection = duckdb.connect()
+    for name, schema in tables.TABLES.items():
+        connection.register("arrow", schema.empty_table())
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
+    connection.execute("INSERT INTO runs BY NAME SELECT 'r' AS run_id")
+    connection.execute("INSERT INTO configurations BY NAME SELECT 'r' AS run_id, 'c' AS config_id")
+    names = ["size=2×4", "size=a=b", "size=2×4×kind=x y", "kind=×size="]
+    for name in names:
+        connection.execute(
+            "INSERT INTO configuration_metrics BY NAME SELECT 'r' AS run_id, 'c' AS config_id, ? AS slice", [name]
+        )
+    connection.execute(views.for_duckdb())
+    found = connection.execute("SELECT slice, attribute, value FROM slice_leaderboard").fetchall()
+    assert {row[0]: row[1:] for row in found} == {
+        "size=2×4": ("size", "2×4"),
+        "size=a=b": ("size", "a=b"),
+        "size=2×4×kind=x y": ("size×kind", "2×4 × x y"),
+        "kind=×size=": ("kind×size", " × "),
+    }
+
+
+@pytest.fixture
+def dataset(cloud: Cloud) -> DatasetName:  # noqa: F811  the fixture
+    from google.cloud import bigquery
+
+    name = DatasetName(cloud.bigquery.project, f"views_{uuid.uuid4().hex[:8]}")
+    bigquery.Client(project=name.project).create_dataset(name.dataset)
+    return name
+
+
+def applied(dataset: DatasetName) -> None:
+    result = rankbeam("warehouse", "apply", "--dataset", dataset)
+    assert result.exit_code == 0, result.stderr
+    assert sorted(result.stdout.split()) == [str(dataset.table(name)) for name in VIEWS]
+
+
+def test_bigquery_holds_the_same_rows(
+    dataset: DatasetName, loaded: Mapping[str, pa.Table], laptop: duckdb.DuckDBPyConnection
+) -> None:
+    from google.cloud import bigquery
+
+    client = bigquery.Client(project=dataset.project)
+    lists = bigquery.ParquetOptions()
+    lists.enable_list_inference = True
+    config = bigquery.LoadJobConfig(source_format="PARQUET", parquet_options=lists)
+    applied(dataset)  # over tables that it makes
+    for name, table in loaded.items():
+        content = io.BytesIO()
+        pq.write_table(table, content)
+        content.seek(0)
+        client.load_table_from_file(content, str(dataset.table(name)), job_config=config).result()
+    applied(dataset)
+    for view in VIEWS:
+        rows = client.query_and_wait(f"SELECT * FROM {dataset.table(view).quoted}")
+        assert_same([dict(row) for row in rows], in_duckdb(laptop, view))
+
+
+def test_without_a_dataset_it_says_what_to_do(dataset: DatasetName) -> None:
+    result = rankbeam("warehouse", "apply", "--dataset", f"{dataset}_not")
+    assert result.exit_code == 2
+    assert (
+        f"make the dataset: bq --location=LOCATION mk --dataset {dataset.project}:{dataset.dataset}_not"
+        in result.stderr
+    )
+
+
+def test_a_dry_run_prints_statements_in_an_order_that_works() -> None:
+    result = rankbeam("warehouse", "apply", "--dataset", "my-project.my_data", "--dry-run")
+    assert result.exit_code == 0, result.stderr
+    made: list[str] = []
+    for statement in sqlglot.parse(result.stdout, dialect="bigquery"):
+        assert isinstance(statement, exp.Create)
+        target, *read = list(statement.find_all(exp.Table))
+        assert all((table.catalog, table.db) == ("my-project", "my_data") for table in (target, *read))
+        assert {table.name for table in read} <= {*tables.TABLES, *made}
+        made.append(target.name)
+    assert sorted(made) == VIEWS
+
+
+@pytest.mark.parametrize("name", ["my_data", "my-project.`x`", "my-project.a; DROP TABLE x", "my-project.a.b c"])
+def test_a_bad_name_is_refused(name: str) -> None:
+    result = rankbeam("warehouse", "apply", "--dataset", name, "--dry-run")
+    assert result.exit_code == 2
+    assert "is no dataset of BigQuery" in result.stderr
+
+
+def test_every_column_exists() -> None:
+    found = with_views(table_columns())
+    assert found.keys() == {*tables.TABLES, *VIEWS}
+    for view in set(VIEWS) - {"cost"}:
+        assert {"run_id", "experiment", "started_at", "is_latest"} <= found[view].keys()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "kind"),
+    [
+        ("runs", "calls", None),
+        ("configuration_metrics", "joint_low", None),
+        ("comparisons", "baseline", None),
+        ("failures", "kind", None),
+        ("query_metrics", "metrics", "ARRAY<STRUCT<metric STRING, worth FLOAT64>>"),
+    ],
+)
+def test_a_column_that_is_renamed_breaks_a_view(table: str, column: str, kind: str | None) -> None:
+    known = table_columns()
+    old = known[table].pop(column)
+    known[table][f"{column}_renamed" if kind is None else column] = kind or old
+    with pytest.raises((OptimizeError, LookupError)):
+        with_views(known)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_is_one_select_with_its_question(view: str) -> None:
+    text = views.sources()[view]
+    assert len(sqlglot.parse(text, dialect="bigquery")) == 1
+    assert isinstance(views.parsed()[view], exp.Select)
+    assert "?" in views.about(view)
+    assert not re.search(r"FARM_FINGERPRINT|ARRAY_AGG|/ (?!1000000\b)", text)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_plain_replacement_does_for_terraform(view: str) -> None:
+    replaced = re.sub(r"(FROM|JOIN) ([a-z_]+)", r"\1 `my-project`.`data`.\2", views.sources()[view])
+    ours = sqlglot.parse_one(dict(views.for_bigquery(DatasetName("my-project", "data")))[view], dialect="bigquery")
+    theirs = sqlglot.parse_one(replaced, dialect="bigquery")
+    assert theirs.sql("bigquery", comments=False) == ours.expression.sql("bigquery", comments=False)
+
+
+def test_what_is_kept_for_duckdb_is_what_sqlglot_makes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    kept = views.FOR_DUCKDB.read_text()
+    assert views.for_duckdb() == kept, "run python -m transforms.clients.views"
+
+    def trees(script: str) -> list[str]:
+        found = sqlglot.parse(script, dialect="duckdb")
+        return [statement.sql("duckdb", comments=False) for statement in found if statement is not None]
+
+    assert trees(kept) == trees(views.transpiled())
+    (tmp_path / "views.sql").write_text(kept.replace("sha256 ", "sha256 0"))
+    monkeypatch.setattr(views, "FOR_DUCKDB", tmp_path / "views.sql")
+    assert views.for_duckdb() == views.transpiled()
+
+
+def test_a_run_does_not_wait_for_sqlglot() -> None:
+    code = "import sys; from transforms.clients import views; views.for_duckdb(); sys.exit('sqlglot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
+
+
+def test_files_of_the_version_with_two_views_are_ours(tmp_path: Path, output: Path) -> None:
+    path = tmp_path / warehouse.FILE_NAME
+    with duckdb.connect(str(path)) as connection:
+        for name in tables.TABLES:
+            connection.execute(f"CREATE TABLE {name} (run_id VARCHAR)")
+        for name in ("leaderboard", "per_query"):
+            connection.execute(f"CREATE VIEW {name} AS SELECT run_id FROM runs")
+    warehouse.refuse_foreign(str(tmp_path))
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE trend (mine INT)")
+    with pytest.raises(InputError, match="holds trend"):
+        warehouse.refuse_foreign(str(tmp_path))
+    warehouse.refuse_foreign(str(output))

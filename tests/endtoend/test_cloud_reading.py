@@ -1,0 +1,288 @@
+"""Datasets and runs in BigQuery and on gs://, through the command: the tables are those that local files give."""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support import memory_filesystem
+from support.bigquery_tables import Tables, new_dataset
+from support.data import REPOSITORY
+from support.emulators import Cloud
+from support.inputs import beir_qrels, tab_texts, trec_qrels, trec_run
+from support.readers import queries
+from support.runs import rankbeam, without_run
+
+from pipelines.results import Results
+from transforms.clients import files
+
+pytest_plugins = ["support.emulators.fixtures"]
+
+HELPDESK = REPOSITORY / "examples" / "helpdesk"
+TABLES = ("query_metrics", "configuration_metrics", "rankings", "comparisons")
+Dataset = dict[str, Any]
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HELPDESK / name).read_text().splitlines()]
+
+
+def judgements() -> list[tuple[str, str, float]]:
+    rows = (line.split("\t") for line in (HELPDESK / "qrels" / "test.tsv").read_text().splitlines()[1:])
+    return [(query, doc, float(grade)) for query, doc, grade in rows]
+
+
+def a_run() -> list[tuple[str, str, float]]:
+    draw = random.Random(1)
+    docs = [each["_id"] for each in lines("corpus.jsonl")]
+    return [(q["_id"], d, draw.random()) for q in lines("queries.jsonl") for d in draw.sample(docs, 20)]
+
+
+def columns(rows: list[tuple[str, str, float]], number: str) -> dict[str, list[Any]]:
+    return {name: [row[at] for row in rows] for at, name in enumerate(("query_id", "doc_id", number))}
+
+
+LOCAL: Dataset = {
+    "queries": str(HELPDESK / "queries.jsonl"),
+    "qrels": str(HELPDESK / "qrels" / "test.tsv"),
+    "corpus": str(HELPDESK / "corpus.jsonl"),
+}
+
+
+def experiment(folder: Path, dataset: Dataset, run: Any, **more: Any) -> Path:
+    content = {
+        "name": "cloud",
+        "dataset": dataset,
+        "configurations": [
+            {"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 20},
+            {"name": "run", "retriever": {"type": "run_file", "path": run}},
+        ],
+        "metrics": ["nDCG@10", "AP", "RR@10"],
+        "slices": ["intent"],
+        "statistics": {"replicates": 20},
+        "output": {"path": str(folder / "out"), "rankings": True},
+        **more,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def tables_of(path: Path) -> dict[str, list[str]]:
+    """Every table of an evaluation; ids of configurations aside, which depend on the path of a run."""
+    done = rankbeam("evaluate", path, "--run-id", "r")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    results = Results(str(path.parent / "out"), "r")
+    found = {}
+    for name in TABLES:
+        table = results.table(name)
+        kept = [column for column in table.column_names if "config" not in column and "baseline" not in column]
+        found[name] = without_run(table.select(kept))
+    found["dataset"] = [results.run["dataset"]["fingerprint"]] if "fingerprint" in results.run["dataset"] else []
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    folder = tmp_path_factory.mktemp("local")
+    (folder / "run.trec").write_text(trec_run(a_run()))
+    found = tables_of(experiment(folder, LOCAL, str(folder / "run.trec")))
+    assert len(found["query_metrics"]) == 2 * len(lines("queries.jsonl"))
+    return found
+
+
+@pytest.fixture
+def tables(cloud: Cloud) -> Iterator[Tables]:
+    """The example in BigQuery."""
+    made = new_dataset(cloud)
+    made.add("queries", pa.Table.from_pylist(lines("queries.jsonl")))
+    made.add("corpus", pa.Table.from_pylist(lines("corpus.jsonl")))
+    made.add("qrels", columns(judgements(), "grade"))
+    made.add("run", columns(a_run(), "score"))
+    yield made
+    made.client.delete_dataset(made.dataset, delete_contents=True)
+
+
+def in_bigquery(tables: Tables) -> Dataset:
+    return {role: f"bigquery://{tables.dataset}.{role}" for role in ("queries", "qrels", "corpus")}
+
+
+def test_a_dataset_and_a_run_in_bigquery(tables: Tables, expected: dict[str, list[str]], tmp_path: Path) -> None:
+    assert tables_of(experiment(tmp_path, in_bigquery(tables), f"bigquery://{tables.dataset}.run")) == expected
+
+
+def test_queries_to_bigquery_with_parameters(tables: Tables, expected: dict[str, list[str]], tmp_path: Path) -> None:
+    others = {**columns(judgements()[:9], "grade"), "split": ["train"] * 9}
+    mine = {**columns(judgements(), "grade"), "split": ["test"] * len(judgements())}
+    tables.add("all_qrels", {name: others[name] + mine[name] for name in mine})
+    tables.add("all_runs", {**columns(a_run(), "score"), "run": [7] * len(a_run())})
+    project = tables.client.project
+
+    def query(text: str, **parameters: Any) -> Dataset:
+        return {"query": text.replace("%s", tables.dataset), "project": project, "parameters": parameters}
+
+    dataset = {
+        "queries": query("SELECT _id AS query_id, text, metadata FROM `%s.queries`"),
+        "qrels": query("SELECT query_id, doc_id, grade FROM `%s.all_qrels` WHERE split = @split", split="test"),
+        "corpus": query("SELECT * FROM `%s.corpus` WHERE LENGTH(_id) >= @least", least=1),
+    }
+    run = query("SELECT query_id AS qid, doc_id, score FROM `%s.all_runs` WHERE run = @run", run=7)
+    path = experiment(tmp_path, dataset, run)
+    assert tables_of(path) == expected
+    [_, kept] = Results(str(tmp_path / "out"), "r").configurations
+    assert json.loads(kept["parameters"])["retriever"]["path"] == run
+
+
+FORMATS = {
+    "beir": {"queries.jsonl": "queries", "qrels.tsv": "qrels", "corpus.jsonl": "corpus", "run.trec": "run"},
+    "packed": {"queries.jsonl.gz": "queries", "qrels.txt.gz": "qrels", "corpus.jsonl.gz": "corpus", "run.gz": "run"},
+    "parquet": {name: name.partition(".")[0] for name in ("queries.pq", "qrels.pq", "corpus.pq", "run.pq")},
+}
+
+
+def content_of(name: str, role: str) -> bytes:
+    """A file of the example in the format that its name says."""
+    if name.endswith(".pq"):
+        sink = pa.BufferOutputStream()
+        tables = {"qrels": (judgements, "grade"), "run": (a_run, "score")}
+        rows, number = tables.get(role, (None, ""))
+        table = pa.Table.from_pylist(lines(f"{role}.jsonl")) if rows is None else pa.table(columns(rows(), number))
+        pq.write_table(table, sink, row_group_size=100)
+        return sink.getvalue().to_pybytes()
+    if role in ("queries", "corpus"):
+        plain = (HELPDESK / f"{role}.jsonl").read_bytes()
+    else:
+        write = {"run": trec_run, "qrels": beir_qrels if name.endswith(".tsv") else trec_qrels}[role]
+        plain = write(a_run() if role == "run" else judgements()).encode()
+    return gzip.compress(plain) if name.endswith(".gz") else plain
+
+
+def put(cloud: Cloud, names: dict[str, bytes]) -> str:
+    """Put files into a new bucket; returns its path."""
+    bucket = f"gs://{cloud.gcs.bucket()}"
+    for name, content in names.items():
+        files.write(f"{bucket}/{name}", content)
+    return bucket
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_dataset_and_a_run_on_cloud_storage(
+    cloud: Cloud, expected: dict[str, list[str]], tmp_path: Path, form: str
+) -> None:
+    bucket = put(cloud, {f"data/{name}": content_of(name, role) for name, role in FORMATS[form].items()})
+    at = {role: f"{bucket}/data/{name}" for name, role in FORMATS[form].items()}
+    run = at.pop("run")
+    assert tables_of(experiment(tmp_path, at, run)) == expected
+
+
+def parts(rows: list[Any], count: int) -> Iterator[tuple[int, list[Any]]]:
+    for part in range(count):
+        yield part, rows[part::count]
+
+
+def test_folders_and_patterns_on_cloud_storage(cloud: Cloud, expected: dict[str, list[str]], tmp_path: Path) -> None:
+    names = {"queries.jsonl": content_of("queries.jsonl", "queries"), "corpus.jsonl": content_of("c.jsonl", "corpus")}
+    for part, rows in parts(judgements(), 30):
+        names[f"qrels/part[{part}].txt.gz"] = gzip.compress(trec_qrels(rows).encode())
+    for part, rows in parts(a_run(), 12):
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table(columns(rows, "score")), sink)
+        names[f"runs/day={part % 3}/part-{part}.parquet"] = sink.getvalue().to_pybytes()
+        names[f"runs/_tmp/part-{part}.parquet"] = b"unfinished"
+    bucket = put(cloud, names)
+    at = {"queries": f"{bucket}/queries.jsonl", "corpus": f"{bucket}/c*.jsonl", "qrels": f"{bucket}/qrels/*"}
+    assert tables_of(experiment(tmp_path, at, f"{bucket}/runs")) == expected
+    assert files.size(at["qrels"]) == sum(len(names[name]) for name in names if name.startswith("qrels/"))
+
+
+def test_what_a_console_leaves_in_the_place_of_a_folder_is_no_file() -> None:
+    there = {"mem://bucket/qrels/": b"", "mem://bucket/qrels/a": b"q 0 d 1\n", "mem://bucket/runs/": b""}
+    there["mem://bucket/runs/a.parquet"] = b""
+    memory_filesystem.FILES.update(there)
+    try:
+        assert files.expand("mem://bucket/qrels/*") == ["mem://bucket/qrels/a"]
+        assert files.expand("mem://bucket/runs/") == ["mem://bucket/runs/a.parquet"]
+    finally:
+        for name in there:
+            del memory_filesystem.FILES[name]
+
+
+def test_topics_with_tabs_on_cloud_storage(cloud: Cloud) -> None:
+    bucket = put(cloud, {"topics.tsv": tab_texts([("q1", "first"), ("q2", "second")]).encode()})
+    assert queries(f"{bucket}/topics.tsv") == [("q1", "first", 1), ("q2", "second", 2)]
+
+
+# Refusals come before any work does, each with its line
+
+
+def test_what_cannot_be_read_is_refused_at_once(tables: Tables, tmp_path: Path) -> None:
+    tables.add("odd", {"queryid": ["a"], "document": ["b"], "grade": [1]})
+    dataset = {
+        "queries": f"bigquery://{tables.dataset}.querys",
+        "qrels": f"bigquery://{tables.dataset}.odd",
+        "corpus": {"query": "SELECT 1 AS one", "project": tables.client.project},
+    }
+    path = experiment(tmp_path, dataset, f"{tables.dataset}.run")
+    done = rankbeam("validate", path)
+    assert done.exit_code == 2
+    told = "\n".join(line.removeprefix(f"{path}:") for line in done.stderr.splitlines())
+    for words in (
+        "dataset.queries: bigquery://", "did you mean 'queries'?", "dataset.qrels: bigquery://",
+        "no column for query_id (one of query_id, query-id, qid, query; did you mean 'queryid'?); no column for doc_id",
+        "the table has: queryid, document, grade", "(SELECT 1 AS one): no column for id", "the table has: one",
+    ):  # fmt: skip
+        assert words in told
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"query": "SELECT 1", "projct": "p"}, "dataset.qrels: a query needs 'project'; a query has no 'projct'"),
+        ("bigquery://my-project.qrels", "dataset.qrels: 'my-project.qrels' is no table of BigQuery"),
+        (["a"], "dataset.qrels: input should be a valid string"),
+    ],
+)
+def test_a_source_that_makes_no_sense_is_refused(tmp_path: Path, given: Any, words: str) -> None:
+    done = rankbeam("validate", experiment(tmp_path, {**LOCAL, "qrels": given}, str(HELPDESK / "qrels" / "test.tsv")))
+    assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
+
+
+def test_two_grades_in_bigquery_are_refused_with_their_rows(tables: Tables, tmp_path: Path) -> None:
+    query, doc, grade = judgements()[0]
+    twice = columns([*judgements(), (query, doc, grade + 1)], "grade")
+    dataset = {**in_bigquery(tables), "qrels": tables.add("twice", twice)}
+    done = rankbeam("evaluate", experiment(tmp_path, dataset, f"bigquery://{tables.dataset}.run"))
+    assert done.exit_code == 2
+    place = f"bigquery://{tables.dataset}.twice:{len(judgements()) + 1}: document {doc!r} has two grades"
+    assert place in done.stderr
+    assert "(also at line 1)" in done.stderr
+
+
+def test_a_document_twice_in_a_run_in_bigquery_is_refused(tables: Tables, tmp_path: Path) -> None:
+    query, doc, score = a_run()[0]
+    path = tables.add("again", columns([*a_run(), (query, doc, score)], "score"))
+    done = rankbeam("evaluate", experiment(tmp_path, in_bigquery(tables), path))
+    assert done.exit_code == 2
+    assert f"{path}:{len(a_run()) + 1}: document {doc!r} stands more than once" in done.stderr
+
+
+def test_a_missing_object_on_cloud_storage_is_refused(cloud: Cloud, tmp_path: Path) -> None:
+    bucket = put(cloud, {"other": b"x"})
+    done = rankbeam("validate", experiment(tmp_path, {**LOCAL, "qrels": f"{bucket}/qrels.tsv"}, f"{bucket}x/run"))
+    assert done.exit_code == 2
+    assert f"dataset.qrels: {bucket}/qrels.tsv: no such file" in done.stderr
+    assert f"configurations[1].retriever.path: {bucket}x/run: " in done.stderr
+
+
+def test_score_reads_both_from_bigquery(tables: Tables) -> None:
+    at = f"bigquery://{tables.dataset}"
+    done = rankbeam("score", f"{at}.qrels", f"{at}.run", "-m", "AP", "--format", "csv")
+    assert (done.exit_code, "AP" in done.stdout) == (0, True), done.stderr

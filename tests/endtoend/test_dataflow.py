@@ -1,0 +1,283 @@
+"""A job on Dataflow, from the command that submits it to the tables: the real runner, what it stages, what runs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from apache_beam.io.filesystems import FileSystems
+from google.cloud import bigquery
+from google.cloud.dataflow import JobType
+from support import remote
+from support.data import REPOSITORY
+from support.dataflow import Dataflow, dataflow
+from support.dataflow.server import metric
+from support.emulators import Cloud
+from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
+from support.inputs import trec_qrels, trec_run, write
+from support.runs import rankbeam, without_run
+from support.standins import serve
+
+from pipelines.results import Results
+from transforms.clients import files
+from transforms.records import tables
+
+HELPDESK = REPOSITORY / "examples" / "helpdesk"
+FILES = ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv")
+TABLES = [name for name in tables.TABLES if name != "runs"]
+QUERIES = 20
+STEP = {"namespace": "rankbeam", "step": "s1"}
+REFUSAL = """Traceback (most recent call last):
+  File "apache_beam/runners/common.py", line 1498, in process
+transforms.records.errors.InputError: gs://b/qrels:3: the grade 'x' is no number [while running 'ReadDataset']
+"""
+NOT_LOADED = REFUSAL.partition("transforms")[0]
+NOT_LOADED += "transforms.clients.bigquery.errors.LoadFailed: run r1 was not loaded into p.d: refused\n"
+
+
+@pytest.fixture
+def google(cloud: Cloud) -> Cloud:  # noqa: F811  the fixture
+    """Google's storage and warehouse."""
+    return cloud
+
+
+@pytest.fixture
+def bucket(google: Cloud) -> str:
+    """A new bucket, as gs://…."""
+    return f"gs://{google.gcs.bucket()}"
+
+
+@pytest.fixture
+def service(google: Cloud) -> Iterator[Dataflow]:
+    """Dataflow."""
+    with dataflow(google.environment) as running:
+        yield running
+
+
+def put(path: str, content: bytes) -> None:
+    with FileSystems.create(path) as file:
+        file.write(content)
+
+
+def on_dataflow(bucket: str, service: Dataflow) -> list[str]:
+    """The options of a job."""
+    place = ["--project=p", "--region=r", f"--temp_location={bucket}/temp", f"--output={bucket}/out"]
+    return ["--run-id=r1", "--runner=DataflowRunner", *place, f"--dataflow_endpoint={service.endpoint}"]
+
+
+def small(bucket: str, folder: Path, more: str = "") -> str:
+    """A small experiment: its file is on this machine, and what it reads is not."""
+    put(f"{bucket}/qrels", trec_qrels([("q1", "d", 1.0), ("q2", "d", 1.0)]).encode())
+    put(f"{bucket}/a.run", trec_run([("q1", "d", 1.0), ("q2", "e", 1.0)]).encode())
+    text = f"name: small\ndataset: {{qrels: '{bucket}/qrels'}}\nconfigurations:\n"
+    text += f"  - {{name: a, retriever: {{type: run_file, path: '{bucket}/a.run'}}}}\nmetrics: [RR]\n"
+    return write(folder / "small.yaml", f"{text}output: {{path: out}}\n{more}")
+
+
+def rows_of(dataset: str, name: str, schema: pa.Schema) -> pa.Table:
+    """A table of BigQuery, as the Arrow table that it was loaded from."""
+    client = bigquery.Client(project=dataset.partition(".")[0])
+    rows = [dict(row) for row in client.query_and_wait(f"SELECT * FROM `{dataset}.{name}`")]
+    return pa.Table.from_pylist(rows, schema)
+
+
+def test_the_demo_runs_from_what_was_staged(bucket: str, service: Dataflow, google: Cloud, tmp_path: Path) -> None:
+    dataset = f"{google.bigquery.project}.dataflow"
+    bigquery.Client(project=google.bigquery.project).create_dataset(dataset)
+    for name in FILES:
+        put(f"{bucket}/helpdesk/{name}", (HELPDESK / name).read_bytes())
+    text = (HELPDESK / "experiment.yaml").read_text()
+    put(f"{bucket}/helpdesk/experiment.yaml", f"{text}  bigquery: {dataset}\n".encode())
+    experiment = f"{bucket}/helpdesk/experiment.yaml"
+    there = rankbeam("evaluate", experiment, "--wait", *on_dataflow(bucket, service))
+    assert there.exit_code == 0, there.stderr
+
+    here = rankbeam("evaluate", HELPDESK / "experiment.yaml", "--run-id", "r1", "--output", tmp_path)
+    assert there.stdout.partition("\nrun ")[0] == here.stdout.partition("\nrun ")[0]
+    remote, local = Results(f"{bucket}/out", "r1"), Results(str(tmp_path), "r1")
+    for name in TABLES:
+        expected = without_run(local.table(name))
+        assert without_run(remote.table(name)) == expected, name
+        assert without_run(rows_of(dataset, name, tables.TABLES[name])) == expected, name
+
+    # What ran is what was staged, and nothing of this checkout.
+    modules = service.last.answer["modules"]
+    assert {"transforms.read", "transforms.score", "transforms.write", "transforms.load"} <= modules.keys()
+    assert [path for path in modules.values() if "/worker/lib/" not in path] == []
+    unused = {"duckdb", "jinja2", "rich", "click"}
+    assert unused & set(service.last.answer["packages"]) == set()
+
+    told = rankbeam("status", f"{bucket}/out", "--format", "json")
+    assert told.exit_code == 0, told.stderr
+    document = json.loads(told.stdout)
+    assert (document["state"], document["run_id"], document["problems"]) == ("done", "r1", [])
+    assert (document["counters"]["judged_queries"], document["counters"]["queries_scored"]) == (64, 3 * 64)
+
+
+def test_what_dataflow_is_asked_for(bucket: str, service: Dataflow, tmp_path: Path) -> None:
+    service.holds = True
+    outcome = rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service), "--labels=team=search")
+    assert outcome.exit_code == 0, outcome.stderr
+    body = service.last.body
+    assert (body["name"], body["type"]) == ("rankbeam-small-r1", JobType.JOB_TYPE_BATCH)
+    assert body["labels"] == {"rankbeam-run-id": "r1", "rankbeam-experiment": "small", "team": "search"}
+    (pool,) = body["environment"]["workerPools"]
+    assert (pool["numWorkers"], pool["autoscalingSettings"]["maxNumWorkers"], pool["numThreadsPerWorker"]) == (1, 4, 12)
+    experiments = body["environment"]["experiments"]
+    assert {"use_runner_v2", "no_use_multiple_sdk_containers"} <= set(experiments)
+    assert "use_multiple_sdk_containers" not in experiments
+    options = body["environment"]["sdkPipelineOptions"]["options"]
+    assert options["save_main_session"] is False
+    staged = [package["name"] for package in pool["packages"]]
+    assert "rankbeam-0.1.0-py3-none-any.whl" in staged
+    assert "pickled_main_session" not in staged
+
+
+def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: Path) -> None:
+    service.holds = True
+    experiment, options = small(bucket, tmp_path), on_dataflow(bucket, service)
+    outcome = rankbeam("evaluate", experiment, *options)
+    assert outcome.exit_code == 0, outcome.stderr
+    job_id, job = next(iter(service.jobs)), service.last
+    assert outcome.stdout.splitlines()[1].startswith(f"job      {job_id}, submitted 2")
+    assert [line for line in outcome.stdout.splitlines() if not line.startswith("job ")] == [
+        "run      r1 of small",
+        f"console  https://console.cloud.google.com/dataflow/jobs/r/{job_id}?project=p",
+        f"status   rankbeam status {bucket}/out --run-id r1",
+        f"cancel   gcloud dataflow jobs cancel {job_id} --project p --region r",
+    ]
+    record = json.loads(files.read_all(f"{bucket}/out/jobs/r1.json"))
+    assert (record["job_id"], record["project"], record["region"]) == (job_id, "p", "r")
+    assert record["options"]["max_num_workers"] == 4
+
+    # A second job would take the rows of the first away.
+    second = rankbeam("evaluate", experiment, *options)
+    assert (second.exit_code, len(service.jobs)) == (2, 1)
+    assert f"the job {job_id} is making the run r1; wait for it, cancel it" in second.stderr
+
+    # What bundles at work have counted is more than what bundles that are done have.
+    job.enter("JOB_STATE_RUNNING")
+    job.metrics = [
+        metric("calls_made", 0, STEP),
+        metric("calls_made", 40, STEP, tentative=True),
+        metric("queries_scored", 3, STEP),
+        metric("queries_scored", 4, {**STEP, "step": "s2"}),
+        metric("calls_made", 9, {**STEP, "namespace": "another"}),
+        metric("unknown_here", 9, STEP),
+    ]
+    told = rankbeam("status", f"{bucket}/out", "--run-id", "r1")
+    assert told.exit_code == 0, told.stderr
+    assert told.stdout.splitlines()[3:] == ["state    running", "", "40  calls made", " 7  queries scored"]
+
+    by_id = ["status", job_id, "--project", "p", f"--dataflow_endpoint={service.endpoint}"]
+    found = json.loads(rankbeam(*by_id, "--region", "r", "--format", "json").stdout)
+    assert (found["state"], found["counters"]["calls_made"], found["counters"]["failures"]) == ("running", 40, 0)
+    unknown = rankbeam(*by_id, "--region", "elsewhere")
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert "Dataflow knows no such job in region elsewhere of p: " in unknown.stderr
+
+    job.enter("JOB_STATE_CANCELLED")
+    cancelled = rankbeam("status", f"{bucket}/out")
+    assert cancelled.exit_code == 1
+    assert "state    cancelled" in cancelled.stdout.splitlines()
+
+
+def test_a_job_as_json(bucket: str, service: Dataflow, tmp_path: Path) -> None:
+    service.holds = True
+    outcome = rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service), "--format=json")
+    document = json.loads(outcome.stdout)
+    assert (outcome.exit_code, document["job_id"], document["run_id"]) == (0, next(iter(service.jobs)), "r1")
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "told", "kept"),
+    [
+        (
+            "Workflow failed. Causes: disk",
+            1,
+            "rankbeam: the job ended in state failed: Workflow failed. Causes: disk\n",
+            0,
+        ),
+        (REFUSAL, 2, "rankbeam: gs://b/qrels:3: the grade 'x' is no number\n", 0),
+        (NOT_LOADED, 1, "LoadFailed: run r1 was not loaded into p.d", 1),
+    ],
+)
+def test_a_job_that_fails(
+    bucket: str, service: Dataflow, tmp_path: Path, said: str, status: int, told: str, kept: int
+) -> None:
+    def write_rows(_: object) -> str:
+        put(f"{bucket}/out/query_metrics/r1/part.parquet", b"of a worker that is no more")
+        return said
+
+    service.refuses = write_rows
+    outcome = rankbeam("evaluate", small(bucket, tmp_path), "--wait", *on_dataflow(bucket, service))
+    assert (outcome.exit_code, outcome.stdout) == (status, "")
+    assert told in outcome.stderr
+    assert FileSystems.exists(f"{bucket}/out/query_metrics/r1/part.parquet") is bool(kept)
+    again = rankbeam("status", f"{bucket}/out")
+    assert again.exit_code == 1
+    assert again.stdout.endswith(f"\nstate    failed\n\n{said.strip().splitlines()[-1]}\n")
+
+
+def test_a_job_that_dataflow_does_not_take(bucket: str, service: Dataflow, tmp_path: Path) -> None:
+    service.denies = "nobody@p.example lacks dataflow.jobs.create"
+    outcome = rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service))
+    assert (outcome.exit_code, outcome.stdout) == (1, "")
+    assert outcome.stderr.startswith("rankbeam: rankbeam-small-r1: Google Cloud does not do as it is asked: POST http")
+    assert outcome.stderr.endswith(": nobody@p.example lacks dataflow.jobs.create\n")
+
+
+def test_calls_are_made_once_whatever_job_wants_them(bucket: str, service: Dataflow, tmp_path: Path) -> None:
+    for name, path in remote.dataset(tmp_path, QUERIES).items():
+        put(f"{bucket}/{name}.jsonl" if name == "queries" else f"{bucket}/{name}", Path(path).read_bytes())
+    with serve("http", answers=remote.answers(QUERIES)) as server:
+        experiment = {
+            "dataset": {"queries": f"{bucket}/queries.jsonl", "qrels": f"{bucket}/qrels"},
+            "configurations": [{"name": "asked", "retriever": remote.http(server), "top_k": 20}],
+            "quotas": {"http": {"requests_per_minute": 60_000}},
+        }
+        path = remote.write_experiment(tmp_path, experiment)
+        for run_id, counters in (("r1", (QUERIES, 0)), ("r2", (0, QUERIES))):
+            options = [*on_dataflow(bucket, service), "--run-id", run_id]
+            outcome = rankbeam("evaluate", path, "--wait", *options)
+            assert outcome.exit_code == 0, outcome.stderr
+            told = json.loads(rankbeam("status", f"{bucket}/out", "--format", "json").stdout)
+            assert told["run_id"] == run_id
+            assert (told["counters"]["calls_made"], told["counters"]["ledger_hits"]) == counters
+        assert server.stats().calls == QUERIES
+    first, second = (Results(f"{bucket}/out", run_id) for run_id in ("r1", "r2"))
+    assert without_run(first.table("query_metrics")) == without_run(second.table("query_metrics"))
+    ledger = [path.path for path in FileSystems.match([f"{bucket}/out/ledger/**"])[0].metadata_list]
+    assert ledger != []
+
+
+def test_a_gate_that_a_job_misses(bucket: str, service: Dataflow, tmp_path: Path) -> None:
+    experiment = small(bucket, tmp_path, "gates: [{metric: RR, at_least: 0.6}]\n")
+    outcome = rankbeam("evaluate", experiment, "--wait", *on_dataflow(bucket, service))
+    assert outcome.exit_code == 3, outcome.stderr
+    assert "0.5000" in outcome.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_the_job_alone(bucket: str, service: Dataflow, tmp_path: Path, number: signal.Signals) -> None:
+    service.holds = True
+    command = [sys.executable, "-m", "pipelines", "evaluate", small(bucket, tmp_path), "--wait"]
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
+    # A shell starts what it runs in the background with SIGINT ignored, and CI may be such a shell.
+    piped["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen([*command, *on_dataflow(bucket, service)], env=os.environ, **piped) as process:
+        before = list(takewhile(lambda line: not line.startswith("pending"), process.stderr))
+        assert process.poll() is None, before
+        process.send_signal(number)
+        printed, told = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    assert "rankbeam: interrupted; the job goes on; `rankbeam status " in told
+    assert f"`gcloud dataflow jobs cancel {next(iter(service.jobs))} --project p --region r` cancels it" in told
+    assert service.last.state == "JOB_STATE_PENDING"

@@ -1,0 +1,202 @@
+"""The LookML parses, every field is a column, and what the dashboards ask for can be asked."""
+
+import re
+from typing import Any
+
+import duckdb
+import lkml
+import pytest
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from support.data import REPOSITORY
+from support.looker import REFERENCE, TIMEFRAMES, Project, filters_of
+from support.view_columns import Columns, all_columns, resolved
+
+from transforms.clients import views
+from transforms.records import tables
+
+LOOKER = REPOSITORY / "deploy" / "looker"
+PROJECT = Project(LOOKER)
+TYPES = {"string": {"STRING"}, "number": {"INT64", "FLOAT64"}, "yesno": {"BOOL"}, "date": {"DATE"}}
+NESTED = ("slices", "metrics", "documents")
+ELEMENTS = [
+    (dashboard, element["name"]) for dashboard, each in PROJECT.dashboards.items() for element in each["elements"]
+]
+BOARD = [
+    ("r1", "a", "nDCG@10", 0.5, 0.4, 0.6, 10),
+    ("r1", "b", "nDCG@10", 0.3, 0.2, 0.4, 30),
+    ("r1", "a", "AP", 0.9, 0.8, 1.0, 10),
+    ("r2", "a", "nDCG@10", None, None, None, 0),
+]
+
+
+def explores_of(view: str) -> list[str]:
+    return [name for name in PROJECT.explores if view == name or view in PROJECT.joins(name)]
+
+
+def columns_of(explore: str, field: str, known: Columns) -> dict[str, str]:
+    return resolved(sqlglot.parse_one(PROJECT.sql(explore, [field]), dialect="bigquery"), known)
+
+
+def element(dashboard: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any]
+    (found,) = [each for each in PROJECT.dashboards[dashboard]["elements"] if each["name"] == name]
+    return found
+
+
+def test_everything_parses_and_is_included() -> None:
+    for path in LOOKER.rglob("*.lkml"):
+        assert lkml.load(path.read_text()), path
+    assert PROJECT.model["includes"] == ["/views/*.view.lkml", "/dashboards/*.dashboard.lookml"]
+    assert sorted(PROJECT.views) == sorted(path.name.removesuffix(".view.lkml") for path in LOOKER.glob("views/*"))
+    assert sorted(PROJECT.dashboards) == ["leaderboard", "query"]
+    constants = {each["name"] for each in lkml.load((LOOKER / "manifest.lkml").read_text())["constants"]}
+    text = "".join(path.read_text() for path in LOOKER.rglob("*.lkml"))
+    assert set(re.findall(r"@\{(\w+)\}", text)) == constants
+
+
+@pytest.mark.parametrize("view", PROJECT.views)
+def test_every_field_is_a_column(view: str) -> None:
+    explores = explores_of(view)
+    assert explores, "in no explore"
+    for name, field in PROJECT.views[view].fields.items():
+        kind = columns_of(explores[0], f"{view}.{name}", all_columns())[f"{view}__{name}"]
+        if "timeframes" in field:
+            assert kind == "TIMESTAMP"
+            assert set(field["timeframes"]) <= TIMEFRAMES
+        elif name in NESTED and not field["is_measure"]:
+            assert kind.startswith("ARRAY")
+        else:
+            assert kind in (TYPES["number"] if field["is_measure"] else TYPES[field["type"]])
+
+
+@pytest.mark.parametrize("view", PROJECT.views)
+def test_every_column_is_a_field(view: str) -> None:
+    if "sql_table_name" in PROJECT.views[view].content and view not in ("rankings", "failed_calls", "configurations"):
+        used = set(re.findall(r"\$\{TABLE\}\.(\w+)", str(PROJECT.views[view].content)))
+        assert all_columns()[PROJECT.views[view].table].keys() - used == set()
+
+
+@pytest.mark.parametrize("view", PROJECT.views)
+def test_keys_drills_and_links_are_right(view: str) -> None:
+    fields = PROJECT.views[view].fields
+    keys = [name for name, field in fields.items() if field.get("primary_key") == "yes"]
+    assert keys in ([["key"], ["run_id"]] if "sql_table_name" in PROJECT.views[view].content else [["key"], []])
+    for field in fields.values():
+        assert set(field.get("drill_fields", ())) <= fields.keys()
+        assert "type" in field
+        for link in field.get("links", ()):
+            assert re.fullmatch(r"/dashboards/rankbeam::(\w+)\?(\w+)=.*", link["url"])
+            assert "Query" in [each["name"] for each in PROJECT.dashboards["query"]["filters"]]
+
+
+@pytest.mark.parametrize("explore", PROJECT.explores)
+def test_every_join_and_filter_of_an_explore_exists(explore: str) -> None:
+    content = PROJECT.explores[explore]
+    for name, join in PROJECT.joins(explore).items():
+        assert join["relationship"] in ("many_to_one", "one_to_many", "one_to_one")
+        for view, field in REFERENCE.findall(join.get("sql") or join["sql_on"]):
+            assert field in PROJECT.views[view].fields
+        fields = [f"{name}.{field}" for field in PROJECT.views[name].fields]
+        assert resolved(sqlglot.parse_one(PROJECT.sql(explore, fields[:3]), dialect="bigquery"), all_columns())
+    for name in PROJECT.joins(explore):  # a name of a column and of a table would mean either
+        if "sql_table_name" in PROJECT.views[name].content:
+            assert not all_columns()[PROJECT.views[name].table].keys() & {explore, *PROJECT.joins(explore)}
+    for field, _ in filters_of(content.get("always_filter", {})):
+        assert PROJECT.field(field)
+
+
+@pytest.mark.parametrize(("dashboard", "name"), ELEMENTS)
+def test_an_element_of_a_dashboard_can_be_asked(dashboard: str, name: str) -> None:
+    each = element(dashboard, name)
+    assert each["model"] == "rankbeam"
+    filters = each.get("filters", {}) | dict.fromkeys(each["listen"].values(), "x")
+    query = sqlglot.parse_one(PROJECT.sql(each["explore"], each["fields"], filters), dialect="bigquery")
+    assert list(resolved(query, all_columns())) == [field.replace(".", "__") for field in each["fields"]]
+    empty().execute(query.sql("duckdb")).fetchall()
+    asked = {
+        field.partition(" ")[0] for field in (*each["sorts"], *each.get("pivots", ()), *each.get("fill_fields", ()))
+    }
+    assert asked <= set(each["fields"])
+    chosen = {key: field["field"] for field in PROJECT.dashboards[dashboard]["filters"] for key in [field["name"]]}
+    for listened, field in each["listen"].items():
+        assert chosen[listened].partition(".")[2] == field.partition(".")[2]
+
+
+@pytest.mark.parametrize("dashboard", PROJECT.dashboards)
+def test_the_layout_of_a_dashboard_has_no_overlap(dashboard: str) -> None:
+    taken: set[tuple[int, int]] = set()
+    for each in PROJECT.dashboards[dashboard]["elements"]:
+        rows, columns = (range(each[at], each[at] + each[size]) for at, size in (("row", "height"), ("col", "width")))
+        own = {(row, column) for row in rows for column in columns}
+        assert not own & taken
+        assert max(columns) < 24
+        taken |= own
+    for each in PROJECT.dashboards[dashboard]["filters"]:
+        assert PROJECT.sql(each["explore"], [each["field"]])
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "field"),
+    [
+        ("leaderboard", "ci_low", "leaderboard.interval_low"),
+        ("coverage", "failed_quota", "coverage.quota_count"),
+        ("query_metrics", "status", "queries.status"),
+        ("run_history", "is_latest", "runs.is_latest"),
+    ],
+)
+def test_a_column_that_is_renamed_breaks_a_field(table: str, column: str, field: str) -> None:
+    known = {name: dict(columns) for name, columns in all_columns().items()}
+    known[table][f"{column}_renamed"] = known[table].pop(column)
+    with pytest.raises((OptimizeError, LookupError)):
+        columns_of(explores_of(field.partition(".")[0])[0], field, known)
+
+
+def empty() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    for name, schema in tables.TABLES.items():
+        connection.register("arrow", schema.empty_table())
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
+    connection.execute(views.for_duckdb())
+    return connection
+
+
+@pytest.fixture
+def board() -> duckdb.DuckDBPyConnection:
+    """A leaderboard of few rows."""
+    connection = empty()
+    connection.execute("DROP VIEW leaderboard")
+    connection.execute(
+        "CREATE TABLE leaderboard (run_id TEXT, config_id TEXT, metric TEXT, mean DOUBLE, ci_low DOUBLE, "
+        "ci_high DOUBLE, queries BIGINT)"
+    )
+    connection.executemany("INSERT INTO leaderboard VALUES (?, ?, ?, ?, ?, ?, ?)", BOARD)
+    return connection
+
+
+def ask(connection: duckdb.DuckDBPyConnection, *fields: str) -> list[tuple[Any, ...]]:
+    query = sqlglot.parse_one(PROJECT.sql("leaderboard", fields), dialect="bigquery")
+    assert isinstance(query, exp.Select)
+    return connection.execute(query.sql("duckdb")).fetchall()
+
+
+def test_means_are_weighted_by_queries(board: duckdb.DuckDBPyConnection) -> None:
+    found = ask(board, "leaderboard.metric", "leaderboard.weighted_mean")
+    assert dict(found) == pytest.approx({"nDCG@10": (0.5 * 10 + 0.3 * 30) / 40, "AP": 0.9})
+    assert ask(board, "leaderboard.weighted_mean") == [(None,)]  # of two metrics
+
+
+def test_intervals_are_not_averaged(board: duckdb.DuckDBPyConnection) -> None:
+    ends = ("leaderboard.interval_low", "leaderboard.interval_high")
+    assert set(ask(board, "leaderboard.metric", *ends)) == {("nDCG@10", None, None), ("AP", 0.8, 1.0)}
+    rows = ask(board, "leaderboard.run_id", "leaderboard.config_id", "leaderboard.metric", *ends)
+    assert set(rows) == {row[:3] + row[4:6] for row in BOARD}
+
+
+def test_no_measure_averages_what_cannot_be() -> None:
+    apart = re.compile(r"ci_|joint|p_value|p_adjusted|q_value|std_error|tie_|lowest|highest|effect|detectable")
+    for view in PROJECT.views.values():
+        for field in view.fields.values():
+            if field["is_measure"] and apart.search(field.get("sql", "")):
+                assert field["sql"].startswith("CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(")

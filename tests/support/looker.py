@@ -1,0 +1,162 @@
+"""As much of Looker as it takes to make the SQL of a query: fields, joins, filters. Fan-outs are not corrected."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import lkml
+import yaml
+
+TIMEFRAMES = {"raw", "time", "hour", "date", "week", "month"}
+AGGREGATES = {
+    "count": "COUNT(CASE WHEN {filter} THEN 1 END)",
+    "count_distinct": "COUNT(DISTINCT {sql})",
+    "sum": "SUM({sql})",
+    "average": "AVG({sql})",
+    "max": "MAX({sql})",
+    "number": "{sql}",
+}
+JOINS = {"inner": "JOIN", "left_outer": "LEFT JOIN"}
+REFERENCE = re.compile(r"\$\{(?:(\w+)\.)?(\w+)\}")
+PARAMETER = re.compile(r"\{% parameter (\w+) %\}")
+
+
+@dataclass
+class Project:
+    """A LookML project.
+
+    Attributes:
+        folder: where it is.
+    """
+
+    folder: Path
+
+    @cached_property
+    def model(self) -> dict[str, Any]:
+        """The model."""
+        (path,) = self.folder.glob("*.model.lkml")
+        model: dict[str, Any] = lkml.load(path.read_text())
+        return model
+
+    @cached_property
+    def views(self) -> dict[str, "View"]:
+        """By name."""
+        files = (lkml.load(path.read_text()) for path in sorted(self.folder.glob("views/*.view.lkml")))
+        return {each["name"]: View(each) for file in files for each in file["views"]}
+
+    @cached_property
+    def explores(self) -> dict[str, dict[str, Any]]:
+        """By name."""
+        return {each["name"]: each for each in self.model["explores"]}
+
+    @cached_property
+    def dashboards(self) -> dict[str, dict[str, Any]]:
+        """By name."""
+        files = (yaml.safe_load(path.read_text()) for path in sorted(self.folder.glob("dashboards/*.lookml")))
+        return {each["dashboard"]: each for file in files for each in file}
+
+    def joins(self, explore: str) -> dict[str, dict[str, Any]]:
+        """The joins of an explore by view."""
+        return {each["name"]: each for each in self.explores[explore].get("joins", ())}
+
+    def sql(self, explore: str, fields: Iterable[str], filters: Mapping[str, str] | None = None) -> str:
+        """The query that asks an explore for fields.
+
+        Raises:
+            LookupError: there is no such explore, join or field.
+        """
+        wanted, conditions = list(fields), dict(filters or {})
+        columns = [f"{self.expand(field)} AS {field.replace('.', '__')}" for field in wanted]
+        where = [condition(self.expand(field), text) for field, text in conditions.items()]
+        groups = [self.expand(field) for field in wanted if not self.field(field)["is_measure"]]
+        lines = [f"SELECT {', '.join(columns)}", f"FROM {self.views[explore].table} AS {explore}"]
+        lines += list(self._joined(explore, {field.partition(".")[0] for field in (*wanted, *conditions)}))
+        lines += [f"WHERE {' AND '.join(where)}"] if where else []
+        return "\n".join(lines + ([f"GROUP BY {', '.join(groups)}"] if groups else []))
+
+    def _joined(self, explore: str, names: set[str]) -> Iterator[str]:
+        joins = self.joins(explore)
+        needed = names | set(self.explores[explore].get("always_join", ()))
+        if missing := needed - {explore, *joins}:
+            raise LookupError(f"{explore} does not join {missing}")
+        for name in reversed(joins):  # a join stands after those that it needs
+            if name in needed:
+                text = joins[name].get("sql") or joins[name]["sql_on"]
+                needed |= {view for view, _ in REFERENCE.findall(text)} | set(joins[name].get("required_joins", ()))
+        for name, join in joins.items():
+            if name in needed:
+                on = (
+                    f"{JOINS[join['type']]} {self.views[name].table} AS {name} ON {join['sql_on']}"
+                    if "sql_on" in join
+                    else ""
+                )
+                yield self.replaced(join.get("sql") or on, name)
+
+    def field(self, name: str) -> dict[str, Any]:
+        """A field by `view.field`."""
+        view, _, field = name.partition(".")
+        return self.views[view].fields[field]
+
+    def expand(self, name: str) -> str:
+        """The SQL of a field."""
+        field = self.field(name)
+        view = name.partition(".")[0]
+        chosen = [condition(self.expand(f"{view}.{of}"), text) for of, text in filters_of(field)]
+        template = AGGREGATES[field["type"]] if field["is_measure"] else "({sql})"
+        return template.format(sql=self.replaced(field.get("sql", ""), view), filter=" AND ".join(chosen) or "TRUE")
+
+    def replaced(self, sql: str, view: str) -> str:
+        """SQL with what its references stand for."""
+        sql = PARAMETER.sub(lambda found: self.views[view].parameters[found[1]]["default_value"], sql)
+        sql = sql.replace("${TABLE}", view)
+        return REFERENCE.sub(lambda found: self.expand(f"{found[1] or view}.{found[2]}"), sql)
+
+
+class View:
+    """A view of LookML."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self.content = content
+        self.parameters = {each["name"]: each for each in content.get("parameters", ())}
+
+    @property
+    def table(self) -> str:
+        """What it reads."""
+        found = re.fullmatch(r"`@\{dataset\}\.(\w+)`", self.content["sql_table_name"])
+        if found is None:
+            raise LookupError(self.content["sql_table_name"])
+        return found[1]
+
+    @cached_property
+    def fields(self) -> dict[str, dict[str, Any]]:
+        """Dimensions, each timeframe of a group, and measures, by name."""
+        found: dict[str, dict[str, Any]] = {}
+        for each in self.content.get("dimension_groups", ()):
+            found |= {f"{each['name']}_{frame}": each | {"is_measure": False} for frame in each["timeframes"]}
+        for kind in ("dimensions", "measures"):
+            for each in self.content.get(kind, ()):
+                if each["name"] in found:
+                    raise LookupError(f"{self.content['name']}.{each['name']} is there twice")
+                found[each["name"]] = each | {"is_measure": kind == "measures"}
+        return found
+
+
+def filters_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The filters of a measure, or of an explore's `always_filter`."""
+    return [pair for group in content.get("filters__all", ()) for each in group for pair in each.items()]
+
+
+def condition(sql: str, text: str) -> str:
+    """Looker's filter expressions, those that we use.
+
+    >>> condition("x", ">0"), condition("x", "worse")
+    ('x > 0', "x = 'worse'")
+    """
+    if text == "yes":
+        return sql
+    if found := re.fullmatch(r"([<>]?)(\d+)", text):
+        return f"{sql} {found[1] or '='} {found[2]}"
+    return f"{sql} = '{text}'"

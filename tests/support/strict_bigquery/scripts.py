@@ -1,0 +1,163 @@
+"""Scripts: of SQL, the statements that rankbeam writes, and no others."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from support.strict_bigquery.faults import Refusal
+from support.strict_bigquery.tables import Row, Table
+
+NAME = r"`([^`]+)`"
+RAISE = re.compile(r"IF EXISTS \(SELECT run_id FROM \((.+)\) WHERE (.+)\) THEN SELECT ERROR\('([^']*)'\); END IF")
+KEYS = re.compile(rf"SELECT run_id, started_at FROM {NAME}")
+DELETE = re.compile(rf"DELETE FROM {NAME} WHERE (.+)")
+INSERT = re.compile(rf"INSERT INTO {NAME} \((.+)\) SELECT (.+) FROM {NAME}")
+CONDITION = re.compile(r"(\w+) (!?=) @(\w+)")
+LITERAL = re.compile(r"'|\"|\b\d+\b")
+
+
+@dataclass
+class View:
+    """A table as a transaction sees it.
+
+    Attributes:
+        rows: that were there when it began.
+        deletions: of the table at that moment.
+        deleted: ids of rows that it deletes.
+        added: rows that it adds.
+    """
+
+    rows: list[Row]
+    deletions: int
+    deleted: set[int] = field(default_factory=set)
+    added: list[Row] = field(default_factory=list)
+
+    def visible(self) -> list[Row]:
+        """What the transaction sees."""
+        return [row for row in self.rows if id(row) not in self.deleted] + self.added
+
+
+class Script:
+    """A script that is being run.
+
+    Args:
+        tables: all there are, and by which name.
+        parameters: of the query.
+        lock: is held while tables are looked at or changed.
+    """
+
+    def __init__(self, tables: Callable[[str], Table], parameters: Mapping[str, Any], lock: Any) -> None:
+        self._table, self._parameters, self._lock = tables, parameters, lock
+        self._views: dict[str, View] | None = None
+        self._used: set[str] = set()
+
+    def run(self, text: str, pause_s: float, statements: int | None) -> None:
+        """Run it.
+
+        Args:
+            text: of it.
+            pause_s: after every statement.
+            statements: after which it dies; None for never.
+
+        Raises:
+            Refusal: a statement failed. What was done in an open transaction is undone.
+        """
+        parts = [line.removesuffix(";") for line in text.splitlines()]
+        for number, part in enumerate(parts):
+            if number == statements:
+                raise Refusal("backendError", "the script died")
+            if LITERAL.search(re.sub(rf"{NAME}|ERROR\('[^']*'\)", "", part)):
+                raise Refusal("invalidQuery", f"a literal, where only parameters are allowed: {part}")
+            self._statement(part)
+            time.sleep(pause_s)
+        if self._views is not None:
+            raise Refusal("invalidQuery", "the transaction was not committed")
+        if unused := set(self._parameters) - self._used:
+            raise Refusal("invalidQuery", f"unused parameters: {unused}")
+
+    def _statement(self, text: str) -> None:
+        if text == "BEGIN TRANSACTION":
+            if self._views is not None:
+                raise Refusal("invalidQuery", "Transactions cannot be nested")
+            self._views = {}
+        elif text == "COMMIT TRANSACTION":
+            views, self._views = self._views, None
+            if views is None:
+                raise Refusal("invalidQuery", "There is no transaction")
+            self._commit(views)
+        elif match := RAISE.fullmatch(text):
+            self._raise(match[1].split(" UNION ALL "), match[2].split(" OR "), match[3])
+        elif match := DELETE.fullmatch(text):
+            condition = match[2]
+            self._change(match[1], lambda view: self._delete(view, condition))
+        elif match := INSERT.fullmatch(text):
+            self._insert(*match.groups())
+        else:
+            raise Refusal("invalidQuery", f"Syntax error: {text}")
+
+    def _raise(self, queries: list[str], conditions: list[str], message: str) -> None:
+        for query in queries:
+            if (match := KEYS.fullmatch(query)) is None:
+                raise Refusal("invalidQuery", f"Syntax error: {query}")
+            if any(self._holds(row, each) for row in self._view(match[1]) for each in conditions):
+                raise Refusal("invalidQuery", message)
+
+    def _view(self, name: str) -> list[Row]:
+        return self._open(name).visible()
+
+    def _open(self, name: str) -> View:
+        with self._lock:
+            table = self._table(name)
+            fresh = View(list(table.rows), table.deletions)
+        return fresh if self._views is None else self._views.setdefault(name, fresh)
+
+    def _change(self, name: str, change: Callable[[View], None]) -> None:
+        view = self._open(name)
+        change(view)
+        if self._views is None:  # every statement by itself
+            self._commit({name: view})
+
+    def _delete(self, view: View, condition: str) -> None:
+        hit = [row for row in view.visible() if self._holds(row, condition)]
+        view.deleted |= {id(row) for row in hit}
+        view.added = [row for row in view.added if id(row) not in view.deleted]
+
+    def _insert(self, name: str, columns: str, selected: str, source: str) -> None:
+        if columns != selected:
+            raise Refusal("invalidQuery", f"the columns differ: {columns}; {selected}")
+        wanted = [column.strip("`") for column in columns.split(", ")]
+        there = {column["name"]: column for column in self._table(name).columns}
+        here = {column["name"]: column for column in self._table(source).columns}
+        for column in wanted:
+            if column not in there or there[column] != here.get(column):
+                raise Refusal("invalidQuery", f"Column {column} is {here.get(column)}, and {there.get(column)}")
+        absent = {column: None for column in there if column not in wanted}
+        added = [absent | {column: row[column] for column in wanted} for row in self._view(source)]
+        self._change(name, lambda view: view.added.extend(added))
+
+    def _holds(self, row: Row, condition: str) -> bool:
+        match = CONDITION.fullmatch(condition)
+        if match is None or match[3] not in self._parameters:
+            raise Refusal("invalidQuery", f"no condition with a parameter: {condition}")
+        self._used.add(match[3])
+        return (row[match[1]] == self._parameters[match[3]]) == (match[2] == "=")
+
+    def _commit(self, views: Mapping[str, View]) -> None:
+        with self._lock:
+            for name, view in views.items():
+                if view.deleted and self._table(name).deletions != view.deletions:
+                    text = f"Transaction is aborted due to concurrent update against table {name}."
+                    raise Refusal("invalidQuery", text)
+            for name, view in views.items():
+                table = self._table(name)
+                table.rows = [row for row in table.rows if id(row) not in view.deleted] + view.added
+                table.deletions += bool(view.deleted)
+
+
+def values_of(parameters: list[dict[str, Any]]) -> dict[str, Any]:
+    """Named parameters as Python values."""
+    read: dict[str, Callable[[str], Any]] = {"STRING": str, "TIMESTAMP": datetime.fromisoformat}
+    return {each["name"]: read[each["parameterType"]["type"]](each["parameterValue"]["value"]) for each in parameters}

@@ -1,0 +1,144 @@
+"""What BigQuery says when it does not do what it is asked, in our words.
+
+RankbeamError
+ ├── BigQueryError  one request or job did not succeed; `trouble` says what can be done about it
+ └── LoadFailed     a run was not loaded: exit status 1
+"""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from transforms.clients.bigquery.names import DatasetName
+from transforms.records.errors import RankbeamError
+
+_CONCURRENT = re.compile(r"due to concurrent update")
+_LONGEST_MESSAGE = 600
+_PASSING_REASONS = {
+    "backendError", "internalError", "badGateway", "rateLimitExceeded", "tableUnavailable",
+    "jobBackendError", "jobInternalError", "jobRateLimitExceeded",
+}  # fmt: skip
+
+
+class Trouble(Enum):
+    """Kinds of errors, by what can be done."""
+
+    PERMISSION = "permission denied"
+    MISSING = "not found"
+    EXISTS = "exists already"
+    CHANGED = "was changed meanwhile"
+    QUOTA = "a quota is used up"
+    CONCURRENT = "another job wrote at the same time"
+    PASSING = "BigQuery does not answer"
+    CREDENTIALS = "no credentials for Google Cloud"
+    REFUSED = "refused"
+
+
+_BY_REASON = {
+    **dict.fromkeys(_PASSING_REASONS, Trouble.PASSING),
+    "accessDenied": Trouble.PERMISSION,
+    "quotaExceeded": Trouble.QUOTA,
+    "notFound": Trouble.MISSING,
+    "duplicate": Trouble.EXISTS,
+    "conditionNotMet": Trouble.CHANGED,
+}
+_BY_STATUS = {
+    401: Trouble.CREDENTIALS,
+    403: Trouble.PERMISSION,
+    404: Trouble.MISSING,
+    408: Trouble.PASSING,
+    409: Trouble.EXISTS,
+    412: Trouble.CHANGED,
+    429: Trouble.PASSING,
+    500: Trouble.PASSING,
+    502: Trouble.PASSING,
+    503: Trouble.PASSING,
+    504: Trouble.PASSING,
+}
+
+
+class BigQueryError(RankbeamError):
+    """BigQuery did not do what it was asked.
+
+    Attributes:
+        trouble: what kind of error it is.
+        message: what BigQuery said.
+    """
+
+    def __init__(self, trouble: Trouble, message: str) -> None:
+        line = " ".join(message.split())
+        line = line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+        super().__init__(f"{trouble.value}: {line}")
+        self.trouble, self.message = trouble, line
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return BigQueryError, (self.trouble, self.message)
+
+    def advice(self, dataset: DatasetName) -> str:
+        """What is wrong, and what to do about it."""
+        return f"{self}{_advice(self, dataset)}"
+
+
+class LoadFailed(RankbeamError):
+    """A run was not loaded. BigQuery has what it had before."""
+
+
+def translated(error: Exception) -> BigQueryError:
+    """What Google's libraries raised.
+
+    Args:
+        error: of google.api_core, google.auth or requests.
+
+    Raises:
+        Exception: the error itself, where it is none of theirs.
+    """
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import GoogleAuthError, TransportError
+    from requests.exceptions import RequestException, SSLError
+
+    if isinstance(error, GoogleAPICallError):
+        told = next((each for each in error.errors if isinstance(each, Mapping)), {})
+        message = str(told.get("message") or error.message)  # without method and address
+        by_status = _BY_STATUS.get(int(error.code or 0), Trouble.REFUSED)
+        return BigQueryError(_unless_concurrent(_BY_REASON.get(str(told.get("reason")), by_status), message), message)
+    if isinstance(error, GoogleAuthError):
+        kind = Trouble.PASSING if isinstance(error, TransportError) else Trouble.CREDENTIALS
+        return BigQueryError(kind, str(error))
+    if isinstance(error, SSLError):
+        return BigQueryError(Trouble.REFUSED, str(error))
+    if isinstance(error, RequestException | ConnectionError | TimeoutError):
+        return BigQueryError(Trouble.PASSING, str(error))
+    raise error
+
+
+def of_job(result: Mapping[str, Any]) -> BigQueryError:
+    """The error that a job ended with.
+
+    Args:
+        result: its `errorResult`.
+    """
+    message = str(result.get("message", ""))
+    trouble = _BY_REASON.get(str(result.get("reason")), Trouble.REFUSED)
+    return BigQueryError(_unless_concurrent(trouble, message), message)
+
+
+def _unless_concurrent(trouble: Trouble, message: str) -> Trouble:
+    """BigQuery has no reason of its own for transactions that it aborts."""
+    return Trouble.CONCURRENT if _CONCURRENT.search(message) else trouble
+
+
+def _advice(error: BigQueryError, dataset: DatasetName) -> str:
+    name = f"{dataset.project}:{dataset.dataset}"
+    if error.trouble is Trouble.PERMISSION:
+        return (
+            "; whoever runs this needs the roles BigQuery Data Editor (roles/bigquery.dataEditor) on the dataset and "
+            f"BigQuery Job User (roles/bigquery.jobUser) on the project {dataset.project}"
+        )
+    if error.trouble is Trouble.MISSING and "dataset" in error.message.lower():
+        return f"; make the dataset: bq --location=LOCATION mk --dataset {name}"
+    if error.trouble is Trouble.CREDENTIALS:
+        return "; run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
+    if error.trouble is Trouble.QUOTA:
+        return "; wait until it is renewed, or have it raised"
+    return "; is there a network?" if error.trouble is Trouble.PASSING else ""

@@ -1,0 +1,205 @@
+"""Load the Parquet files of a run into tables that nobody reads: one job a table, whose id says what it loads."""
+
+import contextlib
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from transforms.clients import files
+from transforms.clients.bigquery import errors, tables
+from transforms.clients.bigquery.errors import BigQueryError, Trouble
+from transforms.clients.bigquery.schemas import Column
+from transforms.clients.bigquery.session import Session
+from transforms.clients.formats import parquet
+from transforms.records import tables as schemas
+from transforms.records.errors import InputError
+
+_CLOUD = "gs://"
+_PART = re.compile(r"part-(\d{5,})-of-(\d{5,})\.parquet")
+_MOST_URIS = 10_000  # of one load job
+_KEY_BYTES = 10
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The files of one finished run.
+
+    Attributes:
+        run_id: of the run.
+        started_at: when the run began; together with its id, one execution.
+        finished_at: when its row in `runs` was written.
+        parts: of every table, path and bytes of its files.
+    """
+
+    run_id: str
+    started_at: datetime
+    finished_at: datetime
+    parts: Mapping[str, tuple[tuple[str, int], ...]]
+
+    def key(self, *scope: str) -> str:
+        """A hash of what the files hold.
+
+        Args:
+            scope: what else it depends on.
+        """
+        sizes = {name: [(path.rpartition("/")[2], size) for path, size in each] for name, each in self.parts.items()}
+        return key_of(*scope, self.run_id, self.started_at.isoformat(), self.finished_at.isoformat(), sizes)
+
+
+def find_run(run_id: str, folders: Mapping[str, str]) -> RunFiles:
+    """The files of a finished run.
+
+    Args:
+        run_id: of the run.
+        folders: where the files of each table lie.
+
+    Raises:
+        InputError: files are missing.
+    """
+    parts = {name: _parts(folder) for name, folder in folders.items()}
+    row = parquet.open_file(parts["runs"][0][0]).read(["run_id", "started_at", "finished_at"]).to_pylist()[0]
+    if row["run_id"] != run_id:
+        raise InputError(f"holds the run {row['run_id']!r}, not {run_id!r}", path=folders["runs"])
+    return RunFiles(run_id, row["started_at"], row["finished_at"], parts)
+
+
+def key_of(*parts: Any) -> str:
+    """A hash that can be part of a job's id and of a table's name."""
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=_KEY_BYTES).hexdigest()
+
+
+def staging_name(key: str, table: str) -> str:
+    """The table that the rows of a table are loaded into.
+
+    >>> staging_name("0a1b", "runs")
+    '_rankbeam_0a1b_runs'
+    """
+    return f"_rankbeam_{key}_{table}"
+
+
+def load(session: Session, run: RunFiles, key: str, columns: Mapping[str, list[Column]]) -> None:
+    """Load every table of a run into its staging table. What an earlier attempt has loaded is not loaded again.
+
+    Args:
+        session: of the dataset.
+        run: what is loaded.
+        key: `run.key`, for names.
+        columns: of every table, as it is in the dataset: what our files lack is null.
+
+    Raises:
+        BigQueryError: a job failed.
+    """
+    begun = [_Load(session, key, name, run.parts[name], columns[name]) for name in columns]
+    for each in begun:
+        each.begin()
+    for each in begun:
+        each.finish()
+
+
+class _Load:
+    """The jobs that load one table, one after the other until one succeeds."""
+
+    def __init__(
+        self, session: Session, key: str, name: str, parts: tuple[tuple[str, int], ...], columns: list[Column]
+    ) -> None:
+        self._session, self._name, self._parts, self._columns = session, name, parts, columns
+        self._staging = staging_name(key, name)
+        self._ids = (f"rankbeam_load_{key}_{name}_{number}" for number in count())
+
+    def begin(self) -> None:
+        """Begin a job, or find one that is under way or has succeeded."""
+        staging = tables.stage(self._session, self._staging, self._columns)
+        while True:
+            job_id = next(self._ids)
+            found = self._session.job(job_id)
+            self._job = found or self._submit(job_id)
+            if found is None or found.state != "DONE" or (not found.error_result and _is_in(staging, found)):
+                return
+
+    def finish(self) -> None:
+        """Wait for the job; begin another when it failed for a reason that passes."""
+        for attempt in range(self._session.patience.attempts):
+            self._job = self._session.wait(self._job)
+            if not self._job.error_result:
+                return
+            error = errors.of_job(self._job.error_result)
+            if error.trouble is not Trouble.PASSING:
+                break
+            self._session.patience.back_off(attempt)
+            self.begin()
+        raise BigQueryError(error.trouble, f"loading {self._name}: {error.message}")
+
+    def _submit(self, job_id: str) -> Any:
+        from google.cloud import bigquery
+
+        options = bigquery.ParquetOptions()
+        options.enable_list_inference = True  # otherwise a list is a record with a field `list`
+        config = bigquery.LoadJobConfig(
+            source_format=bigquery.SourceFormat.PARQUET,
+            parquet_options=options,
+            schema=self._columns,
+            create_disposition=bigquery.CreateDisposition.CREATE_NEVER,
+            write_disposition=bigquery.WriteDisposition.WRITE_TRUNCATE,
+        )
+        table = self._session.dataset.table(self._staging)
+        paths = [path for path, _ in self._parts]
+        if paths[0].startswith(_CLOUD):
+            return self._session.load_uris(job_id, uris_of(paths), table, config)
+        with _one_file(paths, schemas.TABLES[self._name]) as path:
+            return self._session.load_file(job_id, path, table, config)
+
+
+def uris_of(paths: list[str]) -> list[str]:
+    """The files as a load job takes them: by name, or by a pattern where they are too many.
+
+    >>> uris_of(["gs://b/t/part-00000-of-00001.parquet"])
+    ['gs://b/t/part-00000-of-00001.parquet']
+    """
+    if len(paths) <= _MOST_URIS:
+        return paths
+    folder, _, last = paths[-1].rpartition("/")
+    return [f"{folder}/part-*-of-{last.rpartition('-of-')[2]}"]
+
+
+def _parts(folder: str) -> tuple[tuple[str, int], ...]:
+    """The parts of a table, all of them.
+
+    Raises:
+        InputError: some are missing.
+    """
+    found = [(path.replace("\\", "/"), size) for path, size, _ in files.version(folder)]
+    names = [_PART.fullmatch(path.rpartition("/")[2]) for path, _ in found]
+    wanted = max((int(name[2]) for name in names if name), default=0)
+    if [int(name[1]) if name and int(name[2]) == wanted else None for name in names] != list(range(wanted)):
+        problem = f"holds {len(found)} files that are not the {wanted} parts of one table; run the experiment again"
+        raise InputError(problem, path=folder)
+    return tuple(found)
+
+
+def _is_in(staging: Any, job: Any) -> bool:
+    """Whether what a job loaded is still in the table: it was not made anew since."""
+    return staging.created is not None and job.created is not None and job.created >= staging.created
+
+
+@contextlib.contextmanager
+def _one_file(paths: list[str], schema: Any) -> Iterator[str]:
+    """The path of a local file with the rows of all parts: an upload is one file."""
+    if len(paths) == 1 and files.is_local(paths[0]):
+        yield paths[0]
+        return
+    with tempfile.TemporaryDirectory(prefix="rankbeam-") as folder:
+        path = files.join(folder, "rows.parquet")
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for part in map(parquet.open_file, paths):
+                for group in range(part.num_row_groups):
+                    writer.write_table(part.read_row_group(group))
+        yield path

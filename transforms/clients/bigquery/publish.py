@@ -1,0 +1,137 @@
+"""Show a run to readers: what was loaded beside the tables replaces the run's rows in all of them, in one transaction.
+
+Readers see all of a run or nothing of it. Jobs that publish one run_id have ids of one series, and a job is begun only
+when the one before has ended: so there is one at a time, and rows are replaced, never doubled. (BigQuery aborts one of
+two transactions that delete rows of a table, but may let two pass that only add some.) Any attempt can be repeated.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from transforms.clients.bigquery import errors, loads, tables
+from transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
+from transforms.clients.bigquery.loads import RunFiles
+from transforms.clients.bigquery.names import DatasetName, TableName
+from transforms.clients.bigquery.session import PATIENCE, Patience, Session
+from transforms.records import tables as schemas
+from transforms.records.errors import InputError
+
+_ROUNDS = 3
+_OTHERS = "run_id != @run_id OR started_at != @started_at"
+_MIXED = "the files are of several executions"
+_NAMES = (*(name for name in schemas.TABLES if name != "runs"), "runs")
+
+
+def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], patience: Patience = PATIENCE) -> RunFiles:
+    """Load a finished run, in place of what the dataset holds of that run_id; returns what was loaded.
+
+    Args:
+        dataset: where to.
+        run_id: of the run.
+        folders: where the files of each table lie.
+        patience: with requests that fail.
+
+    Raises:
+        LoadFailed: it was not loaded, and no part of it can be seen.
+    """
+    session = Session(dataset, patience)
+    try:
+        run = loads.find_run(run_id, folders)
+        _load(session, run)
+    except (BigQueryError, InputError) as error:
+        problem = error.advice(dataset) if isinstance(error, BigQueryError) else str(error)
+        raise LoadFailed(f"run {run_id} was not loaded into {dataset}: {problem}") from error
+    return run
+
+
+def statements(dataset: DatasetName, key: str) -> str:
+    """One script: everything is in its place after it, or as it was before. Values are its parameters.
+
+    Args:
+        dataset: where the tables are.
+        key: of the staging tables.
+    """
+    pairs = [(dataset.table(name), dataset.table(loads.staging_name(key, name))) for name in _NAMES]
+    loaded = " UNION ALL ".join(f"SELECT run_id, started_at FROM {staging.quoted}" for _, staging in pairs)  # noqa: S608  names are checked
+    return "\n".join(
+        [
+            # Files of two executions that wrote to one folder at the same time are no run.
+            f"IF EXISTS (SELECT run_id FROM ({loaded}) WHERE {_OTHERS}) THEN SELECT ERROR('{_MIXED}'); END IF;",  # noqa: S608
+            "BEGIN TRANSACTION;",
+            # Not by partition: an earlier execution may have begun on any day, and the clustering finds its rows.
+            *(f"DELETE FROM {table.quoted} WHERE run_id = @run_id;" for table, _ in pairs),  # noqa: S608
+            *(_insert(table, staging, name) for (table, staging), name in zip(pairs, _NAMES, strict=True)),
+            "COMMIT TRANSACTION;",
+        ]
+    )
+
+
+def _insert(table: TableName, staging: TableName, name: str) -> str:
+    columns = ", ".join(f"`{column}`" for column in schemas.TABLES[name].names)
+    return f"INSERT INTO {table.quoted} ({columns}) SELECT {columns} FROM {staging.quoted};"  # noqa: S608
+
+
+def _load(session: Session, run: RunFiles) -> None:
+    key = run.key(str(session.dataset))
+    _ = session.location
+    for attempt in range(_ROUNDS):
+        columns = {name: tables.ensure(session, name) for name in _NAMES}
+        try:
+            loads.load(session, run, key, columns)
+            _publish(session, run, key)
+        except BigQueryError as error:
+            # Another attempt at the same load, or the clock, may have taken the staging tables away.
+            if key not in error.message or error.trouble is not Trouble.MISSING or attempt == _ROUNDS - 1:
+                raise
+        else:
+            break
+    for name in _NAMES:
+        with contextlib.suppress(BigQueryError):  # they vanish by themselves, later
+            session.drop(loads.staging_name(key, name))
+
+
+def _publish(session: Session, run: RunFiles, key: str) -> None:
+    """Run the script, once no other job publishes the run_id.
+
+    Raises:
+        BigQueryError: it failed.
+    """
+    script = statements(session.dataset, key)
+    series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id)}"
+    conflicts = 0
+    for number in count():
+        job = session.job(f"{series}_{number}")
+        if job is not None and job.state == "DONE":
+            continue  # of an earlier attempt, or of another execution of this run_id
+        job = _ended(session, job or session.query(f"{series}_{number}", script, _config(run)))
+        if job.query != script:
+            continue  # another execution; it had its turn
+        if not job.error_result:
+            return
+        error = errors.of_job(job.error_result)
+        if _MIXED in error.message:
+            raise BigQueryError(Trouble.REFUSED, f"{_MIXED}; run the experiment again")
+        if error.trouble not in (Trouble.CONCURRENT, Trouble.PASSING) or conflicts == session.patience.conflicts:
+            raise error
+        session.patience.back_off(conflicts)
+        conflicts += 1
+
+
+def _ended(session: Session, job: Any) -> Any:
+    try:
+        return session.wait(job)
+    except BigQueryError as error:
+        may = f"the job {job.job_id} may still be at work, and then shows all of the run"
+        raise BigQueryError(error.trouble, f"{error.message}; {may}") from error
+
+
+def _config(run: RunFiles) -> Any:
+    from google.cloud import bigquery
+
+    parameters = [
+        bigquery.ScalarQueryParameter("run_id", "STRING", run.run_id),
+        bigquery.ScalarQueryParameter("started_at", "TIMESTAMP", run.started_at),
+    ]
+    return bigquery.QueryJobConfig(query_parameters=parameters, use_legacy_sql=False)

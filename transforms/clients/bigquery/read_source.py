@@ -1,0 +1,166 @@
+"""What is read from BigQuery: a table or view, or the result of a query. Either is one text, as paths of files are.
+
+    bigquery://project.dataset.table
+    bigquery://{"project": "my-project", "query": "SELECT …", "parameters": {"split": "test"}}
+
+An experiment gives the second as a mapping. As a text it goes wherever a path goes.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+
+from transforms.clients.bigquery.names import SCHEME, DatasetName
+from transforms.records.errors import InputError
+from transforms.records.suggestions import did_you_mean
+
+Scalar = str | bool | int | float
+_SHOWN = 60
+
+
+def is_table(path: str) -> bool:
+    """Whether a path names something in BigQuery.
+
+    >>> is_table("bigquery://my-project.search.qrels"), is_table("gs://bucket/qrels")
+    (True, False)
+    """
+    return path.startswith(SCHEME)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table or view, or a query with the project that pays for it.
+
+    Attributes:
+        table: `project.dataset.table`; None for a query.
+        project: the query's project.
+        query: GoogleSQL.
+        parameters: values of the query's named parameters; a list is an ARRAY.
+        run: names the execution of an experiment, in which a query runs once; None lets it run whenever it is read.
+        stream: the name of the one stream that is meant, empty for none at all; None for all rows.
+        number: the stream's, from 1, for people.
+    """
+
+    table: str | None = None
+    project: str | None = None
+    query: str = ""
+    parameters: dict[str, Scalar | list[Scalar]] = field(default_factory=dict)
+    run: str | None = None
+    stream: str | None = None
+    number: int | None = None
+
+    @classmethod
+    def parse(cls, path: str) -> "TableSource":
+        """From a path that begins with `bigquery://`.
+
+        >>> TableSource.parse("bigquery://my-project.search.qrels").table
+        'my-project.search.qrels'
+        """
+        rest = path.removeprefix(SCHEME)
+        return cls(**json.loads(rest)) if rest.startswith("{") else cls(table=rest)
+
+    @property
+    def path(self) -> str:
+        """The text that `parse` reads; equal sources have the same."""
+        if self.table is not None and self.stream is None:
+            return f"{SCHEME}{self.table}"
+        unset = {each.name: each.default for each in fields(self)}
+        given = {name: value for name, value in asdict(self).items() if value != unset[name] and value != {}}
+        return SCHEME + json.dumps(given, ensure_ascii=False, sort_keys=True)
+
+    @property
+    def job_id(self) -> str | None:
+        """The id of the job that runs the query in one execution of an experiment; None lets BigQuery choose one."""
+        if self.run is None:
+            return None
+        return f"rankbeam_{hashlib.sha256(replace(self, stream=None, number=None).path.encode()).hexdigest()[:32]}"
+
+    def __str__(self) -> str:
+        """As messages name it.
+
+        >>> str(TableSource(project="my-project", query="SELECT *  FROM search.qrels"))
+        'bigquery://my-project (SELECT * FROM search.qrels)'
+        """
+        where = "" if self.number is None else f" (stream {self.number})"
+        if self.table is not None:
+            return f"{SCHEME}{self.table}{where}"
+        query = " ".join(self.query.split())
+        return f"{SCHEME}{self.project} ({query if len(query) <= _SHOWN else query[: _SHOWN - 1] + '…'}){where}"
+
+
+def shown(path: str) -> str:
+    """A path as messages name it; those of files as they are.
+
+    >>> shown("bigquery://my-project.search.qrels"), shown("gs://bucket/qrels")
+    ('bigquery://my-project.search.qrels', 'gs://bucket/qrels')
+    """
+    return str(TableSource.parse(path)) if is_table(path) else path
+
+
+def pinned(path: str, run: str) -> str:
+    """A path whose query, where it is one, runs once in a run, however often and wherever it is read.
+
+    >>> pinned("gs://bucket/qrels", "r"), pinned("bigquery://my-project.search.qrels", "r")
+    ('gs://bucket/qrels', 'bigquery://my-project.search.qrels')
+    """
+    if not is_table(path):
+        return path
+    source = TableSource.parse(path)
+    return path if source.table is not None else replace(source, run=run).path
+
+
+class QueryModel(BaseModel):
+    """What an experiment may say instead of a path.
+
+    Attributes:
+        query: GoogleSQL, one SELECT; its columns are named as those of a table are.
+        project: where it runs, and which pays for it.
+        parameters: values for `@name` in the query: texts, whole numbers, fractions, truth values, or lists of one of
+            these. They are sent beside the query and never become part of it.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    query: Annotated[str, Field(min_length=1)]
+    project: str
+    parameters: dict[str, Scalar | list[Scalar]] = Field(default_factory=dict)
+
+
+def _path_of(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    try:
+        model = QueryModel.model_validate(value)
+        DatasetName.parse(f"{model.project}.any")
+    except ValidationError as error:
+        raise ValueError("; ".join(_told(dict(each)) for each in error.errors())) from None
+    except InputError as error:
+        raise ValueError(f"{value['project']!r} is no project of Google Cloud") from error
+    for name, given in model.parameters.items():
+        if isinstance(given, list) and len({type(each) for each in given}) != 1:
+            raise ValueError(f"parameter {name!r} is a list, and needs values of one type, at least one")
+    return TableSource(project=model.project, query=model.query, parameters=model.parameters).path
+
+
+def _told(error: dict[str, Any]) -> str:
+    """One of pydantic's errors about a query."""
+    place = ".".join(str(part) for part in error["loc"][:2])
+    if error["type"] == "extra_forbidden":
+        return f"a query has no {place!r}; {did_you_mean(place, QueryModel.model_fields)}"
+    if error["type"] == "missing":
+        return f"a query needs {place!r}"
+    return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
+
+
+def _as_given(path: str) -> str | dict[str, Any]:
+    if not is_table(path) or (source := TableSource.parse(path)).table is not None:
+        return path
+    given: dict[str, Any] = {"query": source.query, "project": source.project}
+    return given | ({"parameters": source.parameters} if source.parameters else {})
+
+
+Location = Annotated[str, BeforeValidator(_path_of), PlainSerializer(_as_given), Field(min_length=1)]
+"""A field that takes a path or, as a mapping, a query; it holds, either way, one text."""

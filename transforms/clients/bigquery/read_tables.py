@@ -1,0 +1,239 @@
+"""What BigQuery says of a source before it is read: its columns and its size; and the table that holds its rows.
+
+A query's rows stand in a table that BigQuery keeps for a day. Views and external tables cannot be read as tables are:
+a query of their wanted columns is run instead.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from transforms.clients.bigquery.errors import BigQueryError, Trouble, translated
+from transforms.clients.bigquery.names import TableName
+from transforms.clients.bigquery.read_source import Scalar, TableSource
+from transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
+from transforms.clients.gcs import SIGN_IN
+from transforms.records.errors import InputError
+from transforms.records.suggestions import did_you_mean
+
+_STORED = ("TABLE", "SNAPSHOT", "CLONE")
+_AROUND = re.compile(r"^(?:GET|POST) \S*: |(?:; reason: .*)? Location: \S+ Job ID: .*$")
+"""What the client writes around BigQuery's words: the request, and the job."""
+_TIMEOUT_S = 60.0
+_MOST_LISTED = 1000
+_LARGEST_RESULT = 8 << 30
+"""What a query reads is the best guess of what it returns, but for those that read very much."""
+_LABELS = {"tool": "rankbeam"}
+_TYPES = {bool: "BOOL", int: "INT64", float: "FLOAT64", str: "STRING"}
+_READ_ROLES = "roles/bigquery.dataViewer on the data and roles/bigquery.readSessionUser on the project that pays"
+_QUERY_ROLES = "roles/bigquery.jobUser on the project, and " + _READ_ROLES
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is known of a source.
+
+    Attributes:
+        columns: their names, in order.
+        stored_bytes: of all columns; for a query or a view an estimate.
+        modified: when it was last changed, in seconds since 1970; 0 for a query.
+    """
+
+    columns: tuple[str, ...]
+    stored_bytes: int
+    modified: float
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table that can be read.
+
+    Attributes:
+        resource: its name in the Storage API.
+        project: which pays for reading: a query's own, or that of the credentials, or the table's.
+    """
+
+    resource: str
+    project: str
+
+
+def describe(source: TableSource) -> Description:
+    """Ask for the columns and the size; nothing is run.
+
+    Raises:
+        InputError: there is no such table, it may not be read, or the query is not valid.
+    """
+    with refusals(source):
+        if source.table is None:
+            job = _dry_run(source, source.query)
+            return Description(tuple(field.name for field in job.schema or ()), _result_bytes(job), 0.0)
+        table = _table(source, IMPATIENT)
+        is_stored = table.table_type in _STORED
+        size = table.num_bytes or 0 if is_stored else _result_bytes(_dry_run(source, _select(source, ())))
+        modified = table.modified.timestamp() if table.modified else 0.0
+        return Description(tuple(field.name for field in table.schema), size, modified)
+
+
+def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
+    """The table that holds the rows of a source; a query is run, or waited for where another worker began it.
+
+    Args:
+        source: what is read.
+        columns: those wanted of a view, of names that `formats.named` knows; all when there are none.
+
+    Raises:
+        InputError: as `describe`.
+    """
+    with refusals(source):
+        if source.table is None:
+            return _result(source, source.query, _dry_run(source, source.query).location)
+        table = _table(source, PATIENCE)
+        if table.table_type in _STORED:
+            return StoredTable(table.reference.to_bqstorage(), _client(source).project)
+        return _result(source, _select(source, columns), table.location)
+
+
+def credentials() -> Any:
+    """Google's default credentials.
+
+    Raises:
+        BigQueryError: there are none.
+    """
+    return _sign_in()[0]
+
+
+@contextmanager
+def refusals(source: TableSource) -> Iterator[None]:
+    """Turn what Google's clients raise into refusals that say what to do.
+
+    Raises:
+        InputError: the source cannot be read.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # `translated` raises again what is not Google's
+        found = error if isinstance(error, BigQueryError) else translated(error)
+        problem = f"{found.trouble.value}: {_AROUND.sub('', found.message)}{_advice(found.trouble, source)}"
+        raise InputError(problem, path=str(source)) from error
+
+
+def _advice(trouble: Trouble, source: TableSource) -> str:
+    if trouble is Trouble.PERMISSION:
+        return f"; needed are {_READ_ROLES if source.table else _QUERY_ROLES}"
+    if trouble is Trouble.MISSING:
+        return _near(source)
+    if trouble is Trouble.CREDENTIALS:
+        return f"; {SIGN_IN}"
+    return "; is there a network?" if trouble is Trouble.PASSING else ""
+
+
+def _near(source: TableSource) -> str:
+    """Tables of the same dataset whose names are similar, if that can be found out."""
+    if source.table is None:
+        return ""
+    name = TableName.parse(source.table)
+    dataset, client = str(name.dataset), _client(source)
+    try:
+        there = IMPATIENT.call(lambda: list(client.list_tables(dataset, max_results=_MOST_LISTED, retry=None)))
+    except BigQueryError:
+        return ""
+    return f"; {did_you_mean(name.table, [each.table_id for each in there])}" if there else ""
+
+
+def _select(source: TableSource, columns: Sequence[str]) -> str:
+    """A query of a view; all that stands in it are names that were checked."""
+    wanted = ", ".join(f"`{name}`" for name in columns) if columns else "*"
+    return f"SELECT {wanted} FROM {TableName.parse(source.table or '').quoted}"  # noqa: S608  as said
+
+
+def _table(source: TableSource, patience: Patience) -> Any:
+    name, client = str(TableName.parse(source.table or "")), _client(source)
+    return patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
+
+
+def _result(source: TableSource, query: str, location: str | None) -> StoredTable:
+    """The table that holds the result of a query; the query runs where its tables are."""
+    from google.cloud import bigquery
+
+    client = _client(source)
+    config = bigquery.QueryJobConfig(query_parameters=_parameters(source), labels=_LABELS)
+    what = {"job_config": config, "location": location, "retry": None, "job_retry": None, "timeout": _TIMEOUT_S}
+    try:
+        job = PATIENCE.call(lambda: client.query(query, job_id=source.job_id, **what))
+    except BigQueryError as error:
+        if error.trouble is not Trouble.EXISTS:
+            raise
+        job = _begun(client, source, location)  # by another worker, or by an earlier attempt of this one
+    job.result(page_size=1)
+    return StoredTable(job.destination.to_bqstorage(), client.project)
+
+
+def _begun(client: Any, source: TableSource, location: str | None) -> Any:
+    return PATIENCE.call(lambda: client.get_job(source.job_id, location=location, retry=None, timeout=_TIMEOUT_S))
+
+
+def _dry_run(source: TableSource, query: str) -> Any:
+    """The job that a query would be.
+
+    Raises:
+        InputError: it would change something.
+    """
+    from google.cloud import bigquery
+
+    parameters = _parameters(source)
+    config = bigquery.QueryJobConfig(dry_run=True, use_query_cache=False, query_parameters=parameters, labels=_LABELS)
+    client = _client(source)
+    what = {"job_config": config, "retry": None, "timeout": _TIMEOUT_S}
+    job = IMPATIENT.call(lambda: client.query(query, **what))
+    if job.statement_type not in (None, "SELECT"):
+        raise InputError(f"the query is a {job.statement_type}; only SELECT can be read", path=str(source))
+    return job
+
+
+def _result_bytes(job: Any) -> int:
+    return min(job.total_bytes_processed or 0, _LARGEST_RESULT)
+
+
+def _parameters(source: TableSource) -> list[Any]:
+    from google.cloud import bigquery
+
+    def typed(name: str, value: Scalar | list[Scalar]) -> Any:
+        if isinstance(value, list):
+            return bigquery.ArrayQueryParameter(name, _TYPES[type(value[0])], value)
+        return bigquery.ScalarQueryParameter(name, _TYPES[type(value)], value)
+
+    return [typed(name, value) for name, value in source.parameters.items()]
+
+
+def _client(source: TableSource) -> Any:
+    from google.cloud import bigquery
+
+    found, own = _sign_in()
+    project = source.project or own or TableName.parse(source.table or "").dataset.project
+    return bigquery.Client(project=project, credentials=found)
+
+
+def _sign_in() -> tuple[Any, str | None]:
+    found = _sign_in_once(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
+    if isinstance(found, str):
+        raise BigQueryError(Trouble.CREDENTIALS, found)
+    return found
+
+
+@cache
+def _sign_in_once(_file: str | None) -> tuple[Any, str | None] | str:
+    """The credentials and their project, or why there are none: to find that out may take seconds."""
+    import google.auth
+    from google.auth.exceptions import GoogleAuthError
+
+    try:
+        found: tuple[Any, str | None] = google.auth.default(["https://www.googleapis.com/auth/cloud-platform"])
+    except GoogleAuthError as error:
+        return str(error)
+    return found

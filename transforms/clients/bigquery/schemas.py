@@ -1,0 +1,133 @@
+"""Tables of BigQuery as the Arrow schemas have them, and how far an existing table agrees.
+
+Columns are written as BigQuery's REST interface has them: `{"name": …, "type": …, "mode": …, "fields": […]}`.
+`python -m transforms.clients.bigquery.schemas` writes those of all tables for Terraform, after a change.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from transforms.records import tables
+
+Column = dict[str, Any]
+
+PARTITIONED_BY = "started_at"
+FOR_TERRAFORM = Path(__file__).parents[3] / "deploy" / "terraform" / "schemas"
+"""In the repository only."""
+
+_CLUSTERED_BY = ("run_id", "experiment", "config_id")
+_OTHER_NAMES = {"INT64": "INTEGER", "FLOAT64": "FLOAT", "BOOL": "BOOLEAN", "STRUCT": "RECORD"}
+
+
+def columns_of(schema: pa.Schema) -> list[Column]:
+    """The columns of a table.
+
+    >>> columns_of(pa.schema([pa.field("words", pa.list_(pa.string()), nullable=False)]))
+    [{'name': 'words', 'type': 'STRING', 'mode': 'REPEATED'}]
+    """
+    return [_column(field) for field in schema]
+
+
+def clustering_of(schema: pa.Schema) -> list[str]:
+    """The columns that a table is clustered by."""
+    return [name for name in _CLUSTERED_BY if name in schema.names]
+
+
+def for_terraform() -> dict[Path, str]:
+    """The files that hold the columns of the tables, and their contents."""
+    return {
+        FOR_TERRAFORM / f"{name}.json": json.dumps(columns_of(schema), indent=2) + "\n"
+        for name, schema in tables.TABLES.items()
+    }
+
+
+def merged(existing: Sequence[Column], wanted: Sequence[Column]) -> list[Column]:
+    """The columns of an existing table, followed by those that it lacks, at every depth."""
+    theirs = {_key(column): column for column in existing}
+    ours = {_key(column): column for column in wanted}
+    kept = [
+        {**column, "fields": merged(column["fields"], ours[name].get("fields", ()))}
+        if column.get("fields") and name in ours
+        else column
+        for name, column in theirs.items()
+    ]
+    return kept + [column for name, column in ours.items() if name not in theirs]
+
+
+def differences(existing: Sequence[Column], wanted: Sequence[Column], prefix: str = "") -> Iterator[str]:
+    """Why rows of the wanted columns do not fit into an existing table, not even when nullable columns are added.
+
+    Columns that allow more than we need are no difference, nor is their order.
+
+    >>> list(differences([{"name": "n", "type": "STRING"}], [{"name": "n", "type": "INTEGER", "mode": "REQUIRED"}]))
+    ['n is STRING there, and INTEGER here']
+    """
+    theirs = {_key(column): column for column in existing}
+    ours = {_key(column): column for column in wanted}
+    for name, column in ours.items():
+        there = theirs.get(name)
+        path = f"{prefix}{column['name']}"
+        if there is None:
+            if _mode(column) != "NULLABLE":
+                yield f"{path} is missing there, and cannot be added because it is {_mode(column)} here"
+        else:
+            yield from _difference(there, column, path)
+    for name, column in theirs.items():
+        if name not in ours and _mode(column) == "REQUIRED":
+            yield f"{prefix}{column['name']} is REQUIRED there, and unknown here"
+
+
+def _difference(there: Column, here: Column, path: str) -> Iterator[str]:
+    modes = _mode(there), _mode(here)
+    if _type(there) != _type(here):
+        yield f"{path} is {_type(there)} there, and {_type(here)} here"
+    elif modes[0] != modes[1] and modes != ("NULLABLE", "REQUIRED"):
+        yield f"{path} is {modes[0]} there, and {modes[1]} here"
+    elif here.get("fields"):
+        yield from differences(there.get("fields", ()), here["fields"], f"{path}.")
+
+
+def _column(field: pa.Field) -> Column:
+    kind, mode = field.type, "NULLABLE" if field.nullable else "REQUIRED"
+    if pa.types.is_list(kind):
+        kind, mode = kind.value_type, "REPEATED"
+    column = {"name": field.name, "type": _type_of(kind), "mode": mode}
+    return {**column, "fields": [_column(each) for each in kind]} if pa.types.is_struct(kind) else column
+
+
+def _type_of(kind: pa.DataType) -> str:
+    tests = {
+        "STRING": pa.types.is_string,
+        "INTEGER": pa.types.is_integer,
+        "FLOAT": pa.types.is_floating,
+        "BOOLEAN": pa.types.is_boolean,
+        "TIMESTAMP": pa.types.is_timestamp,
+        "RECORD": pa.types.is_struct,
+    }
+    found = next((name for name, test in tests.items() if test(kind)), None)
+    if found is None:
+        raise TypeError(f"BigQuery has no type for {kind}")
+    return found
+
+
+def _key(column: Column) -> str:
+    return str(column["name"]).lower()  # as BigQuery compares names
+
+
+def _type(column: Column) -> str:
+    kind = str(column["type"])
+    return _OTHER_NAMES.get(kind, kind)
+
+
+def _mode(column: Column) -> str:
+    return str(column.get("mode") or "NULLABLE")
+
+
+if __name__ == "__main__":
+    FOR_TERRAFORM.mkdir(exist_ok=True)
+    for file, text in for_terraform().items():
+        file.write_text(text, encoding="utf-8")

@@ -1,0 +1,214 @@
+"""One dataset of BigQuery: its tables and jobs. Every request is repeated while there is hope, and errors are ours.
+
+A job has an id of our choice, so a request that is repeated because its answer was lost finds the job, and begins no
+second one.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from transforms.clients.bigquery import errors
+from transforms.clients.bigquery.errors import BigQueryError, Trouble
+from transforms.clients.bigquery.names import DatasetName, TableName
+
+T = TypeVar("T")
+
+_REQUEST_S = 60.0
+_UPLOAD_S = 600.0
+_PIECE_RETRIES, _PIECE_BYTES = 6, 100 << 20
+_HOST = "BIGQUERY_EMULATOR_HOST"  # the client's own variable
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to go on when something goes wrong.
+
+    Attributes:
+        attempts: of one request.
+        conflicts: how often a job is begun that others get in the way of.
+        first_s: the wait before the second attempt is up to this; it doubles from then on.
+        longest_s: up to which it doubles.
+        poll_s: the wait before a job is looked at again; it grows by half, up to ten seconds.
+        sleep: of whoever waits.
+    """
+
+    attempts: int = 7
+    conflicts: int = 12
+    first_s: float = 1.0
+    longest_s: float = 32.0
+    poll_s: float = 0.2
+    sleep: Callable[[float], None] = time.sleep
+
+    def call(self, work: Callable[[], T]) -> T:
+        """Do the work, again when the error may pass.
+
+        Raises:
+            BigQueryError: it failed.
+        """
+        waits = wait_random_exponential(multiplier=self.first_s, max=self.longest_s)
+        again = retry_if_exception(lambda error: isinstance(error, BigQueryError) and error.trouble is Trouble.PASSING)
+        attempts = Retrying(stop=stop_after_attempt(self.attempts), wait=waits, retry=again, sleep=self.sleep)
+        result: T = attempts.copy(reraise=True)(_in_our_words, work)
+        return result
+
+    def polls(self) -> Iterator[float]:
+        """Seconds to wait between looks at a job."""
+        wait_s = self.poll_s
+        while True:
+            yield wait_s
+            wait_s = min(wait_s * 1.5, max(10.0, self.poll_s))
+
+    def back_off(self, attempt: int) -> None:
+        """Wait after a conflict, so that those in each other's way do not meet again."""
+        self.sleep(random.uniform(0.0, min(self.first_s * 2**attempt, self.longest_s)))  # noqa: S311  no secret
+
+
+PATIENCE = Patience()
+IMPATIENT = Patience(attempts=3)
+"""For checks before the work begins: somebody is waiting."""
+
+
+class Session:
+    """A dataset and its project's jobs."""
+
+    def __init__(self, dataset: DatasetName, patience: Patience = PATIENCE) -> None:
+        self.dataset, self.patience = dataset, patience
+
+    @cached_property
+    def client(self) -> Any:
+        """Google's client; it is opened when it is needed.
+
+        Raises:
+            BigQueryError: there are no credentials.
+        """
+        from google.auth.credentials import AnonymousCredentials
+        from google.cloud import bigquery
+
+        # A server without TLS gets no credentials: those are nobody else's business.
+        plain = os.environ.get(_HOST, "").startswith("http://")
+        project, credentials = self.dataset.project, AnonymousCredentials() if plain else None
+        return _in_our_words(lambda: bigquery.Client(project=project, credentials=credentials))
+
+    @cached_property
+    def location(self) -> str:
+        """Where the dataset is, and where its jobs have to run.
+
+        Raises:
+            BigQueryError: there is no such dataset, or it may not be seen.
+        """
+        found = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
+        return str(found.location)
+
+    def table(self, name: str) -> Any | None:
+        """A table; None where there is none."""
+        return self._unless_missing(
+            lambda: self.client.get_table(str(self.dataset.table(name)), retry=None, timeout=_REQUEST_S)
+        )
+
+    def create(self, table: Any) -> Any:
+        """Make a table, or find the one that somebody else has made meanwhile."""
+        try:
+            return self._call(lambda: self.client.create_table(table, retry=None, timeout=_REQUEST_S))
+        except BigQueryError as error:
+            if error.trouble is not Trouble.EXISTS:
+                raise
+            return self._call(lambda: self.client.get_table(table.reference, retry=None, timeout=_REQUEST_S))
+
+    def update(self, table: Any, fields: list[str]) -> None:
+        """Write fields of a table.
+
+        Raises:
+            BigQueryError: of CHANGED, when it is not as it was when it was read.
+        """
+        self._call(lambda: self.client.update_table(table, fields, retry=None, timeout=_REQUEST_S))
+
+    def drop(self, name: str) -> None:
+        """Delete a table, if it is there."""
+        reference = str(self.dataset.table(name))
+        self._call(lambda: self.client.delete_table(reference, retry=None, timeout=_REQUEST_S, not_found_ok=True))
+
+    def job(self, job_id: str) -> Any | None:
+        """A job; None where there is none."""
+        return self._unless_missing(lambda: self._found(job_id))
+
+    def query(self, job_id: str, statements: str, config: Any) -> Any:
+        """Begin a job of statements, or find the one of that id."""
+        return self._begun(
+            job_id,
+            lambda: self.client.query(
+                statements, config, job_id, location=self.location, retry=None, job_retry=None, timeout=_REQUEST_S
+            ),
+        )
+
+    def load_uris(self, job_id: str, uris: list[str], table: TableName, config: Any) -> Any:
+        """Begin to load files of Cloud Storage, or find the job of that id."""
+        where = {"location": self.location, "retry": None, "timeout": _REQUEST_S}
+        return self._begun(
+            job_id,
+            lambda: self.client.load_table_from_uri(uris, str(table), job_id=job_id, job_config=config, **where),
+        )
+
+    def load_file(self, job_id: str, path: str, table: TableName, config: Any) -> Any:
+        """Upload a file and begin to load it, or find the job of that id."""
+        # Of a file of many pieces only the one that failed is repeated; others begin anew.
+        retries = _PIECE_RETRIES if Path(path).stat().st_size > _PIECE_BYTES else 0
+
+        def upload() -> Any:
+            with Path(path).open("rb") as content:
+                return self.client.load_table_from_file(
+                    content, str(table), num_retries=retries, job_id=job_id, location=self.location,
+                    job_config=config, timeout=_UPLOAD_S,
+                )  # fmt: skip
+
+        return self._begun(job_id, upload)
+
+    def wait(self, job: Any) -> Any:
+        """The job, once it has ended, well or not."""
+        job_id, polls = job.job_id, self.patience.polls()
+        while job.state != "DONE":
+            self.patience.sleep(next(polls))
+            job = self._call(lambda: self._found(job_id))
+        return job
+
+    def _found(self, job_id: str) -> Any:
+        return self.client.get_job(job_id, location=self.location, retry=None, timeout=_REQUEST_S)
+
+    def _begun(self, job_id: str, begin: Callable[[], Any]) -> Any:
+        try:
+            return self._call(begin)
+        except BigQueryError as error:
+            if error.trouble is not Trouble.EXISTS:
+                raise
+        for attempt in range(self.patience.attempts):  # it may take a moment until it can be seen
+            if (job := self.job(job_id)) is not None:
+                return job
+            self.patience.back_off(attempt)
+        raise BigQueryError(Trouble.PASSING, f"job {job_id} exists, and cannot be found")
+
+    def _unless_missing(self, ask: Callable[[], T]) -> T | None:
+        try:
+            return self._call(ask)
+        except BigQueryError as error:
+            if error.trouble is not Trouble.MISSING:
+                raise
+            return None
+
+    def _call(self, work: Callable[[], T]) -> T:
+        return self.patience.call(work)
+
+
+def _in_our_words(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except BigQueryError:
+        raise
+    except Exception as error:  # `translated` raises again what is not Google's
+        raise errors.translated(error) from error

@@ -1,0 +1,107 @@
+"""The tables of a dataset: made where they are absent, extended by nullable columns, and otherwise left alone."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from transforms.clients.bigquery import schemas
+from transforms.clients.bigquery.errors import BigQueryError, Trouble
+from transforms.clients.bigquery.names import DatasetName
+from transforms.clients.bigquery.schemas import Column
+from transforms.clients.bigquery.session import IMPATIENT, Patience, Session
+from transforms.records import tables
+from transforms.records.errors import InputError
+
+_KEPT = timedelta(days=1)  # longer than a load job may wait and run
+
+
+def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
+    """A dataset that runs can be loaded into: it can be seen and its tables fit. Nothing is changed.
+
+    Args:
+        name: of the dataset, project.dataset.
+        patience: with requests that fail.
+
+    Raises:
+        InputError: it cannot be used; the message says what to do.
+    """
+    dataset = DatasetName.parse(name)
+    session = Session(dataset, patience)
+    try:
+        _ = session.location
+        problems = [
+            problem
+            for name in tables.TABLES
+            if (found := session.table(name)) is not None
+            for problem in _problems(name, found)
+        ]
+    except BigQueryError as error:
+        raise InputError(f"{dataset}: {error.advice(dataset)}") from error
+    if problems:
+        raise InputError(_not_fitting(dataset, problems))
+    return dataset
+
+
+def ensure(session: Session, name: str) -> list[Column]:
+    """Make a table, or extend it by the columns that it lacks; returns its columns.
+
+    Raises:
+        BigQueryError: it does not fit.
+    """
+    wanted = schemas.columns_of(tables.TABLES[name])
+    for _ in range(session.patience.conflicts):
+        found = session.table(name)
+        if found is None:
+            found = session.create(_new(session, name, wanted))
+        if problems := list(_problems(name, found)):
+            raise BigQueryError(Trouble.REFUSED, _not_fitting(session.dataset, problems))
+        existing = _columns(found)
+        columns = schemas.merged(existing, wanted)
+        if columns == existing:
+            return columns
+        found.schema = columns
+        try:
+            session.update(found, ["schema"])
+        except BigQueryError as error:
+            if error.trouble is not Trouble.CHANGED:
+                raise
+        else:
+            return columns
+    raise BigQueryError(Trouble.CHANGED, f"table {name} is being changed again and again")
+
+
+def stage(session: Session, name: str, columns: list[Column]) -> Any:
+    """Make a table that vanishes by itself, for rows that nobody is to see yet."""
+    from google.cloud import bigquery
+
+    table = bigquery.Table(str(session.dataset.table(name)), columns)
+    table.expires = datetime.now(UTC) + _KEPT
+    return session.create(table)
+
+
+def _new(session: Session, name: str, columns: list[Column]) -> Any:
+    from google.cloud import bigquery
+
+    table = bigquery.Table(str(session.dataset.table(name)), columns)
+    table.time_partitioning = bigquery.TimePartitioning(field=schemas.PARTITIONED_BY)
+    table.clustering_fields = schemas.clustering_of(tables.TABLES[name])
+    return table
+
+
+def _problems(name: str, found: Any) -> Iterator[str]:
+    """Why rows cannot be written to an existing table."""
+    if found.table_type != "TABLE":
+        yield f"{name} is no table but a {found.table_type}"
+        return
+    if found.require_partition_filter:
+        yield f"{name} requires a partition filter; take that away: bq update --norequire_partition_filter"
+    for difference in schemas.differences(_columns(found), schemas.columns_of(tables.TABLES[name])):
+        yield f"{name}.{difference}"
+
+
+def _columns(found: Any) -> list[Column]:
+    return [field.to_api_repr() for field in found.schema]
+
+
+def _not_fitting(dataset: DatasetName, problems: list[str]) -> str:
+    return f"the tables of {dataset} do not fit: {'; '.join(problems)}; rename them, or choose another dataset"

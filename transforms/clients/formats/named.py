@@ -1,0 +1,124 @@
+"""Columns of a table, of Parquet files or of BigQuery, under the names that people give them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.kernels import text
+from transforms.records.errors import InputError
+from transforms.records.suggestions import did_you_mean
+
+QUERY_NAMES = ("query_id", "query-id", "qid", "query")
+DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id")
+GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
+SCORE_NAMES = ("score",)
+ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docid", "docno")
+TEXT_NAMES = ("text", "query", "question", "contents", "body")
+
+Wanted = Mapping[str, Sequence[str]]
+"""For each of our names, the names people give it, best first."""
+
+TEXTS: Wanted = {"id": ID_NAMES, "text": TEXT_NAMES}
+WANTED: Mapping[str, Wanted] = {
+    "qrels": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "grade": GRADE_NAMES},
+    "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": SCORE_NAMES},
+    "queries": TEXTS,
+    "corpus": TEXTS,
+}
+"""By role, the columns that a table must have."""
+
+
+def find_columns(path: str, found: Sequence[str], wanted: Wanted) -> dict[str, str]:
+    """Which of a table's columns holds what is wanted.
+
+    Args:
+        path: the table, for messages.
+        found: names of the columns there are.
+        wanted: what should be there.
+
+    Raises:
+        InputError: a wanted column is missing; the message lists those there are.
+    """
+    names = {}
+    missing = []
+    for ours, theirs in wanted.items():
+        name = next((name for name in theirs if name in found), None)
+        if name is None:
+            hint = did_you_mean(ours, found)
+            near = f"; {hint}" if hint.startswith("did") else ""
+            missing.append(f"no column for {ours} (one of {', '.join(theirs)}{near})")
+        else:
+            names[ours] = name
+    if missing:
+        raise InputError(f"{'; '.join(missing)}; the table has: {', '.join(found)}", path=path)
+    return names
+
+
+def mapped(
+    path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Batches under our names, cast to a schema.
+
+    Args:
+        path: the table, for messages.
+        batches: its rows.
+        names: as `find_columns` returns them, one for each column of the schema except `line`.
+        schema: what to yield; its last column is `line`, the number of the row from 1.
+
+    Raises:
+        InputError: a column holds nulls, or cannot be cast.
+    """
+    rows = 0
+    for batch in batches:
+        line = pa.array(np.arange(rows + 1, rows + batch.num_rows + 1))
+        arrays = [cast(path, batch.column(name), schema.field(ours), rows) for ours, name in names.items()]
+        rows += batch.num_rows
+        yield pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
+
+
+def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
+    """A column as the type of a field, without nulls.
+
+    Args:
+        path: the table, for messages.
+        column: the values.
+        field: the wanted name and type; an id must not be empty.
+        rows: how many rows came before.
+
+    Raises:
+        InputError: a value is null, empty, or cannot be cast.
+    """
+    if column.null_count:
+        line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"the {field.name} is null", path=path, line=line)
+    found = converted(path, column, field, rows)
+    if field.name.endswith("_id") and (empty := text.is_empty(found)).any():
+        raise InputError(f"the {field.name} is empty", path=path, line=rows + 1 + int(np.argmax(empty)))
+    return found
+
+
+def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
+    """As `cast`, with nulls and empty ids as they are.
+
+    Raises:
+        InputError: a value cannot be cast.
+    """
+    try:
+        return pc.cast(column, field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        problem = f"column {field.name} holds {column.type}, which cannot be read as {field.type} ({error})"
+        raise InputError(problem, path=path, line=_first_uncastable(column, field.type, rows)) from error
+
+
+def _first_uncastable(column: pa.Array, kind: pa.DataType, rows: int) -> int | None:
+    """The row, from 1, of the first value that cannot be cast; None where no value of the column can."""
+    for place in range(len(column)):
+        try:
+            pc.cast(column.slice(place, 1), kind)
+        except pa.ArrowInvalid:
+            return rows + place + 1
+        except pa.ArrowNotImplementedError:
+            return None
+    return None
