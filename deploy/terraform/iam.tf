@@ -1,0 +1,170 @@
+# Four accounts, each with what its work needs. Roles of the whole project are only those that cannot be granted on less:
+# running jobs, queries and calls. Data is granted on the bucket, the dataset, the repository and single secrets.
+
+locals {
+  worker_roles = toset([
+    "roles/aiplatform.user",          # RAG Engine
+    "roles/bigquery.jobUser",         # load jobs and queries, without any data
+    "roles/bigquery.readSessionUser", # the Storage Read API, without any data
+    "roles/dataflow.worker",
+    "roles/discoveryengine.viewer", # Vertex AI Search
+  ])
+
+  submitter_roles = toset([
+    "roles/bigquery.jobUser",
+    "roles/dataflow.developer",
+    "roles/monitoring.viewer", # counters of running jobs
+  ])
+
+  submitter_grants = {
+    for pair in setproduct(var.submitters, local.submitter_roles) : join(" ", pair) => { member = pair[0], role = pair[1] }
+  }
+}
+
+resource "google_service_account" "worker" {
+  account_id   = "rankbeam-worker"
+  display_name = "rankbeam: workers and launchers of Dataflow jobs"
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_service_account" "scheduler" {
+  account_id   = "rankbeam-scheduler"
+  display_name = "rankbeam: launches the template on schedule"
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_service_account" "builder" {
+  account_id   = "rankbeam-builder"
+  display_name = "rankbeam: builds the image"
+
+  depends_on = [google_project_service.used]
+}
+
+# The worker.
+
+resource "google_project_iam_member" "worker" {
+  for_each = local.worker_roles
+
+  project = var.project
+  role    = each.key
+  member  = google_service_account.worker.member
+}
+
+resource "google_storage_bucket_iam_member" "worker" {
+  bucket = google_storage_bucket.rankbeam.name
+  role   = "roles/storage.objectAdmin"
+  member = google_service_account.worker.member
+}
+
+resource "google_artifact_registry_repository_iam_member" "worker" {
+  repository = google_artifact_registry_repository.rankbeam.name
+  location   = google_artifact_registry_repository.rankbeam.location
+  role       = "roles/artifactregistry.reader"
+  member     = google_service_account.worker.member
+}
+
+resource "google_secret_manager_secret_iam_member" "worker" {
+  for_each = var.secrets
+
+  secret_id = each.key
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.worker.member
+
+  depends_on = [google_project_service.used]
+}
+
+# The scheduler: launches jobs that run as the worker, and reads the template's file.
+
+resource "google_project_iam_member" "scheduler" {
+  project = var.project
+  role    = "roles/dataflow.developer"
+  member  = google_service_account.scheduler.member
+}
+
+resource "google_service_account_iam_member" "scheduler_runs_as_worker" {
+  service_account_id = google_service_account.worker.name
+  role               = "roles/iam.serviceAccountUser"
+  member             = google_service_account.scheduler.member
+}
+
+resource "google_storage_bucket_iam_member" "scheduler" {
+  bucket = google_storage_bucket.rankbeam.name
+  role   = "roles/storage.objectViewer"
+  member = google_service_account.scheduler.member
+
+  condition {
+    title      = "templates"
+    expression = "resource.name.startsWith(\"projects/_/buckets/${google_storage_bucket.rankbeam.name}/objects/templates/\")"
+  }
+}
+
+# The builder: Cloud Build as itself, not as an account of the project with wider rights.
+
+resource "google_project_iam_member" "builder" {
+  project = var.project
+  role    = "roles/logging.logWriter"
+  member  = google_service_account.builder.member
+}
+
+resource "google_artifact_registry_repository_iam_member" "builder" {
+  repository = google_artifact_registry_repository.rankbeam.name
+  location   = google_artifact_registry_repository.rankbeam.location
+  role       = "roles/artifactregistry.writer"
+  member     = google_service_account.builder.member
+}
+
+resource "google_storage_bucket_iam_member" "builder" {
+  bucket = google_storage_bucket.rankbeam.name
+  role   = "roles/storage.objectViewer"
+  member = google_service_account.builder.member
+
+  condition {
+    title      = "uploaded sources"
+    expression = "resource.name.startsWith(\"projects/_/buckets/${google_storage_bucket.rankbeam.name}/objects/build/\")"
+  }
+}
+
+# People and CI that submit jobs, and readers.
+
+resource "google_project_iam_member" "submitter" {
+  for_each = local.submitter_grants
+
+  project = var.project
+  role    = each.value.role
+  member  = each.value.member
+}
+
+resource "google_service_account_iam_member" "submitter_runs_as_worker" {
+  for_each = var.submitters
+
+  service_account_id = google_service_account.worker.name
+  role               = "roles/iam.serviceAccountUser"
+  member             = each.key
+}
+
+resource "google_storage_bucket_iam_member" "submitter" {
+  for_each = var.submitters
+
+  bucket = google_storage_bucket.rankbeam.name
+  role   = "roles/storage.objectAdmin"
+  member = each.key
+}
+
+resource "google_artifact_registry_repository_iam_member" "submitter" {
+  for_each = var.submitters
+
+  repository = google_artifact_registry_repository.rankbeam.name
+  location   = google_artifact_registry_repository.rankbeam.location
+  role       = "roles/artifactregistry.reader"
+  member     = each.key
+}
+
+resource "google_project_iam_member" "reader" {
+  for_each = var.readers
+
+  project = var.project
+  role    = "roles/bigquery.jobUser"
+  member  = each.key
+}

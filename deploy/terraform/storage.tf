@@ -1,0 +1,70 @@
+locals {
+  bucket    = coalesce(var.bucket, "${var.project}-rankbeam")
+  temporary = ["build/", "staging/", "temp/"]
+}
+
+resource "google_storage_bucket" "rankbeam" {
+  name                        = local.bucket
+  location                    = var.region
+  storage_class               = "STANDARD"
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+  force_destroy               = false # results are not deleted with the rest
+
+  versioning {
+    enabled = false # the ledger and the tables never change a file, and temporary files would be kept for nothing
+  }
+
+  soft_delete_policy {
+    retention_duration_seconds = 0 # else every temporary file is paid for seven days longer
+  }
+
+  lifecycle_rule {
+    condition {
+      age            = var.temporary_days
+      matches_prefix = local.temporary
+    }
+    action {
+      type = "Delete"
+    }
+  }
+
+  lifecycle_rule {
+    condition {
+      age = 1
+    }
+    action {
+      type = "AbortIncompleteMultipartUpload"
+    }
+  }
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_artifact_registry_repository" "rankbeam" {
+  repository_id = "rankbeam"
+  location      = var.region
+  format        = "DOCKER"
+  description   = "Images of rankbeam: launcher and worker in one."
+
+  cleanup_policies {
+    id     = "keep-the-last-ten"
+    action = "KEEP"
+
+    most_recent_versions {
+      keep_count = 10
+    }
+  }
+
+  cleanup_policies {
+    id     = "delete-what-no-tag-names"
+    action = "DELETE"
+
+    condition {
+      tag_state  = "UNTAGGED"
+      older_than = "2592000s" # 30 days
+    }
+  }
+
+  depends_on = [google_project_service.used]
+}

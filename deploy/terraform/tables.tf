@@ -1,0 +1,32 @@
+# The tables as rankbeam makes them, so that the views have something to read before the first run. schemas/ is made from
+# the schemas of rankbeam's records by `python -m transforms.clients.bigquery.schemas`, and a test compares.
+locals {
+  schemas = {
+    for name in fileset("${path.module}/schemas", "*.json") : trimsuffix(name, ".json") => file("${path.module}/schemas/${name}")
+  }
+
+  clustering = {
+    for name, schema in local.schemas : name => [
+      for column in ["run_id", "experiment", "config_id"] : column if contains(jsondecode(schema)[*].name, column)
+    ]
+  }
+}
+
+resource "google_bigquery_table" "tables" {
+  for_each = local.schemas
+
+  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
+  table_id            = each.key
+  schema              = each.value
+  clustering          = local.clustering[each.key]
+  deletion_protection = var.deletion_protection
+
+  time_partitioning {
+    type  = "DAY"
+    field = "started_at"
+  }
+
+  lifecycle {
+    ignore_changes = [schema] # a later rankbeam adds nullable columns itself
+  }
+}

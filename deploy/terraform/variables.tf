@@ -1,0 +1,138 @@
+variable "project" {
+  description = "The project's id. It exists, and has a billing account."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project))
+    error_message = "A project id has 6 to 30 lower-case letters, digits and hyphens."
+  }
+}
+
+variable "region" {
+  description = "Where jobs run, and where the bucket, the images and the schedule lie."
+  type        = string
+  default     = "us-central1"
+}
+
+variable "bigquery_location" {
+  description = "Where the dataset lies: the region, or a multi-region that holds it (US, EU). Null: the region."
+  type        = string
+  default     = null
+}
+
+variable "bucket" {
+  description = "Name of the bucket for data, experiments, results, templates and temporary files. Null: PROJECT-rankbeam."
+  type        = string
+  default     = null
+}
+
+variable "dataset" {
+  description = "Name of the BigQuery dataset that results are loaded into."
+  type        = string
+  default     = "rankbeam"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9_]+$", var.dataset))
+    error_message = "A dataset's name has letters, digits and underscores."
+  }
+}
+
+variable "deletion_protection" {
+  description = "Whether Terraform refuses to delete the tables. To destroy them, apply false first."
+  type        = bool
+  default     = true
+}
+
+variable "image_tag" {
+  description = "Tag of the image and the template that schedules launch."
+  type        = string
+  default     = "latest"
+}
+
+variable "temporary_days" {
+  description = "After how many days temporary and staged files are deleted. No job may run longer."
+  type        = number
+  default     = 14
+
+  validation {
+    condition     = var.temporary_days >= 7
+    error_message = "Keep temporary files for at least 7 days: a batch job may run that long."
+  }
+}
+
+variable "submitters" {
+  description = "Who may submit jobs, as user:…, group:… or serviceAccount:…"
+  type        = set(string)
+  default     = []
+}
+
+variable "readers" {
+  description = "Who may query results: people, groups, and the service account of Looker."
+  type        = set(string)
+  default     = []
+}
+
+variable "secrets" {
+  description = "Ids of the secrets in this project that experiments name as $${secret:…}. Only these can be read."
+  type        = set(string)
+  default     = []
+}
+
+variable "subnetwork" {
+  description = "Subnetwork of the workers, as regions/REGION/subnetworks/NAME. Null: the network named default."
+  type        = string
+  default     = null
+}
+
+variable "public_ips" {
+  description = "Whether workers have public addresses. False needs a subnetwork with Private Google Access, and Cloud NAT for services outside Google."
+  type        = bool
+  default     = true
+}
+
+variable "schedules" {
+  description = "Experiments that run regularly. The key is part of the job's name, so a run never overlaps the one before."
+  type = map(object({
+    cron        = string
+    experiment  = string
+    output      = optional(string)
+    time_zone   = optional(string, "Etc/UTC")
+    max_workers = optional(number, 4)
+    paused      = optional(bool, false)
+  }))
+  default = {}
+
+  validation {
+    condition     = alltrue([for name in keys(var.schedules) : can(regex("^[a-z]([a-z0-9-]{0,40}[a-z0-9])?$", name))])
+    error_message = "A schedule's name has lower-case letters, digits and hyphens, with a letter first, and at most 42 of them."
+  }
+
+  validation {
+    condition     = alltrue([for each in values(var.schedules) : startswith(each.experiment, "gs://")])
+    error_message = "A schedule's experiment lies on gs://."
+  }
+}
+
+variable "notification_channels" {
+  description = "Names of the notification channels that alerts go to, as projects/PROJECT/notificationChannels/NUMBER."
+  type        = list(string)
+  default     = []
+}
+
+variable "alert_emails" {
+  description = "Addresses that alerts go to, each by a notification channel that is made here."
+  type        = set(string)
+  default     = []
+}
+
+variable "most_failed_calls" {
+  description = "A job with more failed calls than this raises an alert."
+  type        = number
+  default     = 0
+}
+
+variable "labels" {
+  description = "Labels of everything that can have them, to find the costs by."
+  type        = map(string)
+  default     = { application = "rankbeam" }
+}

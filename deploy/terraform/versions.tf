@@ -1,0 +1,19 @@
+terraform {
+  required_version = ">= 1.5"
+
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = "~> 6.50" # the schema that tests/packaging/test_deploy_terraform.py holds these files against
+    }
+  }
+
+  # The state of a team belongs into a bucket of its own: deploy/README.md, step 2.
+}
+
+provider "google" {
+  project = var.project
+  region  = var.region
+
+  default_labels = var.labels
+}

