@@ -1,7 +1,7 @@
 """What every source says of the queries of one bucket: read, asked, or made of what others say."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -100,22 +100,34 @@ def answers_of(
     Raises:
         InputError: a fusion needs scores that a part does not have.
     """
-    query_ids, found = queries["query_id"], dict[int, Answers]()
+    bucket = _Bucket(queries, rows, failures, evaluation)
+    return tuple(bucket.answers(number) for number in range(len(evaluation.sources)))
 
-    def find(number: int) -> Answers:
-        if number not in found:  # the parts of a fusion may come after it
-            source, name = evaluation.sources[number], _name(evaluation, number)
+
+@dataclass(frozen=True)
+class _Bucket:
+    """Finds the answers of each source once. A function in a function, calling itself, would keep them all alive."""
+
+    queries: pa.RecordBatch
+    rows: Mapping[int, Sequence[pa.RecordBatch]]
+    failures: Mapping[int, Sequence[Failure]]
+    evaluation: Evaluation
+    found: dict[int, Answers] = field(default_factory=dict)
+
+    def answers(self, number: int) -> Answers:
+        """Of one source; the parts of a fusion may come after it."""
+        if number not in self.found:
+            source, name = self.evaluation.sources[number], _name(self.evaluation, number)
+            query_ids = self.queries["query_id"]
             if source.fusion is None:
-                failed = _failed(query_ids, failures.get(number, ()))
-                retrieved = Retrieved.of(queries, rows.get(number, ()))
+                failed = _failed(query_ids, self.failures.get(number, ()))
+                retrieved = Retrieved.of(self.queries, self.rows.get(number, ()))
             else:
-                parts = [find(part.source) for part in source.fusion.parts]
+                parts = [self.answers(part.source) for part in source.fusion.parts]
                 failed = np.logical_or.reduce([part.failed for part in parts])
                 retrieved = fuse(source.fusion, parts, failed, name)
-            found[number] = Answers(source, name, query_ids, retrieved, failed)
-        return found[number]
-
-    return tuple(find(number) for number in range(len(evaluation.sources)))
+            self.found[number] = Answers(source, name, query_ids, retrieved, failed)
+        return self.found[number]
 
 
 def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: str) -> Retrieved:
