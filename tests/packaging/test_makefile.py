@@ -18,17 +18,21 @@ DEMO = [".venv/bin/rankbeam", "evaluate", "examples/helpdesk/experiment.yaml", "
 TEST = [PYTHON, "-m", "pytest", "-n", "auto"]
 CHECK = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
 CHECK += [[".venv/bin/lint-imports"]]
+EMULATED = "tests/support/emulators/requirements.txt"
 SHOWN = ("command", "echo", "touch")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder as it is after a checkout."""
+    """A folder as it is after a checkout, but with emulators."""
     made = tmp_path / "a folder"
-    made.mkdir()
-    for name in ("Makefile", "pyproject.toml"):
-        shutil.copy(REPOSITORY / name, made)
+    (made / EMULATED).parent.mkdir(parents=True)
+    for name in ("Makefile", "pyproject.toml", EMULATED):
+        shutil.copy(REPOSITORY / name, made / name)
         os.utime(made / name, (1000, 1000))
+    (made / ".venv-emulators").mkdir()
+    (made / ".venv-emulators" / ".installed").touch()
+    os.utime(made / ".venv-emulators" / ".installed", (2000, 2000))
     return made
 
 
@@ -113,5 +117,12 @@ def test_an_environment_that_could_not_be_made_is_made_again(folder: Path) -> No
 
 def test_make_alone_shows_the_commands(folder: Path) -> None:
     shown = [line.split()[:2] for line in make(folder).stdout.splitlines()]
-    names = ("help", "demo", "test", "check", "benchmark", "pace", "format", "clean")
+    names = ("help", "demo", "test", "check", "benchmark", "pace", "intervals", "format", "clean")
     assert shown == [["make", name] for name in names]
+
+
+def test_emulators_are_installed_once_and_again_when_their_versions_change(folder: Path) -> None:
+    assert EMULATED not in make(folder, "--dry-run", "test").stdout
+    os.utime(folder / EMULATED, (3000, 3000))
+    assert f"--requirement {EMULATED}" in make(folder, "--dry-run", "test").stdout
+    assert EMULATED not in make(folder, "--dry-run", "demo").stdout
