@@ -9,13 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.results import Results
-from transforms.clients import files
-from transforms.clients.formats import parquet
 from transforms.kernels.arrays import FloatArray
 from transforms.records import columns
 from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status
 from transforms.records.slices import slices_of
-from transforms.write import run_folder
 
 _ROWS_READ = 1 << 16
 _QUERIES_AT_ONCE = 50_000
@@ -93,17 +90,16 @@ def _read(
     """The scores of some configurations of a run, a batch of rows at a time: there may be millions."""
     wanted = ["config_id", "query_id", "status", "metrics", *(["slices"] if with_attributes else [])]
     found = {config_id: _Scores([], [], [], []) for config_id in config_ids}
-    for path in files.expand(run_folder(results.output, "query_metrics", results.run_id)):
-        for batch in parquet.open_file(path).iter_batches(_ROWS_READ, columns=wanted):
-            for config_id in pc.unique(batch["config_id"]).to_pylist():
-                if config_id not in found:
-                    continue
-                rows, scores = batch.filter(pc.equal(batch["config_id"], config_id)), found[config_id]
-                scores.query_ids.append(rows["query_id"])
-                scores.status.append(pc.index_in(rows["status"], _STATUSES).to_numpy().astype(np.int8))
-                scores.values.append(_values(rows["metrics"], metrics))
-                if with_attributes:
-                    scores.attributes.append(rows["slices"].cast(columns.ATTRIBUTES))
+    for batch in results.batches("query_metrics", wanted, _ROWS_READ):
+        for config_id in pc.unique(batch["config_id"]).to_pylist():
+            if config_id not in found:
+                continue
+            rows, scores = batch.filter(pc.equal(batch["config_id"], config_id)), found[config_id]
+            scores.query_ids.append(rows["query_id"])
+            scores.status.append(pc.index_in(rows["status"], _STATUSES).to_numpy().astype(np.int8))
+            scores.values.append(_values(rows["metrics"], metrics))
+            if with_attributes:
+                scores.attributes.append(rows["slices"].cast(columns.ATTRIBUTES))
     return found
 
 

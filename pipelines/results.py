@@ -3,22 +3,24 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.result_tables import InBigQuery, InFolder, RunTables
 from pipelines.yaml_lines import Located, load
-from transforms.clients import files
-from transforms.clients.formats import parquet
+from transforms.clients.bigquery import results as bigquery
+from transforms.clients.bigquery.names import DatasetName
+from transforms.clients.bigquery.read_source import is_table
 from transforms.records.errors import InputError
 from transforms.records.slices import ALL, canonical
-from transforms.write import run_folder
 
 _MOST_NAMED = 20
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class Results:
     """One finished run.
 
     Attributes:
-        output: the folder of all tables.
+        output: the folder of all tables, or `bigquery://project.dataset`.
         run_id: which run.
+        stored: its tables, where they are not in files below `output`.
     """
 
     output: str
     run_id: str
+    stored: RunTables | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def run(self) -> dict[str, Any]:
@@ -117,31 +121,60 @@ class Results:
             known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
             yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}} | known
 
-    def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """One table of the run."""
-        folder = run_folder(self.output, name, self.run_id)
-        parts = [parquet.open_file(path).read(columns) for path in files.expand(folder)]
-        return pa.concat_tables(parts)
+        return self._tables.table(name, columns)
+
+    def batches(self, name: str, columns: Sequence[str], most: int = _ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
+        """Columns of a table that may have millions of rows.
+
+        Args:
+            name: of the table.
+            columns: those that are wanted.
+            most: rows at once.
+        """
+        return self._tables.batches(name, columns, most)
+
+    @property
+    def _tables(self) -> RunTables:
+        return self.stored or InFolder(self.output, self.run_id)
 
 
 def find_run(output: str, run_id: str | None = None) -> Results:
-    """One finished run of a folder: the one of that id, by default the one that was started last.
+    """One finished run: the one of that id, by default the one that was started last.
 
     Args:
-        output: the folder of all tables.
+        output: the folder of all tables, or `bigquery://project.dataset`.
         run_id: which run; None for the latest.
 
     Raises:
         InputError: there is no finished run, or none of that id; the message lists those there are.
     """
+    return _in_bigquery(output, run_id) if is_table(output) else _in_folder(output, run_id)
+
+
+def _in_bigquery(output: str, run_id: str | None) -> Results:
+    dataset = DatasetName.parse(output)
+    place, found = bigquery.place_of(dataset), bigquery.finished_runs(dataset)
+    if not found:
+        raise InputError("holds no finished run", path=place)
+    chosen = [run for run in found if run_id in (None, run.run_id)]
+    if not chosen:
+        raise _unknown(run_id, [run.run_id for run in found], place)
+    return Results(place, chosen[-1].run_id, InBigQuery(chosen[-1]))
+
+
+def _in_folder(output: str, run_id: str | None) -> Results:
     from transforms.clients import warehouse  # brings DuckDB, and not every command needs that
 
-    if output.startswith("bigquery://"):
-        raise InputError("runs in BigQuery cannot be read yet; name the folder of their results", path=output)
     found = warehouse.finished_runs(output)
     if run_id is not None and run_id not in found:
-        named = ", ".join(found[-_MOST_NAMED:])
-        more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
-        raise InputError(f"holds no finished run {run_id!r}; there are: {named}{more}", path=output)
+        raise _unknown(run_id, found, output)
     runs = [Results(output, each) for each in (found if run_id is None else [run_id])]
     return max(runs, key=lambda each: (each.run["started_at"], each.run_id))
+
+
+def _unknown(run_id: str | None, found: Sequence[str], place: str) -> InputError:
+    named = ", ".join(found[-_MOST_NAMED:])
+    more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
+    return InputError(f"holds no finished run {run_id!r}; there are: {named}{more}", path=place)

@@ -37,12 +37,14 @@ def compare(
     """Compare the configurations of the run in DIR with a baseline, query by query.
 
     The baseline is a configuration of the same run, or of the run in DIR2; without a name, each configuration is
-    compared with the one of the same name there. Intervals and tests are those of the experiment itself.
+    compared with the one of the same name there. Intervals and tests are those of the experiment itself. DIR and DIR2
+    may be bigquery://project.dataset, for runs that are there.
 
     \b
     Examples:
       rankbeam compare out/helpdesk --baseline bm25
       rankbeam compare out/today out/yesterday --slice intent
+      rankbeam compare out/today bigquery://my-project.search --baseline-run-id yesterday
     """
     with messages():
         from pipelines import compare as comparison

@@ -33,12 +33,13 @@ def gate(
     """Hold the run in DIR against gates: thresholds on means, on intervals, and on differences from a baseline.
 
     Exit status: 0 every gate is met, 3 some are missed, 2 the input was refused. A gate whose value is missing is
-    missed.
+    missed. DIR and DIR2 may be bigquery://project.dataset, for runs that are there.
 
     \b
     Examples:
       rankbeam gate out/helpdesk
       rankbeam gate out/pr --experiment gates.yaml --baseline out/main --junit gates.xml --markdown summary.md
+      rankbeam gate out/pr --baseline bigquery://my-project.search --baseline-run-id main
     """
     with messages():
         from pipelines import gate_checks, gate_show

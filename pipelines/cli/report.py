@@ -13,14 +13,19 @@ def report(folder: str, run_id: str | None, output: str | None) -> None:
     """Write the HTML report of a finished run in DIR, the output folder of `rankbeam evaluate`.
 
     It is one file that needs no network: leaderboard, comparisons, sweeps, the queries with the largest differences and
-    their rankings, slices, failures, and how the numbers were made.
+    their rankings, slices, failures, and how the numbers were made. DIR may be bigquery://project.dataset, and then
+    --output says where the file goes.
 
     \b
     Example:
       rankbeam report out/helpdesk
+      rankbeam report bigquery://my-project.search --output report.html
     """
     with messages():
         from pipelines import report as page
         from pipelines.results import find_run
+        from transforms.clients.bigquery.read_source import is_table
 
+        if output is None and is_table(folder):
+            raise click.UsageError("a report of a run in BigQuery needs a place: add --output FILE")
         click.echo(page.write(find_run(folder, run_id), output))

@@ -27,7 +27,11 @@ def load(folder: str, name: str, run_id: str | None) -> None:
         from pipelines.build import table_folders
         from pipelines.results import find_run
         from transforms.clients.bigquery import publish, tables
+        from transforms.clients.bigquery.read_source import is_table
+        from transforms.records.errors import InputError
 
+        if is_table(folder):
+            raise InputError(f"{folder} is in BigQuery already; name the output folder of the run")
         found = find_run(folder, run_id)
         dataset = tables.destination(name)
         loaded = publish.load_run(dataset, found.run_id, table_folders(folder, found.run_id))

@@ -1,6 +1,6 @@
 """The rankings that a page holds: of the queries at which configurations differ most."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,8 @@ import pyarrow.compute as pc
 
 from pipelines.report.values import QueryValues
 from pipelines.results import Results
-from transforms.clients import files
-from transforms.clients.formats import parquet
 from transforms.kernels.arrays import IntArray
 from transforms.records.errors import InputError
-from transforms.write import run_folder
 
 MOST_DOCUMENTS, MOST_LETTERS = 20, 300
 _MOST_RANKINGS, _WORST, _BEST = 2_000, 50, 20
@@ -51,11 +48,12 @@ def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted
 
 def are_written(results: Results) -> bool:
     """Whether the run wrote any ranking."""
-    folder = run_folder(results.output, "rankings", results.run_id)
     try:
-        return any(parquet.open_file(path).metadata.num_rows for path in files.expand(folder))
+        return any(batch.num_rows for batch in results.batches("rankings", ["config_id"]))
     except InputError:
-        return False
+        if results.stored is not None:
+            raise
+        return False  # their files may have been deleted, which takes nothing from the rest of a report
 
 
 def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, Any]:
@@ -68,17 +66,18 @@ def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, 
     owners = [row["config_id"] for row in results.configurations]
     some = ids.take(pa.array(sorted({query for _, query in wanted}), pa.int64()))
     positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
+    found: dict[tuple[int, int], tuple[list[Any], int]] = {}
+    for row in _rows(results, some):
+        key = owners.index(row["config_id"]), positions[row["query_id"]]
+        if key in wanted:
+            found[key] = row["documents"][:MOST_DOCUMENTS], len(row["documents"])
     documents: dict[tuple[str, str], int] = {}
     lists: dict[int, dict[int, list[Any]]] = {}
-    for row in _rows(results, some):
-        owner, query = owners.index(row["config_id"]), positions[row["query_id"]]
-        if (owner, query) not in wanted:
-            continue
-        shown = row["documents"][:MOST_DOCUMENTS]
+    for (owner, query), (shown, count) in sorted(found.items()):  # the same page in whatever order rows are read
         places = [documents.setdefault((each["doc_id"], cut(each["text"] or "")), len(documents)) for each in shown]
         scores = [None if each["score"] is None else float(f"{each['score']:.6g}") for each in shown]
         grades = [each["grade"] for each in shown]
-        lists.setdefault(owner, {})[query] = [places, scores, grades, len(row["documents"])]
+        lists.setdefault(owner, {})[query] = [places, scores, grades, count]
     room = max(_FEWEST_LETTERS, _MOST_LETTERS_OF_ALL // max(1, len(documents)))
     return {"documents": [[doc_id, cut(text, room)] for doc_id, text in documents], "lists": lists}
 
@@ -92,15 +91,6 @@ def cut(words: str, most: int = MOST_LETTERS) -> str:
     return words if len(words) <= most else words[:most] + "…"
 
 
-def _rows(results: Results, ids: pa.Array) -> Iterable[dict[str, Any]]:
-    return (row for path in _paths(results) for row in _rows_of(path, ids))
-
-
-def _paths(results: Results) -> list[str]:
-    return files.expand(run_folder(results.output, "rankings", results.run_id))
-
-
-def _rows_of(path: str, ids: pa.Array) -> Iterator[dict[str, Any]]:
-    file = parquet.open_file(path)
-    for batch in file.iter_batches(_BATCH_ROWS, columns=["config_id", "query_id", "documents"]):
+def _rows(results: Results, ids: pa.Array) -> Iterator[dict[str, Any]]:
+    for batch in results.batches("rankings", ["config_id", "query_id", "documents"], _BATCH_ROWS):
         yield from batch.filter(pc.is_in(batch.column("query_id"), value_set=ids)).to_pylist()

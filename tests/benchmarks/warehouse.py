@@ -1,10 +1,12 @@
-"""Reading judgements from BigQuery: rows per CPU second of this process, beside Beam's own ReadFromBigQuery.
+"""Reading and writing BigQuery: rows per CPU second of this process, beside Beam's ReadFromBigQuery, WriteToBigQuery.
 
-Both read the same table of an emulator, which has a process of its own; its work is not counted. rankbeam's figure is
-of the whole step: rows read, checked, and divided into buckets. Beam's is of its rows, counted and thrown away.
+Both work on the same emulator, which has a process of its own; its work is not counted. Of reading judgements,
+rankbeam's figure is of the whole step: rows read, checked, and divided into buckets. Beam's is of its rows, counted and
+thrown away. Of writing, `warehouse_writing` tells.
 
 Beam's client of the REST interface knows no emulator, and its client of the Storage API no channel without TLS: here
-both are led to the emulator. What is measured is Beam's code, from the session to the rows.
+both are led to the emulator. What is measured is Beam's code, from the session to the rows, and from the rows to the
+load job's end.
 """
 
 import argparse
@@ -33,6 +35,7 @@ from google.cloud.bigquery_storage_v1.services.big_query_read.transports import 
 from machine import described
 from support.bigquery_tables import new_dataset
 from support.emulators import Cloud, cloud, process
+from warehouse_writing import rates_of
 
 from transforms.read import ReadDataset
 
@@ -98,26 +101,40 @@ def rate_of(google: Cloud, read: Callable[[str, Path], None], rows: int, rounds:
     return float(np.median(rates))
 
 
+def read_rates(google: Cloud, rows: int, rounds: int) -> dict[str, float]:
+    """Rows per CPU second by the name of the reader, rankbeam first."""
+    ways = {
+        "rankbeam, read and joined": ours,
+        "ReadFromBigQuery, DIRECT_READ (Avro)": partial(beams, arrow=False),
+        "ReadFromBigQuery, DIRECT_READ (Arrow)": partial(beams, arrow=True),
+    }
+    return {name: rate_of(google, read, rows, rounds) for name, read in ways.items()}
+
+
+def table(kind: str, rates: dict[str, float]) -> list[str]:
+    """Lines of Markdown; the first rate is rankbeam's, the others are Beam's."""
+    best = max(list(rates.values())[1:])
+    lines = ["", f"| {kind} | rows per CPU second | of Beam's faster one |", "|---|---:|---:|"]
+    return [*lines, *(f"| {name} | {rate:,.0f} | {rate / best:.1f} |" for name, rate in rates.items())]
+
+
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure, and print tables."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--rows", type=int, default=1_000_000)
+    arguments.add_argument("--beam-rows", type=int, default=100_000, help="that Beam writes; it reads as many as we do")
     arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--only", choices=["reading", "writing"])
     options = arguments.parse_args()
     if reason := process.missing():
         raise SystemExit(reason)
     lines = described()
     with cloud() as google, pytest.MonkeyPatch.context() as patches, patch.object(sys, "argv", sys.argv[:1]):
         lead(google, patches)
-        ways = {
-            "rankbeam, read and joined": ours,
-            "ReadFromBigQuery, DIRECT_READ (Avro)": partial(beams, arrow=False),
-            "ReadFromBigQuery, DIRECT_READ (Arrow)": partial(beams, arrow=True),
-        }
-        rates = {name: rate_of(google, read, options.rows, options.rounds) for name, read in ways.items()}
-    best = max(list(rates.values())[1:])
-    lines += ["", "| reader | rows per CPU second | of Beam's faster one |", "|---|---:|---:|"]
-    lines += [f"| {name} | {rate:,.0f} | {rate / best:.1f} |" for name, rate in rates.items()]
+        if options.only != "writing":
+            lines += table("reader", read_rates(google, options.rows, options.rounds))
+        if options.only != "reading":
+            lines += table("writer", rates_of(google, options.rows, options.beam_rows, options.rounds))
     sys.stdout.write("\n".join([*lines, ""]))
 
 

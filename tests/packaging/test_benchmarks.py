@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.data import REPOSITORY
+from support.emulators.fixtures import require
 
 RUN = REPOSITORY / "tests" / "benchmarks" / "run.py"
 PEERS = RUN.parent / "peers"
@@ -100,3 +101,21 @@ def test_a_value_that_differs_is_told(data: Path, tmp_path: Path) -> None:
 def test_unknown_sizes_and_tools_are_refused(data: Path) -> None:
     assert benchmark(data, "--sizes", "XXL").returncode == 2
     assert "known are rankbeam, pytrec_eval" in benchmark(data, "--tools", "grep").stderr
+
+
+def test_reading_and_writing_bigquery_is_measured_beside_beam() -> None:
+    require()
+    command = [sys.executable, str(RUN.parent / "warehouse.py"), "--rows=500", "--beam-rows=100", "--rounds=1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("|")[1:-1] for line in done.stdout.splitlines() if line.startswith("|")]
+    assert [name.strip() for name, *_ in rows if not name.startswith("---")] == [
+        "reader",
+        "rankbeam, read and joined",
+        "ReadFromBigQuery, DIRECT_READ (Avro)",
+        "ReadFromBigQuery, DIRECT_READ (Arrow)",
+        "writer",
+        "rankbeam, 500 rows",
+        "WriteToBigQuery, FILE_LOADS (JSON), 100 rows",
+        "WriteToBigQuery, FILE_LOADS (Avro), 100 rows",
+    ]

@@ -334,8 +334,8 @@ def test_files_without_gates(run: Results, earlier: Results, tmp_path: Path) -> 
     assert "gates: there are none" in rankbeam("gate", earlier.output).stderr
     outcome = rankbeam("gate", run.output, "--experiment", write(tmp_path / "bad.yaml", b"gates: caf\xe9\n"))
     assert "bad.yaml:1: is not UTF-8" in outcome.stderr
-    outcome = rankbeam("gate", run.output, "--baseline", "bigquery://project.dataset")
-    assert (outcome.status, "runs in BigQuery cannot be read yet" in outcome.stderr) == (REFUSED, True)
+    outcome = rankbeam("gate", run.output, "--baseline", "bigquery://search")
+    assert (outcome.status, "write project.dataset" in outcome.stderr) == (REFUSED, True)
 
 
 def test_a_whole_experiment_may_hold_the_gates(run: Results, tmp_path: Path) -> None:

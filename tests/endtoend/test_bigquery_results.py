@@ -1,0 +1,229 @@
+"""Runs in BigQuery to compare, gate and report: they say what their files say. Against the emulators."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.bigquery_tables import Tables, new_dataset
+from support.cli import Outcome, rankbeam
+from support.emulators import Cloud
+from support.finished import finished, install, ranks
+from support.inputs import write
+from support.strict_bigquery import Fault, serve
+
+from pipelines import compare_scores, report
+from pipelines.results import Results, find_run
+from transforms.records import tables as schemas
+from transforms.records.errors import InputError
+
+pytest_plugins = ["support.emulators.fixtures"]
+
+REFUSED = 2
+GATES = [
+    {"metric": "RR", "at_least": 0.5, "slice": "language"},
+    {"metric": "P@1", "value": "difference_low", "at_least": -0.5, "slice": "level"},
+    {"metric": "RR", "value": "difference", "at_least": 0.4},
+    {"value": "failure_rate", "at_most": 0.01},
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the runs `main` and `pr`; metrics and configurations stand in no alphabetical order."""
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        install(folder, monkeypatch)
+        for run_id, cycle in (("main", (1, 2, 3, 2)), ("pr", (1, 1, 2))):
+            finished(
+                folder,
+                {"wide": ranks(*cycle), "base": ranks(2, 1), "flaky": ranks(2, q03=-1, q10=-1, q11=0)},
+                run_id,
+                metrics=["RR", "nDCG@10", "P@1"],
+                statistics={"replicates": 50, "pairs": "all"},
+                gates=GATES,
+                output={"path": "out", "rankings": True},
+            )
+        yield folder / "out"
+
+
+def loaded(cloud: Cloud, runs: Path) -> Tables:
+    """The same runs in a dataset, their rows in another order."""
+    made = new_dataset(cloud)
+    for run_id in ("pr", "main"):
+        outcome = rankbeam("warehouse", "load", str(runs), "--dataset", made.dataset, "--run-id", run_id)
+        assert outcome.status == 0, outcome.stderr
+    for name in schemas.TABLES:
+        made.run(f"CREATE TABLE `%s.{name}_2` AS SELECT * FROM `%s.{name}`")
+        made.run(f"DELETE FROM `%s.{name}` WHERE TRUE")
+        order = ", ".join(f"TO_JSON_STRING({each}) DESC" for each in reversed(schemas.TABLES[name].names[:6]))
+        made.run(f"INSERT INTO `%s.{name}` SELECT * FROM `%s.{name}_2` ORDER BY {order}")
+    return made
+
+
+@pytest.fixture(scope="module")
+def unchanged(emulators: Cloud, runs: Path) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name, value in emulators.environment.items():
+            monkeypatch.setenv(name, value)
+        made = loaded(emulators, runs)
+    yield f"bigquery://{made.dataset}"
+    made.client.delete_dataset(made.dataset, delete_contents=True)
+
+
+@pytest.fixture
+def place(cloud: Cloud, unchanged: str) -> str:  # noqa: ARG001  its environment
+    """Where both runs are, for tests that only read."""
+    return unchanged
+
+
+@pytest.fixture
+def tables(cloud: Cloud, runs: Path) -> Iterator[Tables]:
+    """A dataset with both, to be changed."""
+    made = loaded(cloud, runs)
+    yield made
+    made.client.delete_dataset(made.dataset, delete_contents=True)
+
+
+def answered(*arguments: object) -> Outcome:
+    outcome = rankbeam(*map(str, arguments))
+    assert outcome.status in (0, 3), outcome.stderr
+    return outcome
+
+
+def refused(*arguments: object) -> str:
+    outcome = rankbeam(*map(str, arguments))
+    assert (outcome.status, outcome.stdout) == (REFUSED, "")
+    assert "SELECT" not in outcome.stderr
+    return outcome.stderr
+
+
+@pytest.mark.parametrize("name", schemas.TABLES)
+def test_tables_are_those_of_the_files(runs: Path, place: str, name: str) -> None:
+    for run_id in ("main", "pr"):
+        files, rows = (find_run(output, run_id).table(name) for output in (str(runs), place))
+        if name in ("query_metrics", "rankings"):
+            keys = [("config_id", "ascending"), ("query_id", "ascending")]
+            files, rows = files.sort_by(keys), rows.sort_by(keys)
+        assert rows.schema == files.schema == schemas.TABLES[name]
+        assert rows.to_pylist() == (sorted_failures(files) if name == "failures" else files).to_pylist()
+        assert rows.num_rows
+
+
+def sorted_failures(table: Any) -> Any:
+    found = table.sort_by([("query_id", "ascending")])
+    assert len(set(found["config_id"].to_pylist())) == 1
+    return found
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "markdown", "table"])
+def test_comparisons_within_a_run(runs: Path, place: str, form: str) -> None:
+    more = ("--run-id", "main", "--all-pairs", "--slice", "language", "--slice", "level=*", "--format", form)
+    files, rows = answered("compare", runs, *more), answered("compare", place, *more)
+    assert rows.stdout.replace(place, str(runs)) == files.stdout
+    assert rows.stderr == files.stderr
+
+
+def test_comparisons_across_runs_and_places(
+    runs: Path, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_scores, "_ROWS_READ", 7)
+    more = ("--slice", "language×level", "--slice", "all", "--format", "json")
+    expected = answered("compare", runs, "--baseline-run-id", "main", *more).stdout
+    shutil.copytree(runs, tmp_path / "copy")
+    for one, other in ((runs, place), (place, tmp_path / "copy"), (place, place)):
+        found = answered("compare", one, other, "--baseline-run-id", "main", *more).stdout
+        for each in (place, tmp_path / "copy"):
+            found = found.replace(str(each), str(runs))
+        assert found == expected
+    assert answered("compare", place, "--baseline-run-id", "main", *more).stdout.replace(place, str(runs)) == expected
+    same = json.loads(answered("compare", runs, place, "--format", "json").stdout)
+    assert {(row["configuration"], row["difference"]) for row in same["comparisons"]} == {
+        (name, 0.0) for name in ("wide", "base", "flaky")
+    }
+    assert f"{place}: both are run 'pr'" in refused("compare", place, place)
+
+
+def test_gates(runs: Path, place: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "gates.yaml", yaml.safe_dump({"gates": GATES[1:3]}))
+    for more in ((), ("--run-id", "main"), ("--experiment", path, "--format", "json")):
+        files, rows = answered("gate", runs, *more), answered("gate", place, *more)
+        assert (rows.status, rows.stdout.replace(place, str(runs)), rows.stderr) == (
+            files.status,
+            files.stdout,
+            files.stderr,
+        )
+    against = ("--experiment", path, "--baseline-run-id", "main", "--format", "json")
+    files = answered("gate", runs, *against)
+    assert files.status == 3
+    for one, other in ((runs, place), (place, runs), (place, place)):
+        rows = answered("gate", one, "--baseline", other, *against)
+        assert (rows.status, rows.stdout.replace(place, str(runs)), rows.stderr) == (3, files.stdout, files.stderr)
+
+
+def test_the_report(runs: Path, place: str, tmp_path: Path) -> None:
+    refusal = refused("report", place)
+    assert "a report of a run in BigQuery needs a place: add --output FILE" in refusal
+    target = tmp_path / "report.html"
+    assert answered("report", place, "--output", target).stdout == f"{target}\n"
+    assert target.read_text() == report.build(Results(str(runs), "pr"))
+    assert '"rankings":{"documents":[["' in target.read_text()
+
+
+# Refused
+
+
+def test_names_that_there_are_not(tables: Tables, cloud: Cloud, runs: Path) -> None:
+    place = f"bigquery://{tables.dataset}"
+    assert f"{place}: holds no finished run 'xy'; there are: main, pr" in refused("gate", place, "--run-id", "xy")
+    message = refused("gate", runs, "--baseline", place, "--baseline-run-id", "xy")
+    assert f"{place}: holds no finished run 'xy'" in message
+    nowhere = f"bigquery://{cloud.bigquery.project}.nowhere"
+    assert f"{nowhere}: runs: not found: " in refused("compare", runs, nowhere)
+    assert "is no dataset of BigQuery; write project.dataset" in refused("compare", runs, f"{place}.runs")
+    tables.run("DELETE FROM `%s.runs` WHERE TRUE")
+    assert f"{place}: holds no finished run\n" in refused("compare", place)
+    tables.client.delete_table(f"{tables.dataset}.runs")
+    message = refused("compare", place)
+    assert f"{place}: runs: not found: " in message
+    assert "runs_2" in message
+
+
+def test_a_table_that_is_not_there(tables: Tables) -> None:
+    place = f"bigquery://{tables.dataset}"
+    tables.client.delete_table(f"{tables.dataset}.query_metrics")
+    assert f"{place}: query_metrics: not found: " in refused("compare", place, "--baseline", "base")
+
+
+def test_a_run_that_is_replaced_meanwhile(tables: Tables) -> None:
+    place = f"bigquery://{tables.dataset}"
+    run = find_run(place, "main")
+    tables.run("UPDATE `%s.query_metrics` SET started_at = TIMESTAMP_ADD(started_at, INTERVAL 1 SECOND) WHERE TRUE")
+    with pytest.raises(InputError, match="query_metrics has no rows of run 'main' any more; if another execution"):
+        list(run.batches("query_metrics", ["query_id"]))
+
+
+def test_rows_of_others(tables: Tables) -> None:
+    place = f"bigquery://{tables.dataset}"
+    tables.run("ALTER TABLE `%s.configurations` DROP COLUMN position")
+    tables.run("ALTER TABLE `%s.configurations` ADD COLUMN position STRING")
+    tables.run("UPDATE `%s.configurations` SET position = 'first' WHERE TRUE")
+    assert "configurations: rows are not as rankbeam writes them: " in refused("compare", place)
+
+
+@pytest.mark.usefixtures("cloud")  # for the credentials
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("accessDenied", "permission denied: as the script says; needed are roles/"), ("drop", "is there a network?")],
+)
+def test_what_may_not_or_cannot_be_seen(runs: Path, monkeypatch: pytest.MonkeyPatch, fault: str, said: str) -> None:
+    with serve() as server:
+        monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", server.url)
+        server.dataset("warehouse")
+        server.faults.append(Fault("tables.get", fault, times=9))
+        message = refused("compare", runs, "bigquery://test-project.warehouse")
+    assert "bigquery://test-project.warehouse: runs: " in message
+    assert said in message

@@ -1,0 +1,104 @@
+"""Finished runs in BigQuery: which there are, and their rows in the Arrow types that files have."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from transforms.clients.bigquery import read, read_tables
+from transforms.clients.bigquery.names import SCHEME, DatasetName
+from transforms.clients.bigquery.read_source import Scalar, TableSource
+from transforms.records import tables
+from transforms.records.errors import InputError
+
+# A function of constants is one itself, so that only the partition of that day is read.
+_OF_RUN = " WHERE run_id = @run_id AND started_at = TIMESTAMP_MICROS(@started_us)"
+_NEVER_EMPTY = ("runs", "configurations", "query_metrics", "configuration_metrics")
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run.
+
+    Attributes:
+        dataset: which holds its rows.
+        run_id: its id.
+        started_at: when it began; together with its id, one execution.
+    """
+
+    dataset: DatasetName
+    run_id: str
+    started_at: datetime
+
+
+def place_of(dataset: DatasetName) -> str:
+    """A dataset as users name it.
+
+    >>> place_of(DatasetName("my-project", "search"))
+    'bigquery://my-project.search'
+    """
+    return f"{SCHEME}{dataset}"
+
+
+def finished_runs(dataset: DatasetName) -> list[StoredRun]:
+    """The runs of a dataset, the one that was started last at the end.
+
+    Raises:
+        InputError: there is no dataset or table, or it cannot be read.
+    """
+    with _refusals(dataset, "runs"):  # its refusal names the tables that there are
+        read_tables.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
+    rows = [row for batch in _rows(dataset, "runs", ["run_id", "started_at"]) for row in batch.to_pylist()]
+    found = [StoredRun(dataset, row["run_id"], row["started_at"]) for row in rows]
+    return sorted(found, key=lambda run: (run.started_at, run.run_id))
+
+
+def batches(run: StoredRun, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Rows of one table of a run, in no order.
+
+    Args:
+        run: the run.
+        name: a key of `tables.TABLES`.
+        columns: those of it that are wanted.
+
+    Raises:
+        InputError: they cannot be read, or are no longer there.
+    """
+    started_us = pa.scalar(run.started_at, tables.TABLES[name].field("started_at").type).value
+    count = 0
+    for batch in _rows(run.dataset, name, columns, _OF_RUN, {"run_id": run.run_id, "started_us": started_us}):
+        count += batch.num_rows
+        yield batch
+    if not count and name in _NEVER_EMPTY:
+        problem = f"{name} has no rows of run {run.run_id!r} any more; if another execution replaced it, try again"
+        raise InputError(problem, path=place_of(run.dataset))
+
+
+def _rows(
+    dataset: DatasetName,
+    name: str,
+    columns: Sequence[str],
+    where: str = "",
+    parameters: Mapping[str, Scalar] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema([tables.TABLES[name].field(column) for column in columns])
+    selected = ", ".join(f"`{column}`" for column in schema.names)
+    query = f"SELECT {selected} FROM {dataset.table(name).quoted}{where}"  # noqa: S608  names are checked
+    source = TableSource(project=dataset.project, query=query, parameters=dict(parameters or {}))
+    with _refusals(dataset, name):
+        for batch in read.batches(source, []):
+            arrays = [batch.column(field.name).cast(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@contextmanager
+def _refusals(dataset: DatasetName, name: str) -> Iterator[None]:
+    """Name the dataset and the table, and not the query, of which users know nothing."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{name}: {error.problem}", path=place_of(dataset)) from error
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{name}: rows are not as rankbeam writes them: {error}", path=place_of(dataset)) from error
