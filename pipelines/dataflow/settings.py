@@ -1,20 +1,6 @@
 """What a job on Dataflow gets that its user does not name. Each can be named instead, as Beam's own option.
 
-| option | default | why |
-|---|---|---|
-| `--job_name` | `rankbeam-EXPERIMENT-RUN_ID` | one active job a run: Dataflow refuses a second one of that name |
-| `--labels` | `rankbeam-run-id`, `rankbeam-experiment` | to find a run's job, logs and cost; your labels are added |
-| `--num_workers` | 1 | Dataflow adds more when there is work for them |
-| `--max_num_workers` | 4, or `--num_workers` | calls are paced by quota: more workers make no more of them |
-| `--number_of_worker_harness_threads` | 12, or lanes + 4 | a lane holds a thread while it calls; others score |
-| `--experiments=no_use_multiple_sdk_containers` | set | one process a worker: one event loop holds all its lanes |
-| `--no_save_main_session` | set | workers import modules; Beam would send them what the command line has loaded |
-| `--extra_package` | rankbeam's wheel | workers run the code that submits; see `package` |
-
-Left alone, because the default of Dataflow or Beam is what is wanted: `--worker_machine_type`,
-`--autoscaling_algorithm` (by throughput; lanes report `cumulativeThrottlingSeconds`, so that waiting for a quota brings
-no more workers), `--element_processing_timeout_minutes` (off: a lane is one element, and may take hours), and Runner
-v2, which Beam 2.77 always asks for.
+`deploy/dataflow.md` lists them with their reasons, and what is left to the defaults of Dataflow and Beam.
 """
 
 import re

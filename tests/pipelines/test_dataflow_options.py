@@ -46,6 +46,15 @@ def test_what_is_set_where_nothing_is_said() -> None:
     assert {name: found[name] for name in expected} == expected
 
 
+def test_what_is_set_is_documented() -> None:
+    documented = (REPOSITORY / "deploy" / "dataflow.md").read_text(encoding="utf-8")
+    plain = pipeline_options(NEEDED).get_all_options()
+    changed = {name for name, value in completed().items() if value != plain[name]}
+    assert changed >= {"num_workers", "max_num_workers", "experiments", "labels"}
+    for name in changed:
+        assert f"| `--{name}" in documented or f"| `--no_{name}" in documented, name
+
+
 def test_what_the_user_sets_stays() -> None:
     found = completed(
         "--job_name=mine",
