@@ -74,9 +74,9 @@ def told_from_the_best(results: Results, metric: str) -> str:
     if len(dialects) > 1 or all(row["may_be_best"] is None for row in rows.values()):
         return ""  # values by the rules of different tools are no better or worse than each other
     may_be = [name for name, row in rows.items() if row["may_be_best"]]
-    best = max((name for name in may_be), key=lambda name: rows[name]["mean"], default="")
-    level = f"{results.run['statistics']['confidence']:.0%}"
+    level = f"{100.0 * results.run['statistics']['confidence']:g}%"
     if len(may_be) == 1:
+        (best,) = may_be
         low, high = rows[best]["joint_low"], rows[best]["joint_high"]
         return (
             f"By {metric}, {best} is the best with {level} confidence. "

@@ -1,4 +1,7 @@
-"""deploy/README.md: every command is one that its program has, and every place and name in it is there."""
+"""deploy/README.md: every command is one that its program has, and every place and name in it is there.
+
+The commands of the other README that need a cloud are checked as well.
+"""
 
 import importlib.util
 import json
@@ -70,15 +73,15 @@ KNOWN = {
 SWITCHES = {"--recursive", "--enable-private-ip-google-access"}
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language: str, text: str = README) -> list[str]:
     """What stands in the fences of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def commands() -> Iterator[list[str]]:
+def commands(text: str) -> Iterator[list[str]]:
     """Every command, in a shell's words, with its variables as they were set before it."""
     variables: dict[str, str] = {}
-    for line in "".join(blocks("sh")).replace("\\\n", " ").splitlines():
+    for line in "".join(blocks("sh", text)).replace("\\\n", " ").splitlines():
         outputs = re.sub(r"\$\(terraform -chdir=deploy/terraform output -raw (\w+)\)", lambda m: OUTPUTS[m[1]], line)
         words = shlex.split(Template(outputs).substitute(variables))
         if words[0] == "export":
@@ -87,8 +90,9 @@ def commands() -> Iterator[list[str]]:
             yield words
 
 
-COMMANDS = list(commands())
+COMMANDS = list(commands(README))
 OURS = [words[1:] for words in COMMANDS if words[0] == "rankbeam"]
+OURS += [words[1:] for words in commands((REPOSITORY / "README.md").read_text(encoding="utf-8"))]
 OTHERS = [words for words in COMMANDS if words[0] != "rankbeam"]
 
 
