@@ -108,9 +108,8 @@ class Cell:
 
     @property
     def _retriever(self) -> dict[str, Any]:
-        operational = self.parameters.operational if isinstance(self.parameters, RemoteRetriever) else ()
         parts = {"parts": [part._decisive for part in self.parts]} if self.parts else {}
-        return {"type": self.kind, **self.parameters.model_dump(mode="json", exclude=set(operational)), **parts}
+        return {"type": self.kind, **self.parameters.decisive(), **parts}
 
 
 def cells(located: Located, given: Sequence[Given], grid: Grid, problems: list[InputError]) -> list[Cell]:

@@ -21,7 +21,6 @@ class RemoteRetriever(RetrieverParameters):
         quota: name of the pool in `quotas:` that pays for the calls; by default that of the service in this scope.
         version: of what the service searches. Answers of another version are not reused.
         default_quota: the budget where `quotas:` says nothing.
-        operational: parameters that change nothing about an answer; they are no part of a configuration's identity.
         reading: parameters that only say how an answer is read: the ledger's answers stay good when they change.
         has_distances: whether scores are distances, so that `vector_distance_threshold` can be set, and a tighter one
             can be derived from the answer to a looser one.

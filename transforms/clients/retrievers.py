@@ -46,6 +46,9 @@ class RetrieverParameters(BaseModel):
         needs: which files of the dataset it cannot do without: "queries", "corpus".
         input_role: what files of its own are, where rankbeam knows the format: "run".
         default_top_k: what `top_k` is when a configuration does not say; None means all there is.
+        operational: parameters that change nothing about an answer; they are no part of a configuration's identity.
+        added: parameters that the first release of this type did not have. They are part of a configuration's identity
+            only where they differ from their default, so that configurations without them keep their `config_id`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,6 +56,22 @@ class RetrieverParameters(BaseModel):
     needs: ClassVar[tuple[str, ...]] = ("queries",)
     input_role: ClassVar[str | None] = None
     default_top_k: ClassVar[int | None] = 100
+    operational: ClassVar[frozenset[str]] = frozenset()
+    added: ClassVar[frozenset[str]] = frozenset()
+
+    def decisive(self) -> dict[str, Any]:
+        """The parameters that identify a configuration, as JSON values.
+
+        >>> class First(RetrieverParameters):
+        ...     added = frozenset({"suffix"})
+        ...     prefix: str = ""
+        ...     suffix: str = ""
+        >>> First().decisive(), First(suffix="x").decisive()
+        ({'prefix': ''}, {'prefix': '', 'suffix': 'x'})
+        """
+        given = self.model_dump(mode="json", exclude=set(self.operational))
+        changed = self.model_dump(mode="json", include=set(self.added), exclude_defaults=True)
+        return {name: value for name, value in given.items() if name not in self.added or name in changed}
 
     def inputs(self) -> dict[str, str]:
         """Files of its own that must exist: the parameter's name and the path."""
