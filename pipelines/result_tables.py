@@ -51,8 +51,13 @@ class InFolder:
     run_id: str
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
-        """One table, its rows as they were written."""
-        return pa.concat_tables([parquet.open_file(path).read(columns) for path in self._paths(name)])
+        """One table, its rows as they were written; columns that the run is too old for are null."""
+        found = pa.concat_tables([parquet.open_file(path).read(columns) for path in self._paths(name)])
+        schema = tables.TABLES[name]
+        for column in columns or schema.names:
+            if column not in found.column_names:
+                found = found.append_column(schema.field(column), pa.nulls(found.num_rows, schema.field(column).type))
+        return found.select(columns) if columns else found
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
         """A table, file by file."""

@@ -12,8 +12,11 @@ from transforms.records.errors import InputError
 
 FILE_NAME = "results.duckdb"
 
-_ALWAYS = {*tables.TABLES, "leaderboard", "per_query"}
-"""What every version has put into the file."""
+_ALWAYS = {
+    *("runs", "configurations", "rankings", "query_metrics", "configuration_metrics", "comparisons", "failures"),
+    *("leaderboard", "per_query"),
+}
+"""What every version has put into the file, the first release included."""
 
 
 def build(output: str) -> str:
@@ -33,16 +36,42 @@ def build(output: str) -> str:
         runs = finished_runs(output)
         with duckdb.connect(str(beside)) as connection:
             for name in tables.TABLES:
-                parts = [
-                    _local(part, folder) for run_id in runs for part in files.expand(files.join(output, name, run_id))
-                ]
-                connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM read_parquet(?)', [parts])  # noqa: S608  a name of ours
+                parts = [_local(part, folder) for run_id in runs for part in _parts(output, name, run_id)]
+                _create(connection, name, parts)
             connection.execute(views.for_duckdb())
         if files.is_local(output):
             beside.replace(path)
         else:
             files.write(path, beside.read_bytes())
     return path
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) -> None:
+    """Make a table of Parquet files. What runs of older releases do not have is null, or no row.
+
+    Args:
+        connection: to the file.
+        name: of the table.
+        parts: its files.
+    """
+    empty = tables.TABLES[name].empty_table()  # DuckDB finds it by this name
+    rows, given = ("read_parquet(?, union_by_name = true)", [parts]) if parts else ("empty", [])
+    connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM {rows}', given)  # noqa: S608  a name of ours
+    present = {column for column, *_ in connection.execute(f'DESCRIBE "{name}"').fetchall()}
+    relation = connection.from_arrow(empty)
+    for column, kind in zip(relation.columns, relation.types, strict=True):
+        if column not in present:
+            connection.execute(f'ALTER TABLE "{name}" ADD COLUMN "{column}" {kind}')
+
+
+def _parts(output: str, name: str, run_id: str) -> list[str]:
+    """The files of a table of a run; none where the run is older than the table."""
+    try:
+        return files.expand(files.join(output, name, run_id))
+    except InputError:
+        if name in _ALWAYS:
+            raise
+        return []
 
 
 def refuse_foreign(output: str) -> None:
