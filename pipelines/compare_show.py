@@ -10,16 +10,18 @@ from pipelines.compare import Compared, Row
 from pipelines.tabular import Table, markdown_table, markdown_text, printable, text_table
 from transforms.records.slices import ALL
 
-BETTER, WORSE, UNDECIDED, UNKNOWN = "better", "worse", "undecided", "unknown"
+BETTER, WORSE, UNDECIDED, EQUAL, UNKNOWN = "better", "worse", "undecided", "equal", "unknown"
 _NONE = "–"
 
 
 def verdict(row: Row, confidence: float) -> str:
     """What a comparison says at a confidence: by the p-value that is corrected for how many there are.
 
-    >>> verdict({"difference": 0.1, "p_value": 0.01, "p_adjusted": 0.02}, 0.95)
+    >>> verdict({"difference": 0.1, "p_value": 0.01, "p_adjusted": 0.02, "queries": 9, "wins": 9, "losses": 0}, 0.95)
     'better'
     """
+    if row["queries"] and not row["wins"] and not row["losses"]:
+        return EQUAL
     p_value = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
     if p_value is None:
         return UNKNOWN
@@ -90,6 +92,7 @@ def _said(verdicts: dict[str, list[str]]) -> str:
         BETTER: ("is better", "are better"),
         WORSE: ("is worse", "are worse"),
         UNDECIDED: ("cannot be told apart", "cannot be told apart"),
+        EQUAL: ("is equal at every query", "are equal at every query"),
         UNKNOWN: ("has too few queries to tell", "have too few queries to tell"),
     }
     return "; ".join(

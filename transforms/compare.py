@@ -2,7 +2,7 @@
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -45,7 +45,7 @@ def comparisons_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Tab
         key = {"config_id": ids[one], "baseline": ids[other], "slice": name}
         for metric, difference in zip(evaluation.metrics, state.result(drawn, statistics), strict=True):
             found.append({**key, "metric": str(metric), **asdict(difference)})
-    _correct(found)
+    _correct(found, {name: _firsts(name, aggregate, evaluation) for name in sums})
     return _table(found, tables.COMPARISONS)
 
 
@@ -80,7 +80,23 @@ def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> Ite
     for column, group in itertools.product(range(len(evaluation.metrics)), alike.values()):
         if len(group) > 1:
             _rank([rows[i][column] for i in group], np.stack([drawn[i][column] for i in group]), statistics.confidence)
+    firsts = _firsts(name, aggregate, evaluation)
+    for row in itertools.chain.from_iterable(rows):
+        first = firsts[row["config_id"], row["metric"]]
+        row["equal_to"] = None if first == row["config_id"] else first
     yield from rows
+
+
+def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], str]:
+    """By config_id and metric, the first configuration that has equal values at every query of a slice."""
+    firsts: dict[tuple[str, str], str] = {}
+    for column, metric in enumerate(map(str, evaluation.metrics)):
+        seen: dict[object, str] = {}
+        for position, each in enumerate(evaluation.configurations):
+            state = aggregate.queries[position, name]
+            values = state.values_of(column) if state.moments.count else position
+            firsts[each.config_id, metric] = seen.setdefault(values, each.config_id)
+    return firsts
 
 
 def _rank(rows: Sequence[Row], replicates: FloatArray, confidence: float) -> None:
@@ -101,16 +117,32 @@ def _rank(rows: Sequence[Row], replicates: FloatArray, confidence: float) -> Non
         row |= {"joint_low": or_null(low), "joint_high": or_null(high), "may_be_best": may_be}
 
 
-def _correct(rows: Sequence[Row]) -> None:
-    """Add p-values corrected over all comparisons of a metric: those of all queries, and those of slices."""
-    families = defaultdict(list)
+def _correct(rows: Sequence[Row], firsts: Mapping[str, Mapping[tuple[str, str], str]]) -> None:
+    """Add p-values corrected over all comparisons of a metric: those of all queries, and those of slices.
+
+    A sweep often has configurations with equal values, such as two values of `top_k` above a metric's cutoff. They are
+    one hypothesis: counted several times, it would make every other one harder to show.
+
+    Args:
+        rows: of `tables.COMPARISONS`, without these p-values.
+        firsts: by slice, what `_firsts` says of it.
+    """
+    families: defaultdict[tuple[str, bool], dict[tuple[str, ...], list[Row]]] = defaultdict(dict)
     for row in rows:
-        families[row["metric"], row["slice"] == ALL].append(row)
+        row |= {"p_adjusted": None, "q_value": None}
+        first = firsts[row["slice"]]
+        one, other = sorted(first[row[each], row["metric"]] for each in ("config_id", "baseline"))
+        if one == other:
+            row |= {"p_value": None, "t_p_value": None}  # no test: one thing is not compared with itself
+            continue
+        family = families[row["metric"], row["slice"] == ALL]
+        family.setdefault((one, other, row["slice"]), []).append(row)
     for family in families.values():
-        p_values = np.array([row["p_value"] for row in family], np.float64)
-        corrected = zip(family, holm(p_values).tolist(), benjamini_hochberg(p_values).tolist(), strict=True)
-        for row, adjusted, false_discoveries in corrected:
-            row |= {"p_adjusted": or_null(adjusted), "q_value": or_null(false_discoveries)}
+        p_values = np.array([hypothesis[0]["p_value"] for hypothesis in family.values()], np.float64)
+        corrected = zip(family.values(), holm(p_values).tolist(), benjamini_hochberg(p_values).tolist(), strict=True)
+        for hypothesis, adjusted, false_discoveries in corrected:
+            for row in hypothesis:
+                row |= {"p_adjusted": or_null(adjusted), "q_value": or_null(false_discoveries)}
 
 
 def _slices(aggregate: RunAggregate) -> list[str]:

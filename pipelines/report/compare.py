@@ -86,7 +86,7 @@ def comparisons(study: Study, metric: str) -> Comparisons:
         metric=metric,
         rows=[_compared(study, row) for row in rows],
         columns=[name for name in _COLUMNS if any(row[name] is not None for row in rows)],
-        names=[study.names[each] for each in shown],
+        names=[study.titles[each] for each in shown],
         matrix=matrix,
         left_out=len(order) - len(shown),
         untested=any(cell.kind == "open" for line in matrix for cell in line),
@@ -95,7 +95,7 @@ def comparisons(study: Study, metric: str) -> Comparisons:
 
 def _compared(study: Study, row: Row) -> Compared:
     return Compared(
-        name=study.names[row["one"]],
+        name=study.titles[row["one"]],
         baseline=study.names[row["other"]],
         row=row,
         told_apart=study.told_apart(row),

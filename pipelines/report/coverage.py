@@ -74,7 +74,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
         attribute=attribute,
         values=[(value_of(name), sizes[name]) for name in kept],
         rows=[
-            (study.names[each], [_slice_cell(means[each, name], low, high, highest[name]) for name in kept])
+            (study.titles[each], [_slice_cell(means[each, name], low, high, highest[name]) for name in kept])
             for each in shown
         ],
         left_out=(len(names) - len(kept), len(order) - len(shown)),

@@ -91,8 +91,8 @@ def _place(study: Study, configuration: int, rows: list[Row], row: Row, scale: S
     better = sum(1 for each in rows if each["mean"] is not None and each["mean"] > (row["mean"] or 0.0))
     return Place(
         rank=None if row["mean"] is None else better + 1,
-        name=study.names[configuration],
-        is_baseline=configuration == study.baseline and len(study.names) > 1,
+        name=study.titles[configuration],
+        is_baseline=configuration == study.baseline and len(study.titles) > 1,
         may_be_best=row["may_be_best"],
         row=row,
         mean=words.value(row["mean"]),
@@ -125,7 +125,7 @@ def _bar(study: Study, configuration: int, row: Row, scale: Scale) -> Markup:
         place: dict[str, str | float] = {"x": left, "y": middle - 4, "width": max(1.0, right - left), "height": 8.0}
         parts.append(svg.element("rect", place | {"rx": 2.0, "class": f"interval {kind}"}))
     parts.append(svg.element("circle", {"cx": scale(row["mean"]), "cy": middle, "r": 4.0, "class": f"point {kind}"}))
-    title = f"{study.names[configuration]}: {words.value(row['mean'])}"
+    title = f"{study.titles[configuration]}: {words.value(row['mean'])}"
     reach = f"{study.confidence} interval {words.interval(row['ci_low'], row['ci_high'])}"
     return svg.picture(_WIDTH, _HEIGHT, "bar", title, reach, *parts)
 
@@ -140,7 +140,7 @@ def _axis(scale: Scale) -> Markup:
 def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
     """What the leaderboard says, in sentences."""
     best = study.mean(order[0], metric)
-    name = study.names[order[0]]
+    name = study.titles[order[0]]
     if best["mean"] is None:
         return [f"No configuration has a value of {metric}: every query failed."]
     reach = (
@@ -151,7 +151,7 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
     if len(order) == 1:
         return [f"{name} has {metric} {words.value(best['mean'])}{reach}."]
     first = [each for each in order if study.mean(each, metric)["mean"] == best["mean"]]
-    names, verb = words.series([study.names[each] for each in first]), "has" if len(first) == 1 else "have"
+    names, verb = words.series([study.titles[each] for each in first]), "has" if len(first) == 1 else "have"
     return [f"{names} {verb} the highest {metric}: {words.value(best['mean'])}{reach}.", *_group(study, metric, order)]
 
 
@@ -159,7 +159,7 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
     verdicts = [study.mean(each, metric)["may_be_best"] for each in order]
     if all(each is None for each in verdicts):
         return []
-    others = [study.names[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
+    others = [study.titles[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     if not others:
         return [f"It is told apart from every other configuration at {study.confidence} confidence."]
     told = sum(1 for verdict in verdicts[1:] if verdict is False)

@@ -78,7 +78,7 @@ def _overview(study: Study) -> list[dict[str, Any]]:
             }
             for metric, row in means
         ]
-        rows.append({"name": study.names[each], "cells": cells})
+        rows.append({"name": study.titles[each], "cells": cells})
     return rows
 
 

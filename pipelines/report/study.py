@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.equals import distinct
 from pipelines.report import words
 from pipelines.report.values import QueryValues, read_values
 from pipelines.results import Results
@@ -51,6 +52,13 @@ class Study:
     def ids(self) -> list[str]:
         """The configurations' ids."""
         return [row["config_id"] for row in self.results.configurations]
+
+    @cached_property
+    def titles(self) -> dict[int, str]:
+        """The configurations, those with equal values once, with a name for all of these."""
+        return {
+            self.ids.index(row["config_id"]): row["name"] for row in distinct(self.results, self.ids[self.baseline])
+        }
 
     @cached_property
     def comparisons(self) -> list[Row]:
@@ -106,9 +114,9 @@ class Study:
         return self.results.means[self.ids[configuration], name, metric]
 
     def order(self, metric: str) -> list[int]:
-        """The configurations, the best first; failed ones last."""
-        means = [self.mean(each, metric)["mean"] for each in range(len(self.ids))]
-        return sorted(range(len(means)), key=lambda each: (means[each] is None, -(means[each] or 0.0), each))
+        """The configurations, equal ones once, the best first; failed ones last."""
+        means = {each: self.mean(each, metric)["mean"] for each in self.titles}
+        return sorted(means, key=lambda each: (means[each] is None, -(means[each] or 0.0), each))
 
     @property
     def pair(self) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pipelines.equals import distinct
 from pipelines.results import Results
 from pipelines.show.parts import Slices, best_mean, count_columns, counts, overall, slices_by_attribute
 from pipelines.show.significance import Significance
@@ -45,7 +46,7 @@ def as_markdown(results: Results) -> str:
     significance = Significance.of(results)
     best = {metric: best_mean(results, ALL, metric) for metric in results.metrics}
     rows = []
-    for row in results.leaderboard():
+    for row in distinct(results):
         config_id = row["config_id"]
         cells = [
             _markdown_cell(
@@ -86,7 +87,7 @@ def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) ->
             _markdown(row["name"]),
             *(_markdown_cell(results.means[row["config_id"], name, metric], best[name]) for name in part.names),
         ]
-        for row in results.leaderboard()
+        for row in distinct(results)
     ]
     return _markdown_table(["#", *map(_markdown, [f"{metric} by {part.attribute}", *part.headings(results)])], rows)
 
@@ -113,7 +114,7 @@ def as_latex(results: Results) -> str:
     Superscripts name the configurations that a value is significantly better than.
     """
     significance = Significance.of(results)
-    leaderboard = results.leaderboard()
+    leaderboard = distinct(results)
     head = [r"\textbf{\#}", r"\textbf{Model}", *(rf"\textbf{{{_latex(metric)}}}" for metric in results.metrics)]
     columns = [_latex_column(results, metric, significance) for metric in results.metrics]
     starts = [(significance.letters[row["config_id"]], _latex(row["name"])) for row in leaderboard]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.equals import distinct
 from pipelines.results import Results
 from transforms.records.slices import ALL, grouping_of, value_of
 
@@ -69,7 +70,7 @@ def slices_by_attribute(results: Results) -> Iterator[Slices]:
 
 def told_from_the_best(results: Results, metric: str) -> str:
     """Which configurations may be the best by a metric, in words; "" where that is not known."""
-    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in results.leaderboard()}
+    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
     dialects = {json.loads(row["parameters"]).get("dialect") for row in results.configurations}
     if len(dialects) > 1 or all(row["may_be_best"] is None for row in rows.values()):
         return ""  # values by the rules of different tools are no better or worse than each other

@@ -4,6 +4,7 @@ import itertools
 import string
 from dataclasses import dataclass
 
+from pipelines.equals import distinct
 from pipelines.results import Results
 from transforms.records.slices import ALL
 
@@ -15,7 +16,7 @@ class Significance:
     """What the tests of a run say about the means over all queries.
 
     Attributes:
-        letters: of every configuration, by config_id, in the leaderboard's order.
+        letters: of every row of the leaderboard, by config_id, in its order.
         better: metric, config_id of the better one, config_id of the other, for all significant differences.
         tested: there are tests at all.
         corrected: p-values are adjusted for how many there are.
@@ -33,7 +34,9 @@ class Significance:
     @classmethod
     def of(cls, results: Results) -> "Significance":
         """The tests of a run."""
-        order = [row["config_id"] for row in results.leaderboard()]
+        shown = distinct(results)
+        order = [row["config_id"] for row in shown]
+        first = {each: row["config_id"] for row in shown for each in row["config_ids"]}
         letters = dict(zip(order, letters_for(len(order)), strict=True))
         statistics = results.run["statistics"]
         level = round(1.0 - statistics["confidence"], 12)  # not 0.05000000000000004
@@ -43,15 +46,15 @@ class Significance:
         for row in tests:
             p_value = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
             if p_value <= level and row["difference"]:
-                pair = (row["config_id"], row["baseline"])
+                pair = (first[row["config_id"]], first[row["baseline"]])
                 better.add((row["metric"], *(pair if row["difference"] > 0.0 else reversed(pair))))
-        complete = statistics["all_pairs"] or len(order) == 2
+        complete = statistics["all_pairs"] or len(order) <= 2
         return cls(
             letters=letters,
             better=frozenset(better),
             tested=bool(tests),
             corrected=all(row["p_adjusted"] is not None for row in tests),
-            baseline=None if complete or not tests else letters[tests[0]["baseline"]],
+            baseline=None if complete or not tests else letters[first[tests[0]["baseline"]]],
             level=level,
         )
 

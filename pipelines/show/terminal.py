@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipelines.equals import distinct
 from pipelines.results import Results
 from pipelines.show.parts import (
     Slices,
@@ -26,7 +27,7 @@ def print_table(results: Results) -> None:
     # A table that is cut or folded to the width of a terminal is of no use, least of all in a log or a pipe.
     console = Console(width=10_000, highlight=False)
     metrics = results.metrics
-    rows = results.leaderboard()
+    rows = distinct(results)
     table = _new_table(["configuration", *metrics, *count_columns(results)])
     best = {metric: best_mean(results, ALL, metric) for metric in metrics}
     for row in rows:

@@ -42,14 +42,14 @@ RANKS: dict[str, Callable[[int], int]] = {
 }
 
 
-def evaluated(folder: Path, names: Sequence[str] = tuple(RANKS), **more: Any) -> Results:
+def evaluated(folder: Path, names: Sequence[str] = tuple(RANKS), depth: int = 7, **more: Any) -> Results:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "qrels.txt").write_text("".join(f"q{query} 0 right 1\n" for query in range(QUERIES)))
     for name in names:
         rows = []
         for query in range(QUERIES):
-            found = ["right" if rank == RANKS[name](query) else f"wrong{rank}" for rank in range(1, 8)]
-            rows += [f"q{query} Q0 {doc} {rank} {10 - rank} t\n" for rank, doc in enumerate(found, 1)]
+            found = ["right" if rank == RANKS[name](query) else f"wrong{rank}" for rank in range(1, depth + 1)]
+            rows += [f"q{query} Q0 {doc} {rank} {1 / rank} t\n" for rank, doc in enumerate(found, 1)]
         (folder / f"{name}.run").write_text("".join(rows))
     configurations = [{"name": name, "retriever": {"type": "run_file", "path": f"{name}.run"}} for name in names]
     base = {"dataset": {"qrels": "qrels.txt"}, "configurations": configurations, "metrics": METRICS}
@@ -250,7 +250,7 @@ def test_the_level_is_that_of_the_confidence(tmp_path: Path) -> None:
 
 
 def test_more_configurations_than_letters(tmp_path: Path) -> None:
-    run = evaluated(tmp_path, ["strong"], grid={"top_k": list(range(1, 29))})
+    run = evaluated(tmp_path, ["strong"], 28, grid={"top_k": list(range(1, 29))}, metrics=["RR@10", "NumRet"])
     names = [row["name"] for row in run.leaderboard()]
     common = {"config_id": names[0], "metric": "RR@10", "difference": 0.1, "p_adjusted": 0.001}
     results = compared(run, [common | {"baseline": names[place]} for place in (27, 5)])

@@ -37,6 +37,8 @@ RETRIEVERS = {
     "fused": "{type: fusion, parts: [bm25, run], weights: [1, 2]}",
 }
 
+OURS = {kind for kind, point in registered().items() if point.value.startswith("transforms.")}
+
 CONFIG_IDS = {
     "bm25:dialect=rankbeam": "b5ba9ad15224",
     "bm25:dialect=trec_eval": "a3ac61beadc7",
@@ -90,7 +92,7 @@ def experiment(tmp_path: Path) -> Experiment:
 
 
 def test_every_type_of_retriever_is_pinned() -> None:
-    assert {text.split("type: ")[1].split("}")[0].split(",")[0] for text in RETRIEVERS.values()} == set(registered())
+    assert {text.split("type: ")[1].split("}")[0].split(",")[0] for text in RETRIEVERS.values()} == OURS
 
 
 def test_config_ids(experiment: Experiment) -> None:

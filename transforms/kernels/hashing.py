@@ -8,7 +8,7 @@ judged ones. It is not a cryptographic hash; whoever needs certainty compares th
 import numpy as np
 import pyarrow as pa
 
-from transforms.kernels.arrays import HashArray, IntArray, StringArray
+from transforms.kernels.arrays import FloatArray, HashArray, IntArray, StringArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -152,3 +152,24 @@ def combine(*columns: HashArray) -> HashArray:
     for column in columns:
         state = mix((state ^ column) + _GOLDEN)
     return state
+
+
+def fingerprints(hashes: HashArray, values: FloatArray) -> HashArray:
+    """The fingerprint of each column of values: equal columns have one, in any order of the rows.
+
+    It is a sum of hashes of (row, value), so fingerprints of two sets of rows add up, modulo 2^64, to that of both.
+
+    Args:
+        hashes: uint64[n], of what each row is about.
+        values: float64[n, m], no NaN; 0 and -0 are equal.
+
+    Returns:
+        uint64[m].
+
+    >>> rows, values = np.array([1, 2], np.uint64), np.array([[0.5, 0.5], [1.0, 0.0]])
+    >>> bool((fingerprints(rows, values) == fingerprints(rows[::-1], values[::-1])).all())
+    True
+    """
+    bits = np.add(values, 0.0, order="C").view(np.uint64)  # -0 becomes 0
+    found: HashArray = mix((mix(hashes + _GOLDEN)[:, np.newaxis] ^ bits) + _GOLDEN).sum(axis=0, dtype=np.uint64)
+    return found

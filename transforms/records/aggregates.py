@@ -50,10 +50,11 @@ class RunAggregate:
         hashes = hash_strings(partition.queries["query_id"])
         known = [each.scored for each in partition.configurations]
         units = [layout.units(each.values, known[i]) for i, each in enumerate(partition.configurations)]
+        compared = hashes if len(partition.configurations) > 1 else None
         queries, pairs = {}, {}
         for scored in partition.configurations:
             for name, chosen in slices.items():
-                queries[scored.configuration, name] = QueryAggregate.of(scored, chosen)
+                queries[scored.configuration, name] = QueryAggregate.of(scored, chosen, compared)
         for one, other in evaluation.pairs:
             both, either = known[one] & known[other], known[one] | known[other]
             differences = partition.configurations[one].values - partition.configurations[other].values

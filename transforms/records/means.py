@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.kernels.arrays import FloatArray
+from transforms.kernels.arrays import BoolArray, FloatArray, HashArray
 from transforms.kernels.bootstrap import bootstrap_interval
+from transforms.kernels.hashing import fingerprints
 from transforms.kernels.moments import Moments
 from transforms.records.scored import ScoredConfiguration, Status
+
+_MODULUS = 1 << 64
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class QueryAggregate:
         failed: how many further queries could not be scored.
         missing: how many further queries have no result and are left out.
         ties: of the lowest, then of the highest values that ties allow; None where nothing is known of them.
+        fingerprints: per metric, of the scored queries and their values; 0 where nothing is compared.
     """
 
     moments: Moments
@@ -41,27 +45,32 @@ class QueryAggregate:
     failed: int
     missing: int = 0
     ties: tuple[Moments, Moments] | None = None
+    fingerprints: tuple[int, ...] = ()
 
     @classmethod
     def zero(cls, metrics: int) -> "QueryAggregate":
         """The state of no query at all."""
-        return cls(Moments.zero(metrics), 0, 0)
+        return cls(Moments.zero(metrics), 0, 0, fingerprints=(0,) * metrics)
 
     @classmethod
-    def of(cls, scored: ScoredConfiguration, chosen: np.ndarray) -> "QueryAggregate":
+    def of(cls, scored: ScoredConfiguration, chosen: BoolArray, hashes: HashArray | None = None) -> "QueryAggregate":
         """The state of the chosen queries.
 
         Args:
             scored: n queries.
             chosen: bool[n].
+            hashes: uint64[n], of the queries' ids; None where configurations are not compared.
         """
         counted = chosen & scored.scored
+        values = scored.values[counted]
+        found = np.zeros(values.shape[1], np.uint64) if hashes is None else fingerprints(hashes[counted], values)
         return cls(
-            Moments.of(scored.values[counted]),
+            Moments.of(values),
             int((scored.status[chosen] == Status.EMPTY).sum()),
             int((scored.status[chosen] == Status.FAILED).sum()),
             int((scored.status[chosen] == Status.MISSING).sum()),
             None if scored.tie_bounds is None else _bounds(scored.tie_bounds[:, counted]),
+            tuple(found.tolist()),
         )
 
     def merge(self, other: "QueryAggregate") -> "QueryAggregate":
@@ -72,7 +81,12 @@ class QueryAggregate:
             self.failed + other.failed,
             self.missing + other.missing,
             _merged(self.ties, other.ties),
+            tuple((a + b) % _MODULUS for a, b in zip(self.fingerprints, other.fingerprints, strict=True)),
         )
+
+    def values_of(self, metric: int) -> tuple[int, ...]:
+        """Identifies the values of one metric: equal where, and only where, every query has an equal value."""
+        return self.moments.count, self.moments.sums[metric], self.moments.squares[metric], self.fingerprints[metric]
 
     def result(
         self, highest: tuple[float | None, ...], replicates: FloatArray, confidence: float = 0.95

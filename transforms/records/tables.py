@@ -116,6 +116,7 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("highest", pa.float64()),
         pa.field("tie_lowest", pa.float64()),
         pa.field("tie_highest", pa.float64()),
+        pa.field("equal_to", pa.string()),
     ]
 )
 """One row a configuration, slice and metric.
@@ -126,7 +127,8 @@ failed query were scored. `joint_low` and `joint_high` hold for all configuratio
 picked because its mean is the highest; `may_be_best` is false where the configuration is told from the best one (these
 three are null for a single configuration, a slice of few queries, and without replicates). `tie_lowest` and
 `tie_highest` are what the mean could be if documents of equal score stood in another order (null unless asked for, or
-where it is not known).
+where it is not known). `equal_to` is the first configuration, in the experiment's order, whose values
+are equal at every query; null if there is none before this one.
 """
 
 COMPARISONS = pa.schema(
@@ -156,9 +158,10 @@ COMPARISONS = pa.schema(
 """One row a configuration, baseline, slice and metric, over the `queries` that both have; `unpaired` ones only one has.
 
 `p_value` is of the paired randomisation test, `p_adjusted` is it by Holm, and `q_value` by Benjamini and Hochberg, over
-all comparisons of the metric: those of all queries are one family, those of slices another. `t_p_value` is of the
-paired t test, `effect_size` the difference over the standard deviation of the differences (Cohen's d_z), `detectable`
-the smallest difference that a t test at 5% would find with a power of 80%.
+all comparisons of the metric: those of all queries are one family, those of slices another. Configurations with equal
+values are one member of a family, and one with the values of the baseline is not tested: its p-values are null.
+`t_p_value` is of the paired t test, `effect_size` the difference over the standard deviation of the differences
+(Cohen's d_z), `detectable` the smallest difference that a t test at 5% would find with a power of 80%.
 """
 
 FAILURES = pa.schema(
