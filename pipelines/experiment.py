@@ -142,6 +142,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     folder = files.parent(path or "")
     problems += _missing(located, model, expanded.retrievers)
     problems += _wrong_inputs(located, model, expanded, folder)
+    problems += _unset(located, expanded)
     problems += _wrong_baseline(located, model, expanded.configurations)
     bigquery = _destination(located, model, problems)
     if problems:
@@ -245,6 +246,13 @@ def _completed(
         replace(source, path=path, pool=pool, keep_rankings=path is None if rankings is None else rankings)
         for source, path, pool in zip(expanded.sources, paths, pools, strict=True)
     )
+
+
+def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[InputError]:
+    """Every reference to a variable of this machine that has no value and decides what is asked."""
+    for place, parameters in zip(expanded.places, expanded.retrievers, strict=True):
+        for inside, problem in parameters.unset():
+            yield located.error((*place, *inside), problem)
 
 
 def _pinned(path: str | None, run: str) -> str | None:

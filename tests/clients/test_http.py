@@ -275,7 +275,7 @@ def test_a_hung_call_ends_at_its_timeout_even_when_bytes_still_trickle() -> None
         (b"[" * 100_000, "not JSON"),
         (b"\xff\xfe\xff", "not JSON"),
         (b'{"hits": ' + b"9" * 5000 + b"}", "not JSON"),
-        (b"{}", "results: hits is no list, found null"),
+        (b'{"hits": 7}', "results: hits is no list, found 7"),
         (b'{"hits": {"a": 1}}', 'results: hits is no list, found {"a": 1}'),
         (b'{"hits": [{"id": null}]}', "id: id is no text and no number, found null"),
         (b'{"hits": [{"id": ""}]}', 'found ""'),
@@ -366,10 +366,10 @@ def test_secrets_are_hidden_in_errors_wherever_those_are_cut(shift: int) -> None
 
 
 @pytest.mark.usefixtures("keys")
-def test_an_id_that_holds_the_value_of_a_reference_is_no_silent_loss() -> None:
+def test_an_id_that_holds_the_value_of_a_secret_is_no_silent_loss() -> None:
     error = failure(saying({"hits": [{"id": f"{SECRET}-17"}]}), **SECRETIVE)
     assert error.kind == FailureKind.INVALID
-    assert "id holds the value of a reference" in error.message
+    assert "id holds the value of a secret" in error.message
 
 
 @pytest.mark.usefixtures("keys")
@@ -395,7 +395,7 @@ def test_a_variable_that_is_not_set_is_named_with_its_place(monkeypatch: pytest.
 
 def test_a_secret_that_no_header_may_have_is_refused_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RB_LINES", "hidden-Z\r\nX-Evil: 1")
-    with pytest.raises(InputError, match="header Authorization: the secret in it") as caught:
+    with pytest.raises(InputError, match="header Authorization: the value of its reference") as caught:
         ask(saying(GOOD), headers={"Authorization": "Bearer ${env:RB_LINES}"})
     assert leaks(str(caught.value)) == []
 

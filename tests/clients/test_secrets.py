@@ -15,7 +15,7 @@ from google.cloud.secretmanager_v1.services.secret_manager_service.transports im
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.clients.secrets import REFERENCE, Secrets, check_references, names_secret_header, resolve
+from transforms.clients.secrets import REFERENCE, Secrets, check_references, resolve
 from transforms.records.errors import InputError
 
 KEPT = {
@@ -135,9 +135,3 @@ def test_values_are_not_shown_and_do_not_travel() -> None:
     assert repr(found) == "Secrets(${env:A})"
     with pytest.raises(TypeError, match="stay in the process"):
         pickle.dumps(found)
-
-
-@pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "x-goog-api-key", "X-Auth-Token", "Client-Secret"])
-def test_names_of_secret_headers_are_known_in_any_case(name: str) -> None:
-    assert names_secret_header(name)
-    assert names_secret_header(name.upper())

@@ -1,27 +1,46 @@
 """The `http` retriever: any service that is asked over HTTP and answers in JSON.
 
 The experiment says what is sent, as templates, and where results, ids and scores stand in the answer, as JMESPath.
-How a call is made stands in `transforms.clients.http_calls`.
+How a call is made stands in `transforms.clients.http_calls`, how an answer is read in `http_answers`.
 """
 
 import json
 import logging
-import math
 import re
-import sys
 from collections.abc import Iterator
-from functools import cache
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
-import jmespath
-from pydantic import ConfigDict, Field, JsonValue, StrictBool, StrictInt, StrictStr, field_validator, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 
 from transforms.clients import secrets
+from transforms.clients.http_answers import Reader, check_path
+from transforms.clients.http_texts import (
+    PLACEHOLDERS,
+    URL,
+    Path,
+    Text,
+    in_body,
+    in_headers,
+    in_parameters,
+    in_url,
+    texts_in,
+)
 from transforms.clients.remote import RemoteRetriever
 from transforms.clients.services import Connection
 from transforms.records.calls import Quota
-from transforms.records.errors import CallError
+from transforms.records.errors import CallError, InputError
 from transforms.records.evaluation import Ranking
 from transforms.records.failures import FailureKind
 from transforms.records.suggestions import did_you_mean
@@ -29,11 +48,6 @@ from transforms.records.suggestions import did_you_mean
 for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.WARNING)  # they log URLs and headers, secrets and all
 
-PLACEHOLDERS = ("{query}", "{top_k}", "{distance}")
-URL = re.compile(
-    r"(?P<scheme>https?)://(?:(?P<user>(?:\$\{[^}]*\}|[^/?#@\s])*)@)?(?P<host>[^/?#@\s{}$]+)(?P<rest>[/?][^#\s]*)?",
-    re.IGNORECASE,
-)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _Path = Annotated[str, Field(min_length=1)]
 
@@ -42,7 +56,8 @@ class Http(RemoteRetriever):
     """What is sent, and where things stand in the answer.
 
     In `url`, `params` and `body`, `{query}` and `{top_k}` stand for the query's text and the number of results wanted.
-    In `headers` too, `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}` stand for secrets.
+    In `headers` too, `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}` stand for values from elsewhere.
+    `transforms.clients.secrets` says which of them are secrets; the values of others are part of the calls' keys.
 
     Attributes:
         url: of the search; what is put into it is percent-encoded.
@@ -53,6 +68,8 @@ class Http(RemoteRetriever):
         body: JSON. A text that is nothing but a placeholder becomes the value with its type. By default a POST or PUT
             sends the query as "query" and the number of results as "top_k", and a GET sends no body.
         results: where the list of results stands in the answer, best first.
+        results_required: whether an answer without that list is malformed. By default it is an empty ranking, as
+            services leave empty lists out, where `results` is names alone and the answer is an object without error.
         id: where a document's id stands in a result; a number counts as its digits.
         score: where the score stands in a result.
         text: where what the document says stands in a result.
@@ -74,10 +91,15 @@ class Http(RemoteRetriever):
     text: _Path | None = None
     lower_is_better: bool = False
     derive: bool = True
+    results_required: bool = False
+    _environment: dict[str, str] | None = PrivateAttr(default=None)
 
     # Nobody knows the quota of a foreign service: ten calls a second disturb few.
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=600, timeout_s=30)
-    reading: ClassVar[frozenset[str]] = frozenset({"results", "id", "score", "text", "lower_is_better"})
+    reading: ClassVar[frozenset[str]] = frozenset(
+        {"results", "id", "score", "text", "lower_is_better", "results_required"}
+    )
+    added: ClassVar[frozenset[str]] = frozenset({"results_required"})
 
     @field_validator("url")
     @classmethod
@@ -89,14 +111,11 @@ class Http(RemoteRetriever):
                 "write http:// or https://, a host, and what follows it, without spaces and #; "
                 "placeholders and references stand behind the host"
             )
-        if found["user"] is not None:
-            secrets.refuse_literal("user and password in the url", found["user"])
         plain = secrets.REFERENCE.sub("", value)
         unknown = [each for each in re.findall(r"\{\w*\}", plain) if each not in PLACEHOLDERS]
         if unknown:
             raise ValueError(f"unknown placeholder {unknown[0]}; {did_you_mean(unknown[0], PLACEHOLDERS)}")
-        for name, text in parse_qsl(urlsplit(value).query):
-            _check_parameter(name, text)
+        _check(in_url(value))
         return value
 
     @field_validator("api_endpoint")
@@ -112,10 +131,8 @@ class Http(RemoteRetriever):
     @field_validator("headers")
     @classmethod
     def _usable_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        _check(in_headers(value))
         for name, text in value.items():
-            secrets.check_references(text)
-            if secrets.names_secret_header(name):
-                secrets.refuse_literal(f"header {name}", text)
             if not (_HEADER_NAME.fullmatch(name) and text.isascii() and text.isprintable()):
                 raise ValueError(f"header {name!r} holds characters that no header may have")
         return value
@@ -123,19 +140,13 @@ class Http(RemoteRetriever):
     @field_validator("params")
     @classmethod
     def _usable_params(cls, value: dict[str, str | int | bool]) -> dict[str, str | int | bool]:
-        for name, given in value.items():
-            if isinstance(given, str):
-                secrets.check_references(given)
-                _check_parameter(name, given)
+        _check(in_parameters(value))
         return value
 
     @field_validator("body")
     @classmethod
     def _usable_body(cls, value: JsonValue) -> JsonValue:
-        for name, text in texts_in(value):
-            secrets.check_references(text)
-            if secrets.names_secret_key(name):
-                secrets.refuse_literal(f"{name} in the body", text)
+        _check(in_body(value))
         try:
             json.dumps(value, allow_nan=False)
         except ValueError as error:
@@ -145,13 +156,9 @@ class Http(RemoteRetriever):
     @field_validator("results", "id", "score", "text")
     @classmethod
     def _usable_path(cls, value: str | None) -> str | None:
-        try:
-            _ = value and _compiled(value)
-            return value
-        except jmespath.exceptions.JMESPathError as error:
-            reason = str(error).splitlines()[0].rstrip(":")
-            hint = 'names with other characters than letters, digits and _ need double quotes: "my-id"'
-            raise ValueError(f"{value!r} is no JMESPath: {reason}; {hint}") from error
+        if value is not None:
+            check_path(value)
+        return value
 
     @model_validator(mode="after")
     def _asks_the_query(self) -> "Http":
@@ -167,15 +174,54 @@ class Http(RemoteRetriever):
             return {"query": "{query}", "top_k": "{top_k}"}
         return self.body
 
-    def places(self) -> dict[str, str]:
+    def texts(self) -> Iterator[Text]:
+        """All that is sent."""
+        return chain(in_url(self.url), in_headers(self.headers), in_parameters(self.params), in_body(self.template))
+
+    def secret_places(self) -> dict[str, str]:
         """By reference to a secret, where it stands, for people."""
-        texts = [
-            ("the url", self.url),
-            *((f"header {name}", text) for name, text in self.headers.items()),
-            *((f"parameter {name}", str(value)) for name, value in self.params.items()),
-            *(("the body", text) for _, text in texts_in(self.template)),
-        ]
-        return {reference: place for place, text in texts for reference in secrets.REFERENCE.findall(text)}
+        return {
+            reference: text.place
+            for text in self.texts()
+            for reference in text.references()
+            if text.is_secret or secrets.is_secret(reference)
+        }
+
+    def public_texts(self) -> dict[str, Text]:
+        """By reference that is no secret's anywhere, the first text with it."""
+        hidden = self.secret_places()
+        texts = [(reference, text) for text in self.texts() for reference in text.references()]
+        return {reference: text for reference, text in reversed(texts) if reference not in hidden}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """By reference that is no secret's, its value: of this machine, or of the one where it was `resolved`.
+
+        Raises:
+            InputError: one has none here.
+        """
+        if self._environment is not None:
+            return self._environment
+        return {reference: secrets.variable(reference, text.place) for reference, text in self.public_texts().items()}
+
+    def unset(self) -> Iterator[tuple[Path, str]]:
+        """The references that are no secrets' and have no value here."""
+        for reference, text in self.public_texts().items():
+            try:
+                secrets.variable(reference, text.place)
+            except InputError as error:
+                yield text.path, error.problem
+
+    def resolved(self, folder: str) -> "Http":  # noqa: ARG002  it names no file
+        """The same parameters, which take the values of this machine's environment to whatever machine they go."""
+        resolved = self.model_copy()
+        resolved._environment = self.environment
+        return resolved
+
+    def identity(self, kind: str) -> dict[str, Any]:
+        """As of all, with the values of references that are no secrets'."""
+        values = {"environment": self.environment} if self.environment else {}
+        return super().identity(kind) | values
 
     def scope(self) -> str:
         """The address that is called, such as "https://search.example.com:443"."""
@@ -204,54 +250,16 @@ class Http(RemoteRetriever):
         try:
             return self.ranking(json.loads(answer))
         except json.JSONDecodeError as error:
-            raise _malformed(f"the answer is not JSON: {error}") from error
+            raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
 
     def ranking(self, answer: Any) -> Ranking:
         """As `read`, of an answer that is parsed."""
-        results = _found(self.results, answer)
-        if not isinstance(results, list):
-            raise _malformed(f"results: {self.results} is no list, found {_shown(results)}")
-        doc_ids = tuple(self._doc_id(result) for result in results)
-        scores = tuple(self._score(result) for result in results)
-        return Ranking(doc_ids, scores, tuple(self._text(result) for result in results) if self.text else ())
-
-    def _doc_id(self, result: Any) -> str:
-        value = _found(self.id, result)
-        if isinstance(value, str) and value:
-            return value
-        if _is_number(value):
-            return str(value)
-        raise _malformed(f"id: {self.id} is no text and no number, found {_shown(value)} in {_shown(result)}")
-
-    def _score(self, result: Any) -> float:
-        value = None if self.score is None else _found(self.score, result)
-        if value is None:
-            return math.nan
-        if not _is_number(value):
-            raise _malformed(f"score: {self.score} is no number, found {_shown(value)} in {_shown(result)}")
-        return float(value)
-
-    def _text(self, result: Any) -> str:
-        value = None if self.text is None else _found(self.text, result)
-        if value is None or isinstance(value, str):
-            return value or ""
-        raise _malformed(f"text: {self.text} is no text, found {_shown(value)}; JMESPath's join(' ', …) makes one")
+        return Reader(self.results, self.id, self.score, self.text, self.results_required).ranking(answer)
 
 
-def texts_in(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
-    """Every text of a JSON value, and the key it stands under.
-
-    >>> list(texts_in({"a": ["x", 1], "b": {"c": "y"}}))
-    [('a', 'x'), ('c', 'y')]
-    """
-    if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from texts_in(each, key)
-    elif isinstance(value, list):
-        for each in value:
-            yield from texts_in(each, name)
+def _check(texts: Iterator[Text]) -> None:
+    for text in texts:
+        text.check()
 
 
 def _is_address(text: str) -> bool:
@@ -260,35 +268,3 @@ def _is_address(text: str) -> bool:
         return bool(found.hostname) and found.port != 0
     except ValueError:  # its message may quote a password
         return False
-
-
-def _check_parameter(name: str, text: str) -> None:
-    if secrets.names_secret_parameter(name) and text not in PLACEHOLDERS:
-        secrets.refuse_literal(f"parameter {name}", text)
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) <= sys.float_info.max  # not so for NaN
-
-
-@cache
-def _compiled(path: str) -> Any:
-    return jmespath.compile(path)
-
-
-def _found(path: str, value: Any) -> Any:
-    try:
-        return _compiled(path).search(value)
-    except jmespath.exceptions.JMESPathError as error:
-        raise _malformed(f"{path} does not fit the answer: {str(error).splitlines()[0]}") from error
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _malformed(message: str) -> CallError:
-    return CallError(FailureKind.MALFORMED, message)

@@ -18,7 +18,8 @@ from urllib.parse import quote, unquote
 
 import httpx
 
-from transforms.clients.http import PLACEHOLDERS, URL, Http
+from transforms.clients.http import Http
+from transforms.clients.http_texts import PLACEHOLDERS, URL
 from transforms.clients.secrets import REFERENCE, Secrets, resolve
 from transforms.records.errors import CallError, InputError
 from transforms.records.failures import FailureKind
@@ -48,15 +49,16 @@ async def connect(parameters: Http) -> "HttpConnection":
     Raises:
         InputError: a secret has no value here, or is none that a header may have.
     """
-    found = await resolve(parameters.places())
-    given = _headers(parameters, found)
-    basic = _basic(parameters, found)
+    found = await resolve(parameters.secret_places())
+    values = {**parameters.environment, **found.values}
+    given = _headers(parameters, values)
+    basic = _basic(parameters, values)
     if basic is not None:
         found = Secrets(found.values, derived=[basic])
         given["Authorization"] = f"Basic {basic}"
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     headers.update(given)
-    return HttpConnection(parameters, found, Clients(headers))
+    return HttpConnection(parameters, found, values, Clients(headers))
 
 
 class Clients:
@@ -104,12 +106,14 @@ class HttpConnection:
 
     Attributes:
         parameters: what is sent and how the answer is read.
-        secrets: values of the references in them.
+        secrets: values of the references to secrets in them.
+        values: of all references.
         clients: keep their connections open from call to call.
     """
 
     parameters: Http
     secrets: Secrets
+    values: Mapping[str, str] = field(repr=False)
     clients: Clients = field(repr=False)
 
     async def call(self, payload: str, timeout_s: float) -> str:
@@ -133,7 +137,7 @@ class HttpConnection:
         await self.clients.close()
 
     def _request(self, client: httpx.AsyncClient, asked: Mapping[str, Any]) -> httpx.Request:
-        values = {**self.secrets.values, **{f"{{{name}}}": value for name, value in asked.items()}}
+        values = {**self.values, **{f"{{{name}}}": value for name, value in asked.items()}}
         body = filled(self.parameters.template, values)
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = client.headers.copy()
@@ -174,8 +178,8 @@ class HttpConnection:
         if answer != value and self.parameters.ranking(answer).doc_ids != self.parameters.ranking(value).doc_ids:
             raise CallError(
                 FailureKind.INVALID,
-                "a document's id holds the value of a reference, which is hidden as a secret: "
-                "write what is no secret into the experiment itself",
+                "a document's id holds the value of a secret, which is hidden: "
+                "let another parameter or variable, whose name is no secret's, bring what is no secret",
             )
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # halves of characters cannot be kept
@@ -244,20 +248,20 @@ def _url(parameters: Http, values: Mapping[str, Any]) -> str:
     return f"{parameters.address()}{rest}{joint}{added}"
 
 
-def _headers(parameters: Http, found: Secrets) -> dict[str, str]:
-    headers = {name: _in_text(text, found.values) for name, text in parameters.headers.items()}
+def _headers(parameters: Http, values: Mapping[str, str]) -> dict[str, str]:
+    headers = {name: _in_text(text, values) for name, text in parameters.headers.items()}
     for name, text in headers.items():
         if not (text.isascii() and text.isprintable()):
-            raise InputError(f"header {name}: the secret in it holds characters that no header may have")
+            raise InputError(f"header {name}: the value of its reference holds characters that no header may have")
     return headers
 
 
-def _basic(parameters: Http, found: Secrets) -> str | None:
+def _basic(parameters: Http, values: Mapping[str, str]) -> str | None:
     """User and password of the URL, as the header Authorization has them."""
     given = URL.fullmatch(parameters.url)
     if given is None or given["user"] is None:
         return None
-    user, _, password = _in_text(given["user"], found.values, _quoted).partition(":")
+    user, _, password = _in_text(given["user"], values, _quoted).partition(":")
     return base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
 
 

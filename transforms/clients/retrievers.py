@@ -5,6 +5,7 @@ fills in, and what `open` returns, a `Retriever` that answers queries. One line 
 group `rankbeam.retrievers`, in this package's pyproject.toml or in that of any other installed package.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Protocol
@@ -77,8 +78,12 @@ class RetrieverParameters(BaseModel):
         """Files of its own that must exist: the parameter's name and the path."""
         return {}
 
+    def unset(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """What `resolved` needs of this machine and does not find: where it stands below `retriever:`, and why not."""
+        return ()
+
     def resolved(self, folder: str) -> "RetrieverParameters":  # noqa: ARG002  for subclasses that have paths
-        """The same parameters with relative paths taken as below `folder`; the default has no paths."""
+        """The same parameters for any machine: with relative paths taken as below `folder`; the default has none."""
         return self
 
     def open(self, corpus: str | None) -> Retriever:

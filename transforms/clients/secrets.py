@@ -1,7 +1,9 @@
-"""Secrets by reference: `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}`.
+"""References to values outside of the experiment: `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}`.
 
-An experiment's text is kept in the `runs` table, so it names where a secret is, never the secret. The references
-become values on the machine that makes the calls, and the values are hidden in whatever leaves it.
+An experiment's text is kept in the `runs` table, so it names where a secret is, never the secret. A reference is a
+secret's where it names one of Secret Manager, and where its place or its own name says so (`secret_names`). Secrets
+become values on the machine that makes the calls, and are hidden in whatever leaves it. Other references become values
+when the experiment is loaded: they decide what is asked, so they are part of a call's key.
 """
 
 import asyncio
@@ -12,40 +14,29 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from transforms.clients.secret_names import names_secret
 from transforms.records.errors import InputError
 
 REFERENCE = re.compile(r"\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|secret:projects/[^/{}\s]+/secrets/[\w-]+/versions/[\w-]+)\}")
 FORMS = "${env:NAME} or ${secret:projects/P/secrets/S/versions/latest}"
 HIDDEN = "***"
 
-_SECRET_HEADERS = {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "apikey", "x-goog-api-key"}
-_SECRET_PARAMETERS = {"key", "api-key", "apikey", "x-api-key", "auth", "authorization", "sig", "signature"}
-_SECRET_KEYS = {"api-key", "apikey", "access-token", "client-secret", "password"}
+_SCHEMES = re.compile(
+    "apikey|apitoken|basic|bearer|bot|digest|dpop|geniekey|jwt|key|negotiate|oauth|pat|"
+    "privatetoken|session|snowflake|splunk|ssws|token"
+)
+_NO_LITERAL = re.compile(r"""["':.]*|[\w-]+=["']?""")
 _ACCESS_TIMEOUT_S = 30.0
 
 
-def names_secret_header(name: str) -> bool:
-    """Whether the value of a header of this name is a secret.
+def is_secret(reference: str) -> bool:
+    """Whether a reference is a secret's wherever it stands.
 
-    >>> names_secret_header("X-Auth-Token"), names_secret_header("Accept")
+    >>> is_secret("${env:SEARCH_TOKEN}"), is_secret("${env:INDEX}")
     (True, False)
     """
-    return name.lower() in _SECRET_HEADERS or re.search("token|secret|password", name.lower()) is not None
-
-
-def names_secret_parameter(name: str) -> bool:
-    """Whether the value of a parameter of this name in a URL is a secret; `max_tokens` is none.
-
-    >>> names_secret_parameter("api_key"), names_secret_parameter("max_tokens")
-    (True, False)
-    """
-    plain = name.lower().replace("_", "-")
-    return plain in _SECRET_PARAMETERS or re.search("token$|secret|password", plain) is not None
-
-
-def names_secret_key(name: str) -> bool:
-    """Whether a text under this key of a request's body is a secret. Fewer names: a body also names fields."""
-    return name.lower().replace("_", "-") in _SECRET_KEYS
+    kind, _, name = reference[2:-1].partition(":")
+    return kind == "secret" or names_secret(name)
 
 
 def check_references(text: str) -> None:
@@ -59,11 +50,11 @@ def check_references(text: str) -> None:
 
 
 def refuse_literal(place: str, text: str) -> None:
-    """Refuse a secret that is written out.
+    """Refuse a secret that is written out, or a part of one beside a reference.
 
     Args:
         place: where it stands, for people.
-        text: the secret, or one with a reference in it.
+        text: the secret; references in it may follow the name of a scheme, such as Bearer, and names with `=`.
 
     Raises:
         ValueError: without the text.
@@ -73,10 +64,34 @@ def refuse_literal(place: str, text: str) -> None:
             f"{place} must come from the environment or Secret Manager: {FORMS}; "
             "the experiment's text is written to the runs table"
         )
+    words = re.split(r"[\s,;]+", REFERENCE.sub(" ", text).strip())
+    first = _SCHEMES.fullmatch(words[0].lower().replace("-", "")) is not None
+    if not all(map(_NO_LITERAL.fullmatch, words[first:])):
+        raise ValueError(
+            f"{place} holds a literal beside its reference: put the whole value where the reference points; "
+            "the experiment's text is written to the runs table"
+        )
+
+
+def variable(reference: str, place: str) -> str:
+    """The value of a variable of this machine's environment, without white space around it: files end in a newline.
+
+    Args:
+        reference: to it.
+        place: where it stands, for people.
+
+    Raises:
+        InputError: it has none.
+    """
+    name = reference.removeprefix("${env:").removesuffix("}")
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise InputError(f"{place} needs the environment variable {name}, which is not set here")
+    return value
 
 
 class Secrets:
-    """The values of references, and how they are hidden.
+    """The values of references to secrets, and how they are hidden.
 
     Attributes:
         values: by reference.
@@ -139,7 +154,7 @@ def _secret_manager() -> Any:
 
 
 async def resolve(places: Mapping[str, str], connect: Callable[[], Any] = _secret_manager) -> Secrets:
-    """The values of references, on this machine. White space around a value is dropped: files often end in a newline.
+    """The values of references, on this machine, without white space around them.
 
     Args:
         places: by reference, where it stands, for people.
@@ -151,16 +166,11 @@ async def resolve(places: Mapping[str, str], connect: Callable[[], Any] = _secre
     values = {}
     for reference, place in places.items():
         kind, _, name = reference[2:-1].partition(":")
-        found = _variable(name, place) if kind == "env" else await asyncio.to_thread(_secret, name, place, connect)
-        values[reference] = found
+        is_variable = kind == "env"
+        values[reference] = (
+            variable(reference, place) if is_variable else await asyncio.to_thread(_secret, name, place, connect)
+        )
     return Secrets(values)
-
-
-def _variable(name: str, place: str) -> str:
-    value = os.environ.get(name, "").strip()
-    if not value:
-        raise InputError(f"{place} needs the environment variable {name}, which is not set where the calls are made")
-    return value
 
 
 def _secret(name: str, place: str, connect: Callable[[], Any]) -> str:
