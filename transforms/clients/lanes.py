@@ -22,6 +22,7 @@ from tenacity import (
     stop_before_delay,
 )
 
+from transforms.clients.in_flight import InFlight
 from transforms.clients.ledger import Entry, Ledger
 from transforms.clients.services import Connection, Service
 from transforms.clients.turns import Stopped, Turns
@@ -132,15 +133,15 @@ class LaneRun:
         return list(todo.values())
 
     async def _make(self, requests: Sequence[Request]) -> None:
+        in_flight = InFlight(self._turns.stop)
         try:
-            async with asyncio.TaskGroup() as group:
-                with contextlib.suppress(Stopped):  # what is in the air may end
-                    await self._begin(group, requests)
-        except* Exception as several:
-            raise several.exceptions[0] from None
+            with contextlib.suppress(Stopped):
+                await self._begin(in_flight, requests)
+        finally:
+            await in_flight.end()
         self._turns.refuse_when_stopped()
 
-    async def _begin(self, group: asyncio.TaskGroup, requests: Sequence[Request]) -> None:
+    async def _begin(self, in_flight: InFlight, requests: Sequence[Request]) -> None:
         for request in requests:
             await self._open.acquire()
             await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
@@ -154,7 +155,7 @@ class LaneRun:
                 self._fail(request, health.hopeless())
             else:
                 health.asking += 1
-                group.create_task(self._ask(request))
+                in_flight.begin(self._ask(request))
 
     async def _ask(self, request: Request) -> None:
         """Ask until there is an answer, or no hope of one."""
