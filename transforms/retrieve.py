@@ -223,13 +223,15 @@ class CollectFn(beam.DoFn):
     def process(self, element: Answer) -> Iterator[object]:
         """Add an answer for everyone who asked; yield what has become enough for a batch."""
         problem = unusable(element.value, element.service, self._evaluation)
+        uncut = cannot_be_cut(element.value, element.service, self._evaluation) if problem is None else None
         top_k = self._evaluation.sources[element.service].top_k
         for bucket, query_id in element.askers:
             key = (bucket, element.service)
-            if problem is not None:
+            if (wrong := problem or uncut) is not None:
                 count(Counter.FAILURES, 1)
-                failure = Failure(STAGE, FailureKind.MALFORMED, query_id, 1, problem)
+                failure = Failure(STAGE, FailureKind.MALFORMED, query_id, 1, wrong, only_thresholds=problem is None)
                 yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (element.service, failure)))
+            if problem is not None:
                 continue
             self._rows[key].append(row_of(query_id, element.value, top_k))
             if len(self._rows[key]) >= _ROWS_AT_ONCE:
@@ -256,8 +258,19 @@ def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | Non
         return (
             f"{again!r} stands twice in the answer; a chunk must not (dataset.unit: document lets its best rank count)"
         )
+    return None
+
+
+def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
+    """Why an answer is of no use to the configurations with a distance threshold; None where it is, or there are none.
+
+    Args:
+        ranking: the answer.
+        source: position of the source that gave it.
+        evaluation: what its configurations need.
+    """
     is_cut = any(each.source == source and each.distance is not None for each in evaluation.configurations)
-    if is_cut and any(map(math.isnan, ranking.scores[: wanted.top_k])):
+    if is_cut and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
         return "a document of the answer has no score, so nobody knows whether it is nearer than the threshold"
     return None
 

@@ -129,7 +129,7 @@ def score(
             if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
                 raise _repeated(ranked.retrieved, again, queries, answer.source.path)
             for i in cut.configurations:
-                scored[i] = _score_one(i, ranked, pool, answer.failed, evaluation)
+                scored[i] = _score_one(i, ranked, pool, answer.failed_at(cut.distance), evaluation)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),

@@ -255,8 +255,9 @@ def configurations(evaluation: Evaluation) -> pa.Table:
 def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation) -> pa.Table:
     """One row of `tables.FAILURES`, without the common columns."""
     _, (source, failure) = element
+    owner = evaluation.with_threshold(source) if failure.only_thresholds else evaluation.owner(source)
     row = {
-        "config_id": evaluation.configurations[evaluation.owner(source)].config_id,
+        "config_id": evaluation.configurations[owner].config_id,
         "query_id": failure.query_id,
         "stage": failure.stage,
         "kind": str(failure.kind),

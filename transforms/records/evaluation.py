@@ -159,6 +159,11 @@ class Evaluation:
         primary = self.primary(source)
         return next(i for i in range(len(self.configurations)) if self._uses(i, source)) if primary is None else primary
 
+    def with_threshold(self, source: int) -> int:
+        """Position of the configuration that has the widest of the distance thresholds of a source."""
+        distances = {i: each.distance for i, each in enumerate(self.configurations) if each.source == source}
+        return max(distances, key=lambda i: distances[i] or 0.0)
+
     def _uses(self, position: int, source: int) -> bool:
         fusion = self.sources[self.configurations[position].source].fusion
         return fusion is not None and source in [part.source for part in fusion.parts]

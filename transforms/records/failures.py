@@ -34,6 +34,7 @@ class Failure:
         query_id: the query that was asked.
         attempts: how often it was tried.
         message: what the service said.
+        only_thresholds: it has an answer, which those configurations cannot use that have a distance threshold.
     """
 
     stage: str
@@ -41,3 +42,4 @@ class Failure:
     query_id: str
     attempts: int
     message: str
+    only_thresholds: bool = False

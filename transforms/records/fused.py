@@ -28,6 +28,7 @@ class Answers:
         query_ids: Arrow strings [n].
         retrieved: its rows.
         failed: bool[n], the query has no answer, because a call failed.
+        uncut: bool[n], it has none that a distance threshold could be applied to.
     """
 
     source: Source
@@ -35,6 +36,11 @@ class Answers:
     query_ids: StringArray
     retrieved: Retrieved
     failed: BoolArray
+    uncut: BoolArray
+
+    def failed_at(self, distance: float | None) -> BoolArray:
+        """Which queries have no answer that is cut there; None is no threshold."""
+        return self.failed if distance is None else self.failed | self.uncut
 
     def nearer_than(self, distance: float | None) -> Retrieved:
         """The rows whose score is a smaller distance; None keeps all.
@@ -44,12 +50,11 @@ class Answers:
         """
         if distance is None:
             return self.retrieved
-        if (row := self.retrieved.first_without_score()) is not None:
+        retrieved = self.retrieved.only(~self.uncut[self.retrieved.query])
+        if (row := retrieved.first_without_score()) is not None:
             problem = f"so whether it is nearer than {distance:g} cannot be told"
-            raise self._no_score(
-                self.retrieved, row, f"{problem}; take the threshold out, or let the service give scores"
-            )
-        return self.retrieved.nearer_than(distance)
+            raise self._no_score(retrieved, row, f"{problem}; take the threshold out, or let the service give scores")
+        return retrieved.nearer_than(distance)
 
     def votes(self, plan: FusionPlan, part: FusionPart) -> tuple[Retrieved, FloatArray]:
         """The best row of every document in this source's ranking, best first, and what it counts in a fusion.
@@ -119,14 +124,20 @@ class _Bucket:
         if number not in self.found:
             source, name = self.evaluation.sources[number], _name(self.evaluation, number)
             query_ids = self.queries["query_id"]
+            uncut = np.zeros(len(query_ids), bool)
             if source.fusion is None:
-                failed = _failed(query_ids, self.failures.get(number, ()))
+                failures = self.failures.get(number, ())
+                failed = _failed(query_ids, [each for each in failures if not each.only_thresholds])
+                uncut = _failed(query_ids, [each for each in failures if each.only_thresholds])
                 retrieved = Retrieved.of(self.queries, self.rows.get(number, ()))
             else:
                 parts = [self.answers(part.source) for part in source.fusion.parts]
-                failed = np.logical_or.reduce([part.failed for part in parts])
+                distances = [part.distance for part in source.fusion.parts]
+                failed = np.logical_or.reduce(
+                    [part.failed_at(distance) for part, distance in zip(parts, distances, strict=True)]
+                )
                 retrieved = fuse(source.fusion, parts, failed, name)
-            self.found[number] = Answers(source, name, query_ids, retrieved, failed)
+            self.found[number] = Answers(source, name, query_ids, retrieved, failed, uncut)
         return self.found[number]
 
 

@@ -35,7 +35,9 @@ def _found(rankings: Rankings, request: Any) -> list[Result]:
     return _reranked(near) if config.HasField("ranking") else near
 
 
-def _is_near(distance: float, bounds: Any) -> bool:
+def _is_near(distance: float | None, bounds: Any) -> bool:
+    if distance is None:
+        return True
     if bounds.HasField("vector_similarity_threshold"):
         return 1 - distance > float(bounds.vector_similarity_threshold)
     return not bounds.HasField("vector_distance_threshold") or distance < float(bounds.vector_distance_threshold)

@@ -13,7 +13,7 @@ class Result:
 
     Attributes:
         id: of the document.
-        score: as the service says it: a distance where it deals in those, else higher is better.
+        score: as the service says it: a distance where it deals in those, else higher is better; None for none.
         text: what was found.
         uri: where the document lies.
         display_name: what people call its file.
@@ -21,7 +21,7 @@ class Result:
     """
 
     id: str
-    score: float
+    score: float | None
     text: str
     uri: str
     display_name: str
@@ -87,7 +87,7 @@ def _stride(seed: int, size: int) -> int:
 
 def _result(
     id: str,  # noqa: A002  the name that tests write
-    score: float,
+    score: float | None,
     text: str | None = None,
     uri: str | None = None,
     display_name: str | None = None,
