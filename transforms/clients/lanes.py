@@ -36,6 +36,7 @@ Emit = Callable[[Outcome], None]
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _HOPELESS = 20  # calls that failed, with none that succeeded, after which a service is not asked any more
+_SAME_MALFORMED = 3  # answers that are wrong in one way, after which a call is not tried again
 _LOOK_AGAIN_S = 0.1
 _WAITING_PER_SLOT = 4  # calls that pause before another attempt, for each that may be in the air
 
@@ -160,7 +161,7 @@ class LaneRun:
     async def _ask(self, request: Request) -> None:
         """Ask until there is an answer, or no hope of one."""
         retrying = AsyncRetrying(
-            retry=retry_if_exception(_is_transient),
+            retry=retry_if_exception(_MayPass()),
             wait=_pause_s,
             stop=stop_after_attempt(self._quota.attempts) | stop_before_delay(self._quota.give_up_after_s),
             sleep=self._turns.pause,
@@ -279,8 +280,18 @@ class _Health:
         return CallError(kind, f"not asked: the first {self._failures} calls all failed, the last with: {said}", 0)
 
 
-def _is_transient(error: BaseException) -> bool:
-    return isinstance(error, CallError) and error.kind.is_transient
+class _MayPass:
+    """Whether a call may succeed that failed: not when it got the same malformed answer several times."""
+
+    def __init__(self) -> None:
+        self._malformed: Tally[str] = Tally()
+
+    def __call__(self, error: BaseException) -> bool:
+        if not isinstance(error, CallError):
+            return False
+        if error.kind is FailureKind.MALFORMED:
+            self._malformed[error.message] += 1
+        return error.kind.is_transient and self._malformed[error.message] < _SAME_MALFORMED
 
 
 def _pause_s(state: RetryCallState) -> float:

@@ -1,0 +1,118 @@
+"""Services that leave an empty list of results out of their answers, as JSON made of protobuf does."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from support.cli import rankbeam
+from support.remote import answers, dataset, failure_rows, write_experiment
+from support.runs import query_values
+
+from pipelines.results import Results
+from transforms.clients.http import Http
+from transforms.records.errors import CallError
+from transforms.records.evaluation import Ranking
+
+QUERIES = 30
+EMPTY = Ranking((), (), ())
+
+
+@contextmanager
+def leaving_out(empty: Any) -> Iterator[tuple[str, list[str]]]:
+    """A service that has nothing for question 3, and says so in its own way; yields its URL and what it was asked."""
+    asked: list[str] = []
+    found = answers(QUERIES)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["query"]
+            asked.append(query)
+            answer = empty if query == "question 3" else {"hits": {"hits": found[query]}}
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/search", asked
+        server.shutdown()
+
+
+def experiment(folder: Path, url: str, **parameters: Any) -> str:
+    retriever = {"type": "http", "url": url, "results": "hits.hits", "id": "id", "score": "score", **parameters}
+    base = {"dataset": dataset(folder, QUERIES), "quotas": {"http": {"requests_per_minute": 60_000}}}
+    base["configurations"] = [{"name": "remote", "retriever": retriever, "top_k": 20}]
+    return write_experiment(folder, base)
+
+
+@pytest.mark.parametrize("empty", [{}, {"hits": None}, {"hits": {"total": 0}}])
+def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
+    with leaving_out(empty) as (url, asked):
+        outcome = rankbeam("evaluate", experiment(tmp_path, url), "--run-id", "r1")
+    assert outcome.status == 0, outcome.stderr
+    assert len(asked) == QUERIES
+    values = query_values(Results(str(tmp_path / "out"), "r1"))["remote"]
+    assert values["q3"] == {"nDCG@10": 0.0, "P@5": 0.0, "R@20": 0.0}
+    assert all(any(values[query].values()) for query in values if query != "q3")
+
+
+@pytest.mark.parametrize(
+    ("empty", "parameters", "said"),
+    [
+        ({}, {"results_required": True}, "with results_required: false, its absence is an empty list"),
+        ({}, {"results": "hits.hits[]"}, "write results: hits.hits[] || `[]`"),
+        (None, {}, "the answer is no object, found null"),
+        ({"hits": []}, {}, "results_required: false is for lists that are left out"),
+        ({"error": {"code": 13}}, {}, 'the answer holds an error: {"code": 13}'),
+        ({"data": None, "errors": ["busy"]}, {}, 'the answer holds an error: ["busy"]'),
+    ],
+)
+def test_what_is_malformed_is_said_with_what_to_do_and_not_asked_nine_times(
+    empty: Any, parameters: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with leaving_out(empty) as (url, asked):
+        outcome = rankbeam("evaluate", experiment(tmp_path, url, **parameters), "--run-id", "r1")
+    assert outcome.status == 0, outcome.stderr
+    (row,) = failure_rows(tmp_path / "out", "r1")
+    assert (row["query_id"], row["kind"], row["attempts"]) == ("q3", "malformed", 3)
+    assert "results: hits" in row["message"]
+    assert said in row["message"]
+    assert len(asked) == QUERIES + 2
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("hits", {"hits": None}),
+        ("a.b.c", {"a": {"b": {}}}),
+        ('"my-hits"', {}),
+        ('a."b c"', {"a": {"b c": None}}),
+        ("hits || `[]`", {}),
+    ],
+)
+def test_plain_paths_may_be_absent(path: str, answer: Any) -> None:
+    assert _read(path, answer) == EMPTY
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"), [("a.b", {"a": 1}), ("a.b", {"a": [{}]}), ("a", []), ("a", {"a": {}}), ("a", {"a": ""})]
+)
+def test_something_else_in_its_place_is_malformed(path: str, answer: Any) -> None:
+    with pytest.raises(CallError, match="is no list"):
+        _read(path, answer)
+
+
+def _read(path: str, answer: Any) -> Ranking:
+    return Http(url="http://none.invalid/", results=path, id="id", text="text").read(json.dumps(answer))
