@@ -7,6 +7,9 @@ from dataclasses import dataclass
 _LOGARITHMIC_FROM = 8.0
 """Values whose largest is so many times the smallest lie on a logarithmic axis."""
 
+_NOISE = 1e-4
+"""Values that differ by so small a share are drawn as equal ones: labels have six digits."""
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -37,10 +40,18 @@ class Scale:
 
 
 def values_scale(values: Sequence[float], start: float, end: float) -> Scale:
-    """A scale that holds all values, with some room, and ends at round numbers."""
+    """A scale that holds all values, with some room, and ends at two round numbers, also where all values are equal.
+
+    >>> values_scale([0.05, 0.05], 0.0, 1.0)
+    Scale(low=0.04, high=0.05, start=0.0, end=1.0, logarithmic=False)
+    """
     low, high = min(values), max(values)
-    step = _step((high - low) or abs(high) or 1.0)
-    return Scale(math.floor(low / step) * step, math.ceil(high / step) * step, start, end)
+    largest = max(abs(low), abs(high))
+    step = _step(high - low if high - low > largest * _NOISE else largest)
+    first, last = math.floor(low / step + _NOISE), math.ceil(high / step - _NOISE)
+    if first == last:
+        first, last = (first - 1, last) if first > 0 else (first, last + 1)
+    return Scale(first * step, last * step, start, end)
 
 
 def ticks(scale: Scale) -> list[float]:
@@ -62,6 +73,6 @@ def parameter_scale(values: Sequence[float], start: float, end: float) -> Scale:
 
 def _step(reach: float) -> float:
     """A round step that divides a reach into about five."""
-    rough = (reach or 1.0) / 5
+    rough = reach / 5 or 0.2
     power = 10.0 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from support.data import REPOSITORY
-from support.pages import HOSTILE, hostile_run, large_run
+from support.pages import HOSTILE, degenerate_run, hostile_run, large_run
 from support.runs import rankbeam
 
 from pipelines import report
@@ -103,6 +103,16 @@ def hostile(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def large(folder: Path) -> Path:
     return Path(report.write(large_run(folder / "large", 10_000)))
+
+
+@pytest.fixture(scope="module")
+def without_values(folder: Path) -> Path:
+    return Path(report.write(degenerate_run(folder / "without", float("nan"), queries=3)))
+
+
+@pytest.fixture(scope="module")
+def all_equal(folder: Path) -> Path:
+    return Path(report.write(degenerate_run(folder / "equal", 0.63, queries=1)))
 
 
 @pytest.fixture
@@ -291,3 +301,13 @@ def test_ten_thousand_queries_answer_at_once(opened: Opened, record_property: Ca
     for name in ("start", "search", "sort", "choose"):
         record_property(f"{name}_ms", opened.took_ms(name))
         assert opened.took_ms(name) < 5_000  # a generous bound: it is some tens of milliseconds
+
+
+@pytest.mark.parametrize("path", ["without_values", "all_equal"], indirect=True)
+def test_the_histogram_of_a_run_without_any_difference(opened: Opened) -> None:
+    assert opened.page.locator("#histogram svg").count() == 1
+    drawn = opened.page.locator("#histogram").inner_html()
+    assert "NaN" not in drawn
+    assert "Infinity" not in drawn
+    opened.page.locator("#swap").click()
+    assert "better at 0 queries" in opened.page.locator("#distribution").inner_text()

@@ -86,6 +86,7 @@ class Made:
         slices: an attribute's name, and its value at each query.
         words: stands where else users have their say: experiment, failures, warnings, document ids.
         all_pairs: every pair is compared, not only those with the first configuration.
+        reach: how far the interval of a mean goes to both sides.
     """
 
     queries: Sequence[tuple[str, str]]
@@ -96,6 +97,7 @@ class Made:
     slices: tuple[str, Sequence[str]]
     words: str
     all_pairs: bool = False
+    reach: float = 0.05
 
     def write(self, output: Path, run_id: str = "made") -> Results:
         """Write all tables."""
@@ -185,7 +187,7 @@ class Made:
                 for column, metric in enumerate(self.metrics):
                     known = values[inside, column][~np.isnan(values[inside, column])]
                     mean = float(known.mean()) if len(known) else None
-                    ends = (None, None) if mean is None else (mean - 0.05, mean + 0.05)
+                    ends = (None, None) if mean is None else (mean - self.reach, mean + self.reach)
                     yield {
                         "config_id": f"c{place}",
                         "slice": name,
@@ -246,3 +248,14 @@ def large_run(output: Path, queries: int, configurations: int = 5, metrics: int 
     return Made(
         made, names, ["nDCG@10", "P@10", "R@10", "RR@10"][:metrics], values, None, ("group", groups), "large"
     ).write(output)
+
+
+def degenerate_run(
+    output: Path, value: float, queries: int = 1, configurations: int = 3, metrics: int = 1, reach: float = 0.0
+) -> Results:
+    """A run whose every value is the same, or NaN: every call failed. Numbers in the names make a sweep."""
+    values = np.full((configurations, queries, metrics), value)
+    made = [(f"q{place}", "text") for place in range(queries)]
+    names = [f"rag-{256 << place}" for place in range(configurations)]
+    found = ["nDCG@10", "P@10", "R@10"][:metrics]
+    return Made(made, names, found, values, ["text"], ("kind", ["a"] * queries), "same", reach=reach).write(output)

@@ -36,7 +36,7 @@ function storedSummary() {
   const found = state.data.histograms.find((each) => each.metric === state.metric && each.configuration === wanted);
   if (!found || !reversed) return found || null;
   return Object.assign({}, found, {
-    counts: found.counts.slice().reverse(), mean: -found.mean, wins: found.losses, losses: found.wins,
+    counts: found.counts.slice().reverse(), mean: found.mean === null ? null : -found.mean, wins: found.losses, losses: found.wins,
   });
 }
 
