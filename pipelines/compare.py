@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.compare_scores import Member, partitions_of
-from pipelines.results import Results, find_run
+from pipelines.results import Results, find_baseline, find_run
 from transforms.compare import comparisons_table
 from transforms.records.aggregates import RunAggregate
 from transforms.records.errors import InputError
@@ -86,7 +86,11 @@ class _Chosen(Evaluation):
 
 
 def pair_of_runs(
-    folder: str, run_id: str | None, other_folder: str | None, other_run_id: str | None
+    folder: str,
+    run_id: str | None,
+    other_folder: str | None,
+    other_run_id: str | None,
+    experiment: str | None = None,
 ) -> tuple[Results, Results | None]:
     """The run to compare, and the run of its baseline where that is another one.
 
@@ -94,18 +98,16 @@ def pair_of_runs(
         folder: of the run.
         run_id: its id; the latest by default.
         other_folder: of the other run; the same folder by default.
-        other_run_id: its id.
+        other_run_id: its id; by default the latest of the same experiment.
+        experiment: the name of the run's experiment, where the folder holds runs of several.
 
     Raises:
         InputError: there is no such run, or both are the same.
     """
-    run = find_run(folder, run_id)
+    run = find_run(folder, run_id, experiment)
     if other_folder is None and other_run_id is None:
         return run, None
-    other = find_run(other_folder or folder, other_run_id)
-    if run == other:
-        raise InputError(f"both are run {run.run_id!r}; name another as --baseline-run-id", path=other.output)
-    return run, other
+    return run, find_baseline(run, other_folder or folder, other_run_id)
 
 
 def compare(run: Results, other: Results | None, question: Question) -> Compared:

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 from dataclasses import asdict
-from typing import Any
 
 from pipelines.compare import Compared, Row
 from pipelines.tabular import Table, markdown_table, markdown_text, printable, text_table
@@ -54,10 +53,8 @@ def as_csv(compared: Compared) -> str:
 def as_json(compared: Compared) -> str:
     """One JSON document."""
     document = {
-        "run": _run(compared.run.output, compared.run.run_id, compared.run.run),
-        "baseline_run": None
-        if compared.other is None
-        else _run(compared.other.output, compared.other.run_id, compared.other.run),
+        "run": compared.run.identity(),
+        "baseline_run": None if compared.other is None else compared.other.identity(),
         "statistics": asdict(compared.statistics),
         "left_out": list(compared.left_out),
         "comparisons": _documents(compared),
@@ -84,7 +81,7 @@ def _against(row: Row, compared: Compared) -> str:
     names = {each["baseline"] for each in compared.rows}
     same = all(each["configuration"] == each["baseline"] for each in compared.rows)
     name = "the same configuration" if same and len(names) > 1 else row["baseline"]
-    return f"{name} of {compared.other.output} (run {compared.other.run_id})"
+    return f"{name} of {compared.other.output} ({compared.other.named})"
 
 
 def _said(verdicts: dict[str, list[str]]) -> str:
@@ -142,10 +139,6 @@ def _p_value(number: float | None) -> str:
 
 def _documents(compared: Compared) -> list[Row]:
     return [row | {"verdict": verdict(row, compared.statistics.confidence)} for row in compared.rows]
-
-
-def _run(output: str, run_id: str, row: dict[str, Any]) -> dict[str, str]:
-    return {"output": output, "run_id": run_id, "dataset_fingerprint": row["dataset_fingerprint"]}
 
 
 SHOWN = {"table": as_text, "json": as_json, "csv": as_csv, "markdown": as_markdown}

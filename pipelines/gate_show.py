@@ -29,9 +29,8 @@ def as_text(checks: Sequence[Check]) -> str:
 def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str:
     """One JSON document."""
     document = {
-        "output": run.output,
-        "run_id": run.run_id,
-        "baseline_run": None if other is None else {"output": other.output, "run_id": other.run_id},
+        **run.identity(),
+        "baseline_run": None if other is None else other.identity(),
         "met": all(each.is_met for each in checks),
         "checks": [_document(each) for each in checks],
     }
@@ -40,8 +39,8 @@ def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str
 
 def as_markdown(checks: Sequence[Check], run: Results, other: Results | None) -> str:
     """A summary for GitHub: the table, and what it is about."""
-    against = "" if other is None else f", against run {other.run_id} in {other.output}"
-    about = markdown_text(f"Run {run.run_id} of {run.run['experiment']} in {run.output}{against}.")
+    against = "" if other is None else f", against {other.named}, in {other.output}"
+    about = markdown_text(f"Run {run.run_id} of {run.experiment} in {run.output}{against}.")
     return f"### rankbeam: {summary(checks)}\n\n{markdown_table(_table(checks))}\n\n{about}\n"
 
 

@@ -110,18 +110,26 @@ def gates_of(
     return tuple(found)
 
 
-def read_gates(path: str, known: Known) -> tuple[Gate, ...]:
-    """The gates of a file: an experiment, or one that holds nothing else.
+def read_gates(path: str) -> Located:
+    """A file with gates: an experiment, or one that holds nothing else.
 
     Raises:
-        InputError: the file cannot be read, has no gates, or something is wrong with them.
+        InputError: the file cannot be read, or has no gates.
     """
     content = files.read_all(files.expand(path)[0])
     try:
-        return located_gates(load(content.decode("utf-8"), path), known)
+        located = load(content.decode("utf-8"), path)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError("is not UTF-8; gates stand in a YAML file", path=path, line=line) from error
+    _refuse_none(located)
+    return located
+
+
+def name_of(located: Located) -> str | None:
+    """The name of the experiment that a document is; None where it holds gates alone."""
+    name = located.value.get("name") if isinstance(located.value, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
@@ -130,8 +138,7 @@ def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
     Raises:
         InputErrors: there are none, or something is wrong with them.
     """
-    if not isinstance(located.value, dict) or not located.value.get("gates"):
-        raise InputErrors([located.error(("gates",), "there are none; list them, or name a file that does")])
+    _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
     try:
         model = GatesModel.model_validate({"gates": located.value["gates"]})
@@ -144,6 +151,11 @@ def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
     if problems:
         raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
     return found
+
+
+def _refuse_none(located: Located) -> None:
+    if not isinstance(located.value, dict) or not located.value.get("gates"):
+        raise InputErrors([located.error(("gates",), "there are none; list them, or name a file that does")])
 
 
 def _wrong(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:

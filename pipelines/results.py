@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -42,6 +43,32 @@ class Results:
         """The row of `runs`, with its JSON columns as values."""
         row: dict[str, Any] = self.table("runs").to_pylist()[0]
         return row | {name: json.loads(row[name]) for name in ("dataset", "versions", "statistics")}
+
+    @property
+    def experiment(self) -> str:
+        """The name of the experiment."""
+        return self.stored.run.experiment if isinstance(self.stored, InBigQuery) else str(self.run["experiment"])
+
+    @property
+    def execution(self) -> tuple[str, datetime]:
+        """What no other run has, wherever its tables are: its id, and when it was started."""
+        started_at = self.stored.run.started_at if isinstance(self.stored, InBigQuery) else self.run["started_at"]
+        return self.run_id, started_at
+
+    @property
+    def named(self) -> str:
+        """Which run this is, for people."""
+        return f"run {self.run_id} of {self.experiment}, started {self.execution[1]:%Y-%m-%d %H:%M:%S} UTC"
+
+    def identity(self) -> dict[str, str]:
+        """Which run this is, for programs."""
+        return {
+            "output": self.output,
+            "run_id": self.run_id,
+            "experiment": self.experiment,
+            "started_at": self.execution[1].isoformat(),
+            "dataset_fingerprint": self.run["dataset_fingerprint"],
+        }
 
     @cached_property
     def configurations(self) -> list[dict[str, Any]]:
@@ -140,41 +167,101 @@ class Results:
         return self.stored or InFolder(self.output, self.run_id)
 
 
-def find_run(output: str, run_id: str | None = None) -> Results:
-    """One finished run: the one of that id, by default the one that was started last.
+def find_run(output: str, run_id: str | None = None, experiment: str | None = None) -> Results:
+    """One finished run: the one of that id, by default the one of the experiment that was started last.
 
     Args:
         output: the folder of all tables, or `bigquery://project.dataset`.
         run_id: which run; None for the latest.
+        experiment: of which experiment; None where all runs there are of one.
 
     Raises:
-        InputError: there is no finished run, or none of that id; the message lists those there are.
+        InputError: there is no such run, or it is open of which experiment the latest is meant; the message lists what
+            there is.
     """
-    return _in_bigquery(output, run_id) if is_table(output) else _in_folder(output, run_id)
+    found = _finished(output)
+    if run_id is not None and run_id not in (each.run_id for each in found):
+        raise _unknown(run_id, found)
+    chosen = [each for each in found if run_id in (None, each.run_id)]
+    if experiment is not None:
+        chosen = _of_experiment(chosen, experiment)
+    elif len(names := _experiments(chosen)) > 1:
+        problem = f"holds runs of {len(names)} experiments ({_listed(names)}); say which with --experiment-name"
+        raise InputError(problem, path=found[0].output)
+    return chosen[-1]
 
 
-def _in_bigquery(output: str, run_id: str | None) -> Results:
-    dataset = DatasetName.parse(output)
-    place, found = bigquery.place_of(dataset), bigquery.finished_runs(dataset)
+def find_baseline(run: Results, output: str, run_id: str | None = None) -> Results:
+    """The run that another one is held against: by default the latest of the same experiment but that run itself.
+
+    Args:
+        run: the run that is held against it.
+        output: where the baseline is, as for `find_run`.
+        run_id: which run.
+
+    Raises:
+        InputError: there is no such run, or it is the run itself, in another place too.
+    """
+    if run_id is not None:
+        other = find_run(output, run_id)
+        if other.execution == run.execution:
+            problem = f"both are run {run.run_id!r}; name another as --baseline-run-id"
+            raise InputError(problem, path=other.output)
+        return other
+    others = [each for each in _finished(output) if each.execution != run.execution]
+    experiment = run.run["experiment"]
+    if not others:
+        problem = f"holds no run but {run.run_id!r} itself, and nothing to compare it with"
+        raise InputError(problem, path=_place(output))
+    if experiment not in _experiments(others):
+        problem = (
+            f"holds no other finished run of the experiment {experiment!r}, but of {_listed(_experiments(others))}"
+        )
+        raise InputError(f"{problem}; name one as --baseline-run-id to compare it all the same", path=_place(output))
+    return _of_experiment(others, experiment)[-1]
+
+
+def _finished(output: str) -> list[Results]:
+    """All finished runs of a place, at least one, the one that was started last at the end.
+
+    Raises:
+        InputError: there is none.
+    """
+    if is_table(output):
+        stored = bigquery.finished_runs(DatasetName.parse(output))
+        found = [Results(_place(output), each.run_id, InBigQuery(each)) for each in stored]
+    else:
+        from transforms.clients import warehouse  # brings DuckDB, and not every command needs that
+
+        found = [Results(output, run_id) for run_id in warehouse.finished_runs(output)]
     if not found:
-        raise InputError("holds no finished run", path=place)
-    chosen = [run for run in found if run_id in (None, run.run_id)]
+        raise InputError("holds no finished run", path=_place(output))
+    return sorted(found, key=lambda each: (each.execution[1], each.run_id))
+
+
+def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
+    chosen = [each for each in runs if each.experiment == experiment]
     if not chosen:
-        raise _unknown(run_id, [run.run_id for run in found], place)
-    return Results(place, chosen[-1].run_id, InBigQuery(chosen[-1]))
+        problem = (
+            f"holds no finished run of the experiment {experiment!r}; there are runs of {_listed(_experiments(runs))}"
+        )
+        raise InputError(problem, path=runs[0].output)
+    return chosen
 
 
-def _in_folder(output: str, run_id: str | None) -> Results:
-    from transforms.clients import warehouse  # brings DuckDB, and not every command needs that
-
-    found = warehouse.finished_runs(output)
-    if run_id is not None and run_id not in found:
-        raise _unknown(run_id, found, output)
-    runs = [Results(output, each) for each in (found if run_id is None else [run_id])]
-    return max(runs, key=lambda each: (each.run["started_at"], each.run_id))
+def _experiments(runs: Sequence[Results]) -> list[str]:
+    return list(dict.fromkeys(each.experiment for each in runs))
 
 
-def _unknown(run_id: str | None, found: Sequence[str], place: str) -> InputError:
-    named = ", ".join(found[-_MOST_NAMED:])
-    more = f" and {len(found) - _MOST_NAMED:,} more" if len(found) > _MOST_NAMED else ""
-    return InputError(f"holds no finished run {run_id!r}; there are: {named}{more}", path=place)
+def _place(output: str) -> str:
+    return bigquery.place_of(DatasetName.parse(output)) if is_table(output) else output
+
+
+def _unknown(run_id: str, found: Sequence[Results]) -> InputError:
+    problem = f"holds no finished run {run_id!r}; there are: {_listed([each.run_id for each in found])}"
+    return InputError(problem, path=found[0].output)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(sorted(names[-_MOST_NAMED:]))}{more}"

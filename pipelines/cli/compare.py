@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pipelines.cli.group import main, messages
+from pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown"])
 _BASELINE_HELP = "The configuration that the others are compared with, in DIR2 where that is given."
@@ -13,7 +13,7 @@ _SLICE_HELP = 'Over this slice: "intent=how_to", or "intent" for each of its val
 _ALL_PAIRS_HELP = "Also compare the configurations with each other."
 _CONFIDENCE_HELP = "Of the intervals, and for telling apart; by default as in the run. So are the next two."
 _RUN_ID_HELP = "Which run of DIR; the latest by default."
-_BASELINE_RUN_ID_HELP = "Which run of DIR2, or, without that, of DIR, the baseline is in."
+_BASELINE_RUN_ID_HELP = "Which run of DIR2, or else of DIR, has the baseline; the experiment's latest other one."
 _OTHER_DATASET_HELP = "Compare the queries that both have, although the datasets differ."
 
 
@@ -29,10 +29,17 @@ _OTHER_DATASET_HELP = "Compare the queries that both have, although the datasets
 @click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="Of bootstrap and tests.")
 @click.option("--run-id", metavar="ID", help=_RUN_ID_HELP)
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)
+@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 def compare(
-    folder: str, other_folder: str | None, run_id: str | None, baseline_run_id: str | None, form: str, **options: Any
+    folder: str,
+    other_folder: str | None,
+    run_id: str | None,
+    baseline_run_id: str | None,
+    experiment_name: str | None,
+    form: str,
+    **options: Any,
 ) -> None:
     """Compare the configurations of the run in DIR with a baseline, query by query.
 
@@ -50,7 +57,7 @@ def compare(
         from pipelines import compare as comparison
         from pipelines import compare_show
 
-        runs = comparison.pair_of_runs(folder, run_id, other_folder, baseline_run_id)
+        runs = comparison.pair_of_runs(folder, run_id, other_folder, baseline_run_id, experiment_name)
         compared = comparison.compare(*runs, comparison.Question(**options))
         for warning in compared.warnings():
             click.echo(f"warning: {warning}", err=True)

@@ -2,10 +2,11 @@
 
 import click
 
-from pipelines.cli.group import MISSED, TABLE_OR_JSON, leave, main, messages
+from pipelines.cli.group import EXPERIMENT_NAME_HELP, MISSED, TABLE_OR_JSON, leave, main, messages
 
 _EXPERIMENT_HELP = "Take the gates of this file: an experiment, or one with gates alone. By default the run's own."
-_BASELINE_HELP = "Differences are from the configurations of the same names in this folder's run."
+_BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
+_BASELINE_RUN_HELP = "Which run of DIR2, or, without that, of DIR; by default the experiment's latest but this one."
 _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead of the table."
 
 
@@ -14,7 +15,8 @@ _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead 
 @click.option("--experiment", metavar="FILE", help=_EXPERIMENT_HELP)
 @click.option("--baseline", metavar="DIR2", help=_BASELINE_HELP)
 @click.option("--run-id", metavar="ID", help="Which run of DIR; the latest by default.")
-@click.option("--baseline-run-id", metavar="ID", help="Which run of DIR2, or, without that, of DIR.")
+@click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_HELP)
+@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @click.option("--other-dataset", is_flag=True, help="The baseline's run may be of another dataset.")
 @click.option("--junit", metavar="FILE", help="Also write JUnit's XML to this file, a test case for each check.")
 @click.option("--markdown", metavar="FILE", help=_MARKDOWN_HELP)
@@ -25,6 +27,7 @@ def gate(
     baseline: str | None,
     run_id: str | None,
     baseline_run_id: str | None,
+    experiment_name: str | None,
     other_dataset: bool,
     junit: str | None,
     markdown: str | None,
@@ -44,14 +47,15 @@ def gate(
     with messages():
         from pipelines import gate_checks, gate_show
         from pipelines.compare import pair_of_runs
-        from pipelines.gates import located_gates, read_gates
+        from pipelines.gates import located_gates, name_of, read_gates
         from transforms.clients import files
 
         if markdown == "-" and form == "json":
             raise click.UsageError("--markdown - and --format json both print; name a file for one of them")
-        run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id)
-        known = gate_checks.known_of(run, other)
-        gates = located_gates(run.given, known) if experiment is None else read_gates(experiment, known)
+        given = None if experiment is None else read_gates(experiment)
+        asked = experiment_name or (None if given is None else name_of(given))
+        run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, asked)
+        gates = located_gates(given or run.given, gate_checks.known_of(run, other))
         checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
         if junit is not None:
             files.write(junit, gate_show.as_junit(checks, run))
@@ -61,6 +65,8 @@ def gate(
             click.echo(gate_show.as_markdown(checks, run, other), nl=False)
         else:
             click.echo(gate_show.as_json(checks, run, other) if form == "json" else gate_show.as_text(checks))
+        if other is not None:
+            click.echo(f"differences are from {other.named}, in {other.output}", err=True)
         if not all(each.is_met for each in checks):
             leave(gate_show.summary(checks), MISSED)
         click.echo(gate_show.summary(checks), err=True)

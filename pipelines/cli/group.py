@@ -12,6 +12,7 @@ from pipelines.interrupt import Interrupted, vanish
 FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
 
 TABLE_OR_JSON = click.Choice(["table", "json"])
+EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,14 +2,15 @@
 
 import click
 
-from pipelines.cli.group import main, messages
+from pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
 
 
 @main.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @click.option("--output", metavar="FILE", help="Write to this file instead of DIR/report.html.")
-def report(folder: str, run_id: str | None, output: str | None) -> None:
+def report(folder: str, run_id: str | None, experiment_name: str | None, output: str | None) -> None:
     """Write the HTML report of a finished run in DIR, the output folder of `rankbeam evaluate`.
 
     It is one file that needs no network: leaderboard, comparisons, sweeps, the queries with the largest differences and
@@ -28,4 +29,4 @@ def report(folder: str, run_id: str | None, output: str | None) -> None:
 
         if output is None and is_table(folder):
             raise click.UsageError("a report of a run in BigQuery needs a place: add --output FILE")
-        click.echo(page.write(find_run(folder, run_id), output))
+        click.echo(page.write(find_run(folder, run_id, experiment_name), output))

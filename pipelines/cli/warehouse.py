@@ -2,7 +2,7 @@
 
 import click
 
-from pipelines.cli.group import main, messages
+from pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
 
 
 @main.group()
@@ -14,7 +14,8 @@ def warehouse() -> None:
 @click.argument("folder", metavar="DIR")
 @click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="Where to load the run.")
 @click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
-def load(folder: str, name: str, run_id: str | None) -> None:
+@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+def load(folder: str, name: str, run_id: str | None, experiment_name: str | None) -> None:
     """Load a finished run in DIR, the output folder of `rankbeam evaluate`, into BigQuery.
 
     Tables that are absent are made. Rows of the same run that are there already are replaced, in all tables at once.
@@ -32,7 +33,7 @@ def load(folder: str, name: str, run_id: str | None) -> None:
 
         if is_table(folder):
             raise InputError(f"{folder} is in BigQuery already; name the output folder of the run")
-        found = find_run(folder, run_id)
+        found = find_run(folder, run_id, experiment_name)
         dataset = tables.destination(name)
         loaded = publish.load_run(dataset, found.run_id, table_folders(folder, found.run_id))
         click.echo(f"run {loaded.run_id} is in {dataset}")

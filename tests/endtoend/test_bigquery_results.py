@@ -140,11 +140,11 @@ def test_comparisons_across_runs_and_places(
             found = found.replace(str(each), str(runs))
         assert found == expected
     assert answered("compare", place, "--baseline-run-id", "main", *more).stdout.replace(place, str(runs)) == expected
-    same = json.loads(answered("compare", runs, place, "--format", "json").stdout)
-    assert {(row["configuration"], row["difference"]) for row in same["comparisons"]} == {
-        (name, 0.0) for name in ("wide", "base", "flaky")
-    }
-    assert f"{place}: both are run 'pr'" in refused("compare", place, place)
+    for one, other in ((runs, place), (place, runs), (place, place)):
+        message = refused("compare", one, other, "--baseline-run-id", "pr")
+        assert f"{other}: both are run 'pr'; name another as --baseline-run-id" in message
+        document = json.loads(answered("compare", one, other, "--format", "json").stdout)
+        assert (document["run"]["run_id"], document["baseline_run"]["run_id"]) == ("pr", "main")
 
 
 def test_gates(runs: Path, place: str, tmp_path: Path) -> None:
@@ -161,7 +161,19 @@ def test_gates(runs: Path, place: str, tmp_path: Path) -> None:
     assert files.status == 3
     for one, other in ((runs, place), (place, runs), (place, place)):
         rows = answered("gate", one, "--baseline", other, *against)
-        assert (rows.status, rows.stdout.replace(place, str(runs)), rows.stderr) == (3, files.stdout, files.stderr)
+        said, told = (text.replace(place, str(runs)) for text in (rows.stdout, rows.stderr))
+        assert (rows.status, said, told) == (3, files.stdout, files.stderr)
+
+
+def test_the_latest_run_is_that_of_the_experiment_asked_about(tables: Tables) -> None:
+    place = f"bigquery://{tables.dataset}"
+    tables.run("UPDATE `%s.runs` SET experiment = 'else' WHERE run_id = 'main'")
+    assert "holds runs of 2 experiments (else, test); say which with --experiment-name" in refused("compare", place)
+    for name, run_id in (("else", "main"), ("test", "pr")):
+        asked = answered("compare", place, "--experiment-name", name, "--format", "json")
+        assert json.loads(asked.stdout)["run"]["run_id"] == run_id
+    message = refused("compare", place, place, "--run-id", "pr")
+    assert f"{place}: holds no other finished run of the experiment 'test', but of else" in message
 
 
 def test_the_report(runs: Path, place: str, tmp_path: Path) -> None:

@@ -177,7 +177,10 @@ def test_two_runs_of_one_folder(tmp_path: Path) -> None:
     assert [(row["configuration"], row["difference"]) for row in rows] == [("one", 0.5), ("two", 0.0)]
     rows = compared(out, out, "--run-id", "z-first", "-m", "RR")["comparisons"]  # the other one is the latest
     assert [row["difference"] for row in rows] == [-0.5, 0.0]
-    assert "both are run 'a-second'; name another as --baseline-run-id" in refused(out, out)
+    rows = compared(out, out, "-m", "RR")["comparisons"]  # and here the other one is the first
+    assert [row["difference"] for row in rows] == [0.5, 0.0]
+    message = refused(out, "--baseline-run-id", "a-second")
+    assert "both are run 'a-second'; name another as --baseline-run-id" in message
     assert "holds no finished run 'b'; there are: a-second, z-first" in refused(out, "--run-id", "b")
 
 
@@ -244,7 +247,7 @@ def test_the_table_and_its_sentences(today: Results, yesterday: Results) -> None
     assert "22 (2)" in rows[1]
     assert rows[3] == "RR, against base at 95% confidence: better is better; flaky is worse."
     outcome = shown(today.output, yesterday.output, "-m", "RR", "--confidence", "0.9")
-    against = f"the same configuration of {yesterday.output} (run old) at 90% confidence"
+    against = f"the same configuration of {yesterday.output} ({yesterday.named}) at 90% confidence"
     assert outcome.stdout.splitlines()[-1].startswith(f"RR, against {against}: ")
     assert "warning" not in outcome.stderr
     assert "warning: only one of the runs has P@1, AP; left out" in shown(today.output, yesterday.output).stderr

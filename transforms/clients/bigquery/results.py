@@ -25,11 +25,13 @@ class StoredRun:
     Attributes:
         dataset: which holds its rows.
         run_id: its id.
+        experiment: whose run it is.
         started_at: when it began; together with its id, one execution.
     """
 
     dataset: DatasetName
     run_id: str
+    experiment: str
     started_at: datetime
 
 
@@ -43,16 +45,17 @@ def place_of(dataset: DatasetName) -> str:
 
 
 def finished_runs(dataset: DatasetName) -> list[StoredRun]:
-    """The runs of a dataset, the one that was started last at the end.
+    """The runs of a dataset, in no order.
 
     Raises:
         InputError: there is no dataset or table, or it cannot be read.
     """
     with _refusals(dataset, "runs"):  # its refusal names the tables that there are
         read_tables.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
-    rows = [row for batch in _rows(dataset, "runs", ["run_id", "started_at"]) for row in batch.to_pylist()]
-    found = [StoredRun(dataset, row["run_id"], row["started_at"]) for row in rows]
-    return sorted(found, key=lambda run: (run.started_at, run.run_id))
+    rows = [
+        row for batch in _rows(dataset, "runs", ["run_id", "experiment", "started_at"]) for row in batch.to_pylist()
+    ]
+    return [StoredRun(dataset, row["run_id"], row["experiment"], row["started_at"]) for row in rows]
 
 
 def batches(run: StoredRun, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
