@@ -88,8 +88,26 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> 
 
 def _make_room(experiment: Experiment, execution: Run) -> None:
     files.make_folder(experiment.output)
+    _refuse_taken(experiment.output, execution)
     for folder in run_folders(experiment.output, execution.run_id):
         files.delete(folder)
+
+
+def _refuse_taken(output: str, execution: Run) -> None:
+    """Leave a finished run of another experiment alone.
+
+    Raises:
+        InputError: it has the run id.
+    """
+    try:
+        theirs = Results(output, execution.run_id).experiment
+    except InputError:  # there is no such run
+        return
+    if theirs != execution.experiment:
+        problem = (
+            f"run {execution.run_id!r} is of the experiment {theirs!r}, and {execution.experiment!r} would replace it"
+        )
+        raise InputError(f"{problem}; choose another --run-id, or another --output", path=output)
 
 
 def find_input_error(error: BaseException | None) -> InputError | None:

@@ -44,6 +44,8 @@ def load(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[s
     try:
         return publish.load_run(dataset, run_id, folders).run_id
     except LoadFailed as error:
+        if not error.can_repeat:
+            raise
         command = f"rankbeam warehouse load {output} --dataset {dataset} --run-id {run_id}"
         raise LoadFailed(f"{error}. The Parquet files in {output} are complete; load them with: {command}") from error
 

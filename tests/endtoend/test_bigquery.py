@@ -149,6 +149,29 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_done(bigquery: 
     assert in_files(tmp_path / "out", "runs")
 
 
+# A run id that another experiment has
+
+
+def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: StrictBigQuery, tmp_path: Path) -> None:
+    """As in a matrix of CI jobs that are all called after the pull request."""
+    assert evaluate(experiment(tmp_path / "a", name="ads")).status == 0
+    path = experiment(tmp_path / "b", name="search")
+    refused = evaluate(path)
+    assert refused.status == 1
+    assert "the run id is in use there by the experiment ads" in refused.stderr
+    assert "this run is of the experiment search; run it again with another --run-id" in refused.stderr
+    assert "load them with" not in refused.stderr
+    for name in tables.TABLES:
+        assert exact(bigquery.rows(name)) == in_files(tmp_path / "a" / "out", name)
+    before = in_files(tmp_path / "a" / "out", "runs")
+    refused = evaluate(path, "--output", str(tmp_path / "a" / "out"))
+    assert refused.status == 2
+    assert (
+        "run 'r1' is of the experiment 'ads', and 'search' would replace it; choose another --run-id" in refused.stderr
+    )
+    assert in_files(tmp_path / "a" / "out", "runs") == before
+
+
 # A load that fails
 
 

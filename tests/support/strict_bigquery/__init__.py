@@ -13,7 +13,8 @@ jobs.getQueryResults; of SQL it knows the statements that rankbeam writes. It is
 - loads: unknown columns, types, missing REQUIRED ones, lists without list inference, files that are not there;
 - tables: partitioning and clustering cannot be changed, columns can only be added, etags are looked at;
 - scripts: no literals, only parameters, all of them used; a transaction sees the tables as they were when it began, and
-  is aborted when it deletes rows of a table in which others have deleted rows since. Two that only add rows pass.
+  is aborted when it has a DELETE for a table for which others had one since, be there rows to delete or not. Two that
+  only add rows pass.
 """
 
 from support.strict_bigquery.faults import Fault, Refusal

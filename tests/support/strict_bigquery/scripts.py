@@ -11,11 +11,14 @@ from support.strict_bigquery.faults import Refusal
 from support.strict_bigquery.tables import Row, Table
 
 NAME = r"`([^`]+)`"
-RAISE = re.compile(r"IF EXISTS \(SELECT run_id FROM \((.+)\) WHERE (.+)\) THEN SELECT ERROR\('([^']*)'\); END IF")
-KEYS = re.compile(rf"SELECT run_id, started_at FROM {NAME}")
+IF = re.compile(r"IF EXISTS \(SELECT run_id FROM (.+) WHERE (.+?)\) THEN(?: (.+); END IF)?")
+ROWS = re.compile(rf"SELECT [\w, ]+ FROM {NAME}")
+RAISE = re.compile(r"SELECT ERROR\('([^']*)'\)")
+RAISE_FOR = re.compile(rf"SELECT ERROR\(CONCAT\('([^']*)', (\w+)\)\) FROM {NAME} WHERE (.+)")
 DELETE = re.compile(rf"DELETE FROM {NAME} WHERE (.+)")
-INSERT = re.compile(rf"INSERT INTO {NAME} \((.+)\) SELECT (.+) FROM {NAME}")
+INSERT = re.compile(rf"INSERT INTO {NAME} \((.+)\) SELECT (.+) FROM {NAME} WHERE (.+)")
 CONDITION = re.compile(r"(\w+) (!?=) @(\w+)")
+TEXT = re.compile(rf"{NAME}|(?<=ERROR\()'[^']*'|(?<=CONCAT\()'[^']*'")
 LITERAL = re.compile(r"'|\"|\b\d+\b")
 
 
@@ -26,12 +29,14 @@ class View:
     Attributes:
         rows: that were there when it began.
         deletions: of the table at that moment.
+        deletes: it deletes rows, be there any or not.
         deleted: ids of rows that it deletes.
         added: rows that it adds.
     """
 
     rows: list[Row]
     deletions: int
+    deletes: bool = False
     deleted: set[int] = field(default_factory=set)
     added: list[Row] = field(default_factory=list)
 
@@ -52,7 +57,7 @@ class Script:
     def __init__(self, tables: Callable[[str], Table], parameters: Mapping[str, Any], lock: Any) -> None:
         self._table, self._parameters, self._lock = tables, parameters, lock
         self._views: dict[str, View] | None = None
-        self._used: set[str] = set()
+        self._open_blocks: list[bool] = []
 
     def run(self, text: str, pause_s: float, statements: int | None) -> None:
         """Run it.
@@ -69,16 +74,30 @@ class Script:
         for number, part in enumerate(parts):
             if number == statements:
                 raise Refusal("backendError", "the script died")
-            if LITERAL.search(re.sub(rf"{NAME}|ERROR\('[^']*'\)", "", part)):
+            if LITERAL.search(TEXT.sub("", part)):
                 raise Refusal("invalidQuery", f"a literal, where only parameters are allowed: {part}")
             self._statement(part)
             time.sleep(pause_s)
         if self._views is not None:
             raise Refusal("invalidQuery", "the transaction was not committed")
-        if unused := set(self._parameters) - self._used:
+        if self._open_blocks:
+            raise Refusal("invalidQuery", "Syntax error: expected END IF")
+        if unused := set(self._parameters) - set(re.findall(r"@(\w+)", text)):
             raise Refusal("invalidQuery", f"unused parameters: {unused}")
 
     def _statement(self, text: str) -> None:
+        if text == "END IF":
+            self._open_blocks.pop()
+        elif match := IF.fullmatch(text):
+            holds = all(self._open_blocks) and any(self._chosen(*match.groups()[:2]))
+            if match[3] is None:
+                self._open_blocks.append(holds)
+            elif holds:
+                self._statement(match[3])
+        elif all(self._open_blocks):
+            self._do(text)
+
+    def _do(self, text: str) -> None:
         if text == "BEGIN TRANSACTION":
             if self._views is not None:
                 raise Refusal("invalidQuery", "Transactions cannot be nested")
@@ -89,7 +108,10 @@ class Script:
                 raise Refusal("invalidQuery", "There is no transaction")
             self._commit(views)
         elif match := RAISE.fullmatch(text):
-            self._raise(match[1].split(" UNION ALL "), match[2].split(" OR "), match[3])
+            raise Refusal("invalidQuery", match[1])
+        elif match := RAISE_FOR.fullmatch(text):
+            for row in self._chosen(f"`{match[3]}`", match[4]):
+                raise Refusal("invalidQuery", f"{match[1]}{row[match[2]]} at [1:1]")
         elif match := DELETE.fullmatch(text):
             condition = match[2]
             self._change(match[1], lambda view: self._delete(view, condition))
@@ -98,12 +120,13 @@ class Script:
         else:
             raise Refusal("invalidQuery", f"Syntax error: {text}")
 
-    def _raise(self, queries: list[str], conditions: list[str], message: str) -> None:
-        for query in queries:
-            if (match := KEYS.fullmatch(query)) is None:
-                raise Refusal("invalidQuery", f"Syntax error: {query}")
-            if any(self._holds(row, each) for row in self._view(match[1]) for each in conditions):
-                raise Refusal("invalidQuery", message)
+    def _chosen(self, source: str, condition: str) -> list[Row]:
+        """The rows of a table, or of several, for which a condition holds."""
+        queries = source.removeprefix("(").removesuffix(")").split(" UNION ALL ")
+        names = [re.fullmatch(NAME, query) or ROWS.fullmatch(query) for query in queries]
+        if not all(names):
+            raise Refusal("invalidQuery", f"Syntax error: {source}")
+        return [row for name in names if name for row in self._view(name[1]) if self._holds(row, condition)]
 
     def _view(self, name: str) -> list[Row]:
         return self._open(name).visible()
@@ -121,11 +144,12 @@ class Script:
             self._commit({name: view})
 
     def _delete(self, view: View, condition: str) -> None:
+        view.deletes = True
         hit = [row for row in view.visible() if self._holds(row, condition)]
         view.deleted |= {id(row) for row in hit}
         view.added = [row for row in view.added if id(row) not in view.deleted]
 
-    def _insert(self, name: str, columns: str, selected: str, source: str) -> None:
+    def _insert(self, name: str, columns: str, selected: str, source: str, condition: str) -> None:
         if columns != selected:
             raise Refusal("invalidQuery", f"the columns differ: {columns}; {selected}")
         wanted = [column.strip("`") for column in columns.split(", ")]
@@ -135,26 +159,33 @@ class Script:
             if column not in there or there[column] != here.get(column):
                 raise Refusal("invalidQuery", f"Column {column} is {here.get(column)}, and {there.get(column)}")
         absent = {column: None for column in there if column not in wanted}
-        added = [absent | {column: row[column] for column in wanted} for row in self._view(source)]
+        rows = self._chosen(f"`{source}`", condition)
+        added = [absent | {column: row[column] for column in wanted} for row in rows]
         self._change(name, lambda view: view.added.extend(added))
 
     def _holds(self, row: Row, condition: str) -> bool:
-        match = CONDITION.fullmatch(condition)
+        """Whether one of some comparisons holds, or all of them."""
+        both, either = condition.split(" AND "), condition.split(" OR ")
+        return (
+            all(self._is(row, each) for each in both) if len(both) > 1 else any(self._is(row, each) for each in either)
+        )
+
+    def _is(self, row: Row, comparison: str) -> bool:
+        match = CONDITION.fullmatch(comparison)
         if match is None or match[3] not in self._parameters:
-            raise Refusal("invalidQuery", f"no condition with a parameter: {condition}")
-        self._used.add(match[3])
+            raise Refusal("invalidQuery", f"no condition with a parameter: {comparison}")
         return (row[match[1]] == self._parameters[match[3]]) == (match[2] == "=")
 
     def _commit(self, views: Mapping[str, View]) -> None:
         with self._lock:
             for name, view in views.items():
-                if view.deleted and self._table(name).deletions != view.deletions:
+                if view.deletes and self._table(name).deletions != view.deletions:
                     text = f"Transaction is aborted due to concurrent update against table {name}."
                     raise Refusal("invalidQuery", text)
             for name, view in views.items():
                 table = self._table(name)
                 table.rows = [row for row in table.rows if id(row) not in view.deleted] + view.added
-                table.deletions += bool(view.deleted)
+                table.deletions += view.deletes
 
 
 def values_of(parameters: list[dict[str, Any]]) -> dict[str, Any]:

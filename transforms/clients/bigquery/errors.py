@@ -32,6 +32,7 @@ class Trouble(Enum):
     CONCURRENT = "another job wrote at the same time"
     PASSING = "BigQuery does not answer"
     CREDENTIALS = "no credentials for Google Cloud"
+    CONFLICT = "conflict"
     REFUSED = "refused"
 
 
@@ -81,7 +82,15 @@ class BigQueryError(RankbeamError):
 
 
 class LoadFailed(RankbeamError):
-    """A run was not loaded. BigQuery has what it had before."""
+    """A run was not loaded. BigQuery has what it had before.
+
+    Attributes:
+        can_repeat: the same files may be loaded later.
+    """
+
+    def __init__(self, message: str, *, can_repeat: bool = True) -> None:
+        super().__init__(message)
+        self.can_repeat = can_repeat
 
 
 def translated(error: Exception) -> BigQueryError:

@@ -34,12 +34,14 @@ class RunFiles:
 
     Attributes:
         run_id: of the run.
+        experiment: whose run it is.
         started_at: when the run began; together with its id, one execution.
         finished_at: when its row in `runs` was written.
         parts: of every table, path and bytes of its files.
     """
 
     run_id: str
+    experiment: str
     started_at: datetime
     finished_at: datetime
     parts: Mapping[str, tuple[tuple[str, int], ...]]
@@ -65,10 +67,11 @@ def find_run(run_id: str, folders: Mapping[str, str]) -> RunFiles:
         InputError: files are missing.
     """
     parts = {name: _parts(folder) for name, folder in folders.items()}
-    row = parquet.open_file(parts["runs"][0][0]).read(["run_id", "started_at", "finished_at"]).to_pylist()[0]
+    wanted = ["run_id", "experiment", "started_at", "finished_at"]
+    row = parquet.open_file(parts["runs"][0][0]).read(wanted).to_pylist()[0]
     if row["run_id"] != run_id:
         raise InputError(f"holds the run {row['run_id']!r}, not {run_id!r}", path=folders["runs"])
-    return RunFiles(run_id, row["started_at"], row["finished_at"], parts)
+    return RunFiles(**row, parts=parts)
 
 
 def key_of(*parts: Any) -> str:

@@ -2,11 +2,12 @@
 
 Readers see all of a run or nothing of it. Jobs that publish one run_id have ids of one series, and a job is begun only
 when the one before has ended: so there is one at a time, and rows are replaced, never doubled. (BigQuery aborts one of
-two transactions that delete rows of a table, but may let two pass that only add some.) Any attempt can be repeated.
+two transactions that have a DELETE for one table, but may let two pass that only add rows: so a new run_id deletes
+nothing, and does not wait for others.) Any attempt can be repeated.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -19,8 +20,10 @@ from transforms.records import tables as schemas
 from transforms.records.errors import InputError
 
 _ROUNDS = 3
+_OWN = "run_id = @run_id AND started_at = @started_at"
 _OTHERS = "run_id != @run_id OR started_at != @started_at"
 _MIXED = "the files are of several executions"
+_TAKEN = "the run id is in use there by the experiment "
 _NAMES = (*(name for name in schemas.TABLES if name != "runs"), "runs")
 
 
@@ -42,7 +45,8 @@ def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], pati
         _load(session, run)
     except (BigQueryError, InputError) as error:
         problem = error.advice(dataset) if isinstance(error, BigQueryError) else str(error)
-        raise LoadFailed(f"run {run_id} was not loaded into {dataset}: {problem}") from error
+        can_repeat = not (isinstance(error, BigQueryError) and error.trouble is Trouble.CONFLICT)
+        raise LoadFailed(f"run {run_id} was not loaded into {dataset}: {problem}", can_repeat=can_repeat) from error
     return run
 
 
@@ -53,24 +57,42 @@ def statements(dataset: DatasetName, key: str) -> str:
         dataset: where the tables are.
         key: of the staging tables.
     """
-    pairs = [(dataset.table(name), dataset.table(loads.staging_name(key, name))) for name in _NAMES]
-    loaded = " UNION ALL ".join(f"SELECT run_id, started_at FROM {staging.quoted}" for _, staging in pairs)  # noqa: S608  names are checked
+    names = [(dataset.table(name), dataset.table(loads.staging_name(key, name))) for name in _NAMES]
+    loaded = _union("run_id, started_at", [staging for _, staging in names])
+    there = _union("run_id", [table for table, _ in names])
     return "\n".join(
         [
             # Files of two executions that wrote to one folder at the same time are no run.
             f"IF EXISTS (SELECT run_id FROM ({loaded}) WHERE {_OTHERS}) THEN SELECT ERROR('{_MIXED}'); END IF;",  # noqa: S608
             "BEGIN TRANSACTION;",
-            # Not by partition: an earlier execution may have begun on any day, and the clustering finds its rows.
-            *(f"DELETE FROM {table.quoted} WHERE run_id = @run_id;" for table, _ in pairs),  # noqa: S608
-            *(_insert(table, staging, name) for (table, staging), name in zip(pairs, _NAMES, strict=True)),
+            f"IF EXISTS (SELECT run_id FROM ({there}) WHERE run_id = @run_id) THEN",  # noqa: S608
+            _refuse_other_experiment(dataset.table("runs")),
+            *(_delete(table) for table, _ in names),
+            "END IF;",
+            *(_insert(table, staging, name) for (table, staging), name in zip(names, _NAMES, strict=True)),
             "COMMIT TRANSACTION;",
         ]
     )
 
 
+def _union(columns: str, tables: Sequence[TableName]) -> str:
+    return " UNION ALL ".join(f"SELECT {columns} FROM {table.quoted}" for table in tables)  # noqa: S608  names are checked
+
+
+def _refuse_other_experiment(runs: TableName) -> str:
+    wanted = f"{runs.quoted} WHERE run_id = @run_id AND experiment != @experiment"
+    return f"SELECT ERROR(CONCAT('{_TAKEN}', experiment)) FROM {wanted};"  # noqa: S608  a name that is checked
+
+
+def _delete(table: TableName) -> str:
+    """Not by partition: an earlier execution may have begun on any day, and the clustering finds its rows."""
+    rows = f"FROM {table.quoted} WHERE run_id = @run_id"
+    return f"IF EXISTS (SELECT run_id {rows}) THEN DELETE {rows}; END IF;"
+
+
 def _insert(table: TableName, staging: TableName, name: str) -> str:
     columns = ", ".join(f"`{column}`" for column in schemas.TABLES[name].names)
-    return f"INSERT INTO {table.quoted} ({columns}) SELECT {columns} FROM {staging.quoted};"  # noqa: S608
+    return f"INSERT INTO {table.quoted} ({columns}) SELECT {columns} FROM {staging.quoted} WHERE {_OWN};"  # noqa: S608
 
 
 def _load(session: Session, run: RunFiles) -> None:
@@ -101,22 +123,36 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
     script = statements(session.dataset, key)
     series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id)}"
     conflicts = 0
-    for number in count():
+    for number in count(max(0, _jobs_before(session, series) - 1)):  # the last one may be at work
         job = session.job(f"{series}_{number}")
         if job is not None and job.state == "DONE":
             continue  # of an earlier attempt, or of another execution of this run_id
-        job = _ended(session, job or session.query(f"{series}_{number}", script, _config(run)))
+        job = _ended(session, job or session.query(f"{series}_{number}", script, parameters(run)))
         if job.query != script:
             continue  # another execution; it had its turn
         if not job.error_result:
             return
         error = errors.of_job(job.error_result)
         if _MIXED in error.message:
-            raise BigQueryError(Trouble.REFUSED, f"{_MIXED}; run the experiment again")
+            raise BigQueryError(Trouble.CONFLICT, f"{_MIXED}; run the experiment again")
+        if _TAKEN in error.message:
+            advice = f"this run is of the experiment {run.experiment}; run it again with another --run-id"
+            raise BigQueryError(Trouble.CONFLICT, f"{error.message}; {advice}")
         if error.trouble not in (Trouble.CONCURRENT, Trouble.PASSING) or conflicts == session.patience.conflicts:
             raise error
         session.patience.back_off(conflicts)
         conflicts += 1
+
+
+def _jobs_before(session: Session, series: str) -> int:
+    """How many jobs of a series there were. Asks for few of them, as a fixed run_id may have one for every night."""
+    last, absent = -1, 0
+    while session.job(f"{series}_{absent}") is not None:
+        last, absent = absent, 2 * absent + 1
+    while absent - last > 1:
+        middle = (last + absent) // 2
+        last, absent = (last, middle) if session.job(f"{series}_{middle}") is None else (middle, absent)
+    return absent
 
 
 def _ended(session: Session, job: Any) -> Any:
@@ -127,11 +163,13 @@ def _ended(session: Session, job: Any) -> Any:
         raise BigQueryError(error.trouble, f"{error.message}; {may}") from error
 
 
-def _config(run: RunFiles) -> Any:
+def parameters(run: RunFiles) -> Any:
+    """The values that the script takes."""
     from google.cloud import bigquery
 
-    parameters = [
+    values = [
         bigquery.ScalarQueryParameter("run_id", "STRING", run.run_id),
         bigquery.ScalarQueryParameter("started_at", "TIMESTAMP", run.started_at),
+        bigquery.ScalarQueryParameter("experiment", "STRING", run.experiment),
     ]
-    return bigquery.QueryJobConfig(query_parameters=parameters, use_legacy_sql=False)
+    return bigquery.QueryJobConfig(query_parameters=values, use_legacy_sql=False)

@@ -1,0 +1,78 @@
+"""Publishing runs: a new one only adds rows, and one of another experiment is left alone."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.strict_bigquery import Fault, StrictBigQuery, serve
+from support.strict_bigquery.runs import finished
+
+from transforms.clients.bigquery import loads, publish
+from transforms.clients.bigquery.names import DatasetName
+from transforms.clients.bigquery.session import Patience, Session
+from transforms.clients.bigquery.tables import ensure
+from transforms.records import tables
+
+QUICK = Patience(conflicts=1, first_s=0.0, poll_s=0.005)
+DATASET = DatasetName("test-project", "warehouse")
+
+
+@pytest.fixture
+def bigquery(monkeypatch: pytest.MonkeyPatch) -> Iterator[StrictBigQuery]:
+    with serve() as server:
+        monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", server.url)
+        server.dataset("warehouse")
+        yield server
+
+
+def load(folders: dict[str, str], run_id: str = "run") -> None:
+    publish.load_run(DATASET, run_id, folders, QUICK)
+
+
+def test_new_runs_that_end_at_once_do_not_get_in_each_others_way(bigquery: StrictBigQuery, tmp_path: Path) -> None:
+    """A DELETE, of no rows too, would have BigQuery abort all but one; nobody here tries a second time."""
+    ids = [f"r{number}" for number in range(5)]
+    folders = {run_id: finished(tmp_path / run_id, run_id, parts=1, rows=1) for run_id in ids}
+    bigquery.faults.append(Fault("script", "slow", times=99, seconds=0.005))
+    with ThreadPoolExecutor(5) as threads:
+        list(threads.map(lambda run_id: load(folders[run_id], run_id), ids))
+    for name in tables.TABLES:
+        assert sorted(row["run_id"] for row in bigquery.rows(name)) == ids
+        assert bigquery.table("warehouse", name).deletions == 0
+    assert len(bigquery.began("publish")) == len(ids)
+
+
+def test_only_tables_that_hold_rows_of_a_run_delete_them(bigquery: StrictBigQuery, tmp_path: Path) -> None:
+    load(finished(tmp_path / "first"))
+    bigquery.table("warehouse", "failures").rows = []
+    load(finished(tmp_path / "second", minute=1))
+    assert {name: bigquery.table("warehouse", name).deletions for name in tables.TABLES} == {
+        name: int(name != "failures") for name in tables.TABLES
+    }
+
+
+def test_looking_for_earlier_jobs_of_a_run_id_stays_cheap(bigquery: StrictBigQuery, tmp_path: Path) -> None:
+    load(finished(tmp_path / "first", parts=1, rows=1))
+    ((place, job_id),) = (key for key in bigquery.jobs if "publish" in key[1])
+    for night in range(1, 300):
+        bigquery.jobs[place, f"{job_id.removesuffix('_0')}_{night}"] = bigquery.jobs[place, job_id]
+    bigquery.asked.clear()
+    load(finished(tmp_path / "second", minute=1, parts=1, rows=1))
+    asked = {path for method, path in bigquery.asked if method == "jobs.get" and "publish" in path}
+    assert len(asked) < 20
+    assert bigquery.began("publish")[-1].resource["jobReference"]["jobId"].endswith("_300")
+    assert [row["started_at"].minute for row in bigquery.rows("runs")] == [1]
+
+
+def test_an_insert_takes_only_rows_of_the_execution(bigquery: StrictBigQuery, tmp_path: Path) -> None:
+    """A second guard, beside the statement that refuses files of several executions: here that one is left out."""
+    other = finished(tmp_path / "other", minute=1)
+    run = loads.find_run("run", {**finished(tmp_path / "out"), "rankings": other["rankings"]})
+    session = Session(DATASET, QUICK)
+    loads.load(session, run, "0a", {name: ensure(session, name) for name in tables.TABLES})
+    _, _, unguarded = publish.statements(DATASET, "0a").partition("\n")
+    assert session.wait(session.query("unguarded", unguarded, publish.parameters(run))).error_result is None
+    assert bigquery.rows("rankings") == []
+    assert bigquery.rows("query_metrics")
+    assert {row["started_at"] for name in tables.TABLES for row in bigquery.rows(name)} == {run.started_at}
