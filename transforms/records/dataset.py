@@ -65,8 +65,10 @@ class DatasetSummary:
         """Refuse a dataset with which nothing can be evaluated.
 
         Raises:
-            InputError: no query is judged, or a slice is by an attribute that no query has.
+            InputError: there is no query, none is judged, or a slice is by an attribute that no query has.
         """
+        if self.queries == 0:
+            raise InputError("holds no query", path=queries_path)
         if self.judged == 0 and self.unknown == 0:
             raise InputError("holds no judgement", path=qrels_path)
         if self.judged == 0:

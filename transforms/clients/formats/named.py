@@ -30,21 +30,23 @@ WANTED: Mapping[str, Wanted] = {
 """By role, the columns that a table must have."""
 
 
-def find_columns(path: str, found: Sequence[str], wanted: Wanted) -> dict[str, str]:
+def find_columns(path: str, found: Sequence[str], wanted: Wanted, *, any_case: bool = False) -> dict[str, str]:
     """Which of a table's columns holds what is wanted.
 
     Args:
         path: the table, for messages.
         found: names of the columns there are.
         wanted: what should be there.
+        any_case: `Query_ID` is `query_id`.
 
     Raises:
         InputError: a wanted column is missing; the message lists those there are.
     """
     names = {}
     missing = []
+    there = {name.lower() if any_case else name: name for name in found}
     for ours, theirs in wanted.items():
-        name = next((name for name in theirs if name in found), None)
+        name = next((there[name] for name in theirs if name in there), None)
         if name is None:
             hint = did_you_mean(ours, found)
             near = f"; {hint}" if hint.startswith("did") else ""

@@ -1,7 +1,10 @@
-"""Tables of BigQuery in the place of files: the same roles, column names and types as Parquet files have."""
+"""Tables of BigQuery in the place of files: the same roles, column names and types as Parquet files have.
+
+Names of columns are the same in upper and lower case, as for BigQuery itself.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -12,6 +15,8 @@ from transforms.clients.bigquery.read_source import TableSource
 from transforms.clients.formats import named
 
 _JSON = b"google:sqlType:json"
+_TEXTS_MORE = ("title", "metadata")
+"""Columns that `texts` knows, besides those that it must have."""
 
 
 def check(path: str, role: str) -> None:
@@ -25,7 +30,7 @@ def check(path: str, role: str) -> None:
         InputError: it is not there, may not be read, or lacks a column.
     """
     source = TableSource.parse(path)
-    named.find_columns(str(source), read_tables.describe(source).columns, named.WANTED[role])
+    _named(source, read_tables.describe(source).columns, role)
 
 
 def streams(path: str, role: str) -> Iterator[str]:
@@ -63,7 +68,7 @@ def found(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa
     selected = [] if source.stream is not None else _selected(source, role)
     batches = read.batches(source, selected)
     if (first := next(batches, None)) is not None:
-        yield named.find_columns(str(source), first.schema.names, named.WANTED[role]), chain([first], batches)
+        yield _named(source, first.schema.names, role), map(_as_known, chain([first], batches))
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -78,6 +83,15 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def _selected(source: TableSource, role: str) -> list[str]:
     """The columns to read; all of texts, whose other columns are attributes."""
-    columns = read_tables.describe(source).columns
-    names = named.find_columns(str(source), columns, named.WANTED[role])
+    names = _named(source, read_tables.describe(source).columns, role)
     return [] if named.WANTED[role] is named.TEXTS else list(names.values())
+
+
+def _named(source: TableSource, columns: Sequence[str], role: str) -> dict[str, str]:
+    return named.find_columns(str(source), columns, named.WANTED[role], any_case=True)
+
+
+def _as_known(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with the optional columns of texts as they are known."""
+    names = [name.lower() if name.lower() in _TEXTS_MORE else name for name in batch.schema.names]
+    return batch if names == batch.schema.names else batch.rename_columns(names)

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -165,11 +167,20 @@ def _from_columns(path: str, batches: Iterable[pa.RecordBatch], names: Mapping[s
 
 
 def as_text(value: object) -> str:
-    """A value as text: texts as they are, nothing as nothing, the rest as JSON.
+    """A value as text: texts as they are, nothing as nothing, dates and decimal numbers as people write them.
+
+    All else is JSON.
 
     >>> as_text("de"), as_text(None), as_text(3), as_text(True), as_text(["a"])
     ('de', '', '3', 'true', '["a"]')
+    >>> as_text(date(2026, 1, 2)), as_text(Decimal("1.500000000")), as_text(Decimal("200"))
+    ('2026-01-02', '1.5', '200')
     """
     if value is None or isinstance(value, str):
         return value or ""
+    if isinstance(value, date | time):
+        return str(value)
+    if isinstance(value, Decimal):
+        whole, point, fraction = f"{value:f}".partition(".")
+        return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
