@@ -94,11 +94,13 @@ class Cell:
         return self.top_k is None, self.top_k or 0, self.distance is None, self.distance or 0.0
 
     def in_dialects(self, dialects: Sequence[Dialect]) -> list["Cell"]:
-        """This cell, once for each dialect, named by it."""
-        joint = "," if ":" in self.name else ":"
-        return [replace(self, name=f"{self.name}{joint}dialect={each.name}", dialect=each) for each in dialects] or [
-            self
-        ]
+        """This cell, once for each dialect and named by it; in rankbeam's own it has the name that it has without."""
+        return [replace(self, name=self._name_in(each), dialect=each) for each in dialects] or [self]
+
+    def _name_in(self, dialect: Dialect) -> str:
+        if dialect == RANKBEAM:
+            return self.name
+        return f"{self.name}{',' if ':' in self.name else ':'}dialect={dialect.name}"
 
     @property
     def _decisive(self) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Configurations with equal values: in a sweep, often two values of `top_k` above every cutoff. They share one row."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,10 +27,10 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
         Rows of `configurations`, each with a `name` for all its equals, and their `config_ids`.
     """
     groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in results.configurations:
+    for row, dialect in zip(results.configurations, results.dialects, strict=True):
         means = [results.means[row["config_id"], ALL, metric] for metric in results.metrics]
         shown = [(mean.get("equal_to") or row["config_id"], *(mean[name] for name in _DECISIVE)) for mean in means]
-        groups.setdefault((json.loads(row["parameters"]).get("dialect"), *shown), []).append(row)
+        groups.setdefault((dialect, *shown), []).append(row)
     shared = {}
     for rows in groups.values():
         ids = [row["config_id"] for row in rows]

@@ -17,6 +17,7 @@ from pipelines.yaml_lines import Located, load
 from transforms.clients.bigquery import results as bigquery
 from transforms.clients.bigquery.names import DatasetName
 from transforms.clients.bigquery.read_source import is_table
+from transforms.records.dialects import RANKBEAM
 from transforms.records.errors import InputError
 from transforms.records.slices import ALL, canonical
 
@@ -75,6 +76,14 @@ class Results:
         """The rows of `configurations`, in the experiment's order."""
         rows = self.table("configurations").to_pylist()
         return sorted(rows, key=lambda row: row["position"])
+
+    @cached_property
+    def dialects(self) -> list[str]:
+        """By whose rules each configuration is scored, in the experiment's order."""
+        return [
+            row.get("dialect") or json.loads(row["parameters"]).get("dialect", RANKBEAM.name)  # older runs lack it
+            for row in self.configurations
+        ]
 
     @cached_property
     def metrics(self) -> list[str]:

@@ -16,7 +16,7 @@ class Place:
     """One configuration on the leaderboard of a metric.
 
     Attributes:
-        rank: 1 for the best; equal means share one; None for a failed configuration.
+        rank: 1 for the best of its dialect; equal means share one; None for a failed configuration.
         name: of the configuration.
         is_baseline: the others are compared with it.
         may_be_best: it cannot be told from the best; None where that is not known.
@@ -68,7 +68,7 @@ def board(study: Study, metric: str) -> Board:
     scale = _scale(rows)
     return Board(
         metric=metric,
-        places=[_place(study, each, rows, row, scale) for each, row in zip(order, rows, strict=True)],
+        places=[_place(study, each, row, scale) for each, row in zip(order, rows, strict=True)],
         axis=None if scale is None else _axis(scale),
         has_joint=any(row["joint_low"] is not None for row in rows),
         has_bounds=any(row["failed"] for row in rows),
@@ -87,10 +87,9 @@ def half(row: Row) -> str:
     return "" if row["ci_low"] is None else f"±{(row['ci_high'] - row['ci_low']) / 2:.3f}"
 
 
-def _place(study: Study, configuration: int, rows: list[Row], row: Row, scale: Scale | None) -> Place:
-    better = sum(1 for each in rows if each["mean"] is not None and each["mean"] > (row["mean"] or 0.0))
+def _place(study: Study, configuration: int, row: Row, scale: Scale | None) -> Place:
     return Place(
-        rank=None if row["mean"] is None else better + 1,
+        rank=_rank(study, configuration, row),
         name=study.titles[configuration],
         is_baseline=configuration == study.baseline and len(study.titles) > 1,
         may_be_best=row["may_be_best"],
@@ -102,6 +101,13 @@ def _place(study: Study, configuration: int, rows: list[Row], row: Row, scale: S
         ties=words.interval(row["tie_lowest"], row["tie_highest"]) if _ties_matter(row) else "no matter",
         bar=Markup("") if scale is None or row["mean"] is None else _bar(study, configuration, row, scale),
     )
+
+
+def _rank(study: Study, configuration: int, row: Row) -> int | None:
+    dialects = study.results.dialects
+    alike = [each for each in study.titles if dialects[each] == dialects[configuration]]
+    means = [study.mean(each, row["metric"])["mean"] for each in alike]
+    return None if row["mean"] is None else 1 + sum(1 for mean in means if mean is not None and mean > row["mean"])
 
 
 def _ties_matter(row: Row) -> bool:
@@ -157,8 +163,8 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
 
 def _group(study: Study, metric: str, order: list[int]) -> list[str]:
     verdicts = [study.mean(each, metric)["may_be_best"] for each in order]
-    if all(each is None for each in verdicts):
-        return []
+    if len(set(study.results.dialects)) > 1 or all(each is None for each in verdicts):
+        return []  # values by the rules of different tools are no better or worse than each other
     others = [study.titles[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     if not others:
         return [f"It is told apart from every other configuration at {study.confidence} confidence."]

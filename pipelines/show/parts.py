@@ -1,6 +1,5 @@
 """What every table of a leaderboard is made of."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -71,8 +70,7 @@ def slices_by_attribute(results: Results) -> Iterator[Slices]:
 def told_from_the_best(results: Results, metric: str) -> str:
     """Which configurations may be the best by a metric, in words; "" where that is not known."""
     rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
-    dialects = {json.loads(row["parameters"]).get("dialect") for row in results.configurations}
-    if len(dialects) > 1 or all(row["may_be_best"] is None for row in rows.values()):
+    if len(set(results.dialects)) > 1 or all(row["may_be_best"] is None for row in rows.values()):
         return ""  # values by the rules of different tools are no better or worse than each other
     may_be = [name for name, row in rows.items() if row["may_be_best"]]
     level = f"{100.0 * results.run['statistics']['confidence']:g}%"
