@@ -245,6 +245,8 @@ def configurations(evaluation: Evaluation) -> pa.Table:
                 "retriever": each.retriever,
                 "parameters": each.parameters,
                 "derived_from": each.derived_from,
+                "dialect": each.dialect.name,
+                "parts": [evaluation.configurations[asked].config_id for asked in evaluation.parts(position)],
             }
             for position, each in enumerate(evaluation.configurations)
         ],

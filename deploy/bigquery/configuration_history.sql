@@ -2,7 +2,7 @@
 -- Where `config_id` differs from `previous_config_id`, the parameters were changed under the same name.
 SELECT
   r.run_id, r.experiment, r.started_at, r.is_latest, r.dataset_fingerprint,
-  c.config_id, c.name AS configuration, c.position, c.retriever, c.parameters, c.derived_from,
+  c.config_id, c.name AS configuration, c.position, c.retriever, c.dialect, c.parameters, c.derived_from,
   LAG(r.run_id) OVER earlier AS previous_run_id,
   LAG(r.started_at) OVER earlier AS previous_started_at,
   LAG(c.config_id) OVER earlier AS previous_config_id

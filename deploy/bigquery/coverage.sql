@@ -1,20 +1,23 @@
 -- How many queries does each configuration answer, and why not the others? `queries` were scored, `empty` of them
 -- without any result; `failed` were not scored; `missing` are left out by the configuration's dialect. The columns
--- `failed_…` count its calls that failed, by kind; a derived configuration has those of the one it was cut from.
+-- `failed_…` count the calls that failed, by kind: its own or, of a fusion, those of its parts. They are null for a
+-- configuration that is cut from another (`cut_from`), where its calls are counted.
 SELECT
-  r.run_id, r.experiment, r.started_at, r.is_latest, c.name AS configuration, c.retriever, c.position, c.config_id,
-  m.queries, m.empty, m.failed, m.missing,
+  r.run_id, r.experiment, r.started_at, r.is_latest, c.name AS configuration, c.retriever, c.dialect, c.position,
+  c.config_id, o.name AS cut_from, m.queries, m.empty, m.failed, m.missing,
   SAFE_DIVIDE(m.empty, m.queries) AS empty_rate,
   SAFE_DIVIDE(m.failed, m.queries + m.failed) AS failure_rate,
-  COALESCE(f.failed_invalid, 0) AS failed_invalid,
-  COALESCE(f.failed_permission, 0) AS failed_permission,
-  COALESCE(f.failed_not_found, 0) AS failed_not_found,
-  COALESCE(f.failed_quota, 0) AS failed_quota,
-  COALESCE(f.failed_timeout, 0) AS failed_timeout,
-  COALESCE(f.failed_unavailable, 0) AS failed_unavailable,
-  COALESCE(f.failed_malformed, 0) AS failed_malformed
+  COALESCE(f.failed_invalid, c.none_failed) AS failed_invalid,
+  COALESCE(f.failed_permission, c.none_failed) AS failed_permission,
+  COALESCE(f.failed_not_found, c.none_failed) AS failed_not_found,
+  COALESCE(f.failed_quota, c.none_failed) AS failed_quota,
+  COALESCE(f.failed_timeout, c.none_failed) AS failed_timeout,
+  COALESCE(f.failed_unavailable, c.none_failed) AS failed_unavailable,
+  COALESCE(f.failed_malformed, c.none_failed) AS failed_malformed
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
+JOIN (
+  SELECT *, IF(derived_from IS NULL, 0, NULL) AS none_failed FROM configurations
+) AS c ON c.run_id = r.run_id
 JOIN (
   SELECT
     run_id, config_id,
@@ -23,16 +26,17 @@ JOIN (
   WHERE slice = 'all'
   GROUP BY run_id, config_id
 ) AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+LEFT JOIN configurations AS o ON o.run_id = r.run_id AND o.config_id = c.derived_from
 LEFT JOIN (
   SELECT
     run_id, config_id,
-    COUNTIF(kind = 'invalid') AS failed_invalid,
-    COUNTIF(kind = 'permission') AS failed_permission,
-    COUNTIF(kind = 'not_found') AS failed_not_found,
-    COUNTIF(kind = 'quota') AS failed_quota,
-    COUNTIF(kind = 'timeout') AS failed_timeout,
-    COUNTIF(kind = 'unavailable') AS failed_unavailable,
-    COUNTIF(kind = 'malformed') AS failed_malformed
-  FROM failures
+    SUM(IF(kind = 'invalid', failures, 0)) AS failed_invalid,
+    SUM(IF(kind = 'permission', failures, 0)) AS failed_permission,
+    SUM(IF(kind = 'not_found', failures, 0)) AS failed_not_found,
+    SUM(IF(kind = 'quota', failures, 0)) AS failed_quota,
+    SUM(IF(kind = 'timeout', failures, 0)) AS failed_timeout,
+    SUM(IF(kind = 'unavailable', failures, 0)) AS failed_unavailable,
+    SUM(IF(kind = 'malformed', failures, 0)) AS failed_malformed
+  FROM failure_kinds
   GROUP BY run_id, config_id
-) AS f ON f.run_id = r.run_id AND f.config_id = COALESCE(c.derived_from, c.config_id)
+) AS f ON f.run_id = r.run_id AND f.config_id = c.config_id

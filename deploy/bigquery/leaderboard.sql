@@ -1,7 +1,8 @@
--- Which configuration is best, by which metric, and how sure is that?
+-- Which configuration is best, by which metric, and how sure is that? `rank` is among those of one dialect: values by
+-- the rules of different tools are no better or worse than each other.
 SELECT
-  r.run_id, r.experiment, m.started_at, r.is_latest, m.metric,
-  RANK() OVER (PARTITION BY r.run_id, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
+  r.run_id, r.experiment, m.started_at, r.is_latest, m.metric, c.dialect,
+  RANK() OVER (PARTITION BY m.started_at, r.run_id, c.dialect, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
   c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error, m.joint_low, m.joint_high, m.may_be_best,
   m.queries, m.empty, m.failed, m.missing, m.lowest, m.highest, m.tie_lowest, m.tie_highest, c.position, c.config_id
 FROM run_history AS r

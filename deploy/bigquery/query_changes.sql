@@ -1,17 +1,15 @@
--- Which queries got better or worse since the previous run of the same configuration over the same dataset?
+-- Which queries got better or worse since the previous run with a value of the metric? `trend` says which one that is.
 -- A value is null where there is none, because the call failed: `status` and `previous_status` say so.
 SELECT
-  h.run_id, h.experiment, q.started_at, h.is_latest, h.configuration, m.metric, q.query_id, q.text, q.status,
+  t.run_id, t.experiment, q.started_at, t.is_latest, t.configuration, t.metric, q.query_id, q.text, q.status,
   b.status AS previous_status, v.value, w.value AS previous_value, v.value - w.value AS difference, q.slices,
-  h.previous_run_id, h.previous_started_at, h.config_id, h.previous_config_id
-FROM configuration_history AS h
-JOIN configuration_metrics AS m ON m.run_id = h.run_id AND m.config_id = h.config_id
-JOIN query_metrics AS q ON q.run_id = h.run_id AND q.config_id = h.config_id
+  t.previous_run_id, t.previous_started_at, t.config_id, t.previous_config_id
+FROM trend AS t
+JOIN query_metrics AS q ON q.run_id = t.run_id AND q.config_id = t.config_id
 JOIN query_metrics AS b
-  ON b.run_id = h.previous_run_id AND b.config_id = h.previous_config_id AND b.query_id = q.query_id
+  ON b.run_id = t.previous_run_id AND b.config_id = t.previous_config_id AND b.query_id = q.query_id
 LEFT JOIN per_query AS v
-  ON v.run_id = h.run_id AND v.config_id = h.config_id AND v.query_id = q.query_id AND v.metric = m.metric
+  ON v.run_id = t.run_id AND v.config_id = t.config_id AND v.query_id = q.query_id AND v.metric = t.metric
 LEFT JOIN per_query AS w
-  ON w.run_id = h.previous_run_id AND w.config_id = h.previous_config_id AND w.query_id = q.query_id
-  AND w.metric = m.metric
-WHERE m.slice = 'all'
+  ON w.run_id = t.previous_run_id AND w.config_id = t.previous_config_id AND w.query_id = q.query_id
+  AND w.metric = t.metric

@@ -1,13 +1,16 @@
 -- Which configuration is best for a group of queries, such as one language? `attribute` and `value` say which group:
--- the slice `intent=how_to×level=easy` has the attribute `intent×level` and the value `how_to × easy`.
+-- the slice `intent=how_to×level=easy` has the attribute `intent×level` and the value `how_to × easy`. `rank` is among
+-- the configurations of one dialect.
 SELECT
   r.run_id, r.experiment, m.started_at, r.is_latest, m.slice,
   REPLACE(REGEXP_REPLACE(m.parted, CONCAT('=[^', CHR(31), ']*'), ''), CHR(31), '×') AS attribute,
   REPLACE(
     REGEXP_REPLACE(m.parted, CONCAT('(^|', CHR(31), ')[^=', CHR(31), ']*='), r'\1'), CHR(31), ' × '
   ) AS value,
-  m.metric,
-  RANK() OVER (PARTITION BY r.run_id, m.slice, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
+  m.metric, c.dialect,
+  RANK() OVER (
+    PARTITION BY m.started_at, r.run_id, c.dialect, m.slice, m.metric ORDER BY m.mean DESC NULLS LAST
+  ) AS rank,
   c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error, m.joint_low, m.joint_high, m.may_be_best,
   m.queries, m.empty, m.failed, m.missing, m.lowest, m.highest, m.tie_lowest, m.tie_highest, c.position, c.config_id
 FROM run_history AS r

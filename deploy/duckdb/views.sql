@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m transforms.clients.views, and not edited by hand.
--- sha256 4434440072e6136851bac81410533441a267e22681605d0805dd8344321eb8ba
+-- sha256 2a0b527254a39e7cb82ac9d05b042a9acc0d1478edab621b06051cabb34b3610
 
 CREATE VIEW run_history AS
 SELECT
@@ -38,6 +38,7 @@ SELECT
   c.name AS configuration,
   c.position,
   c.retriever,
+  c.dialect,
   c.parameters,
   c.derived_from,
   LAG(r.run_id) OVER earlier AS previous_run_id,
@@ -84,74 +85,6 @@ GROUP BY
   hours,
   experiment;
 
-CREATE VIEW coverage AS
-SELECT
-  r.run_id,
-  r.experiment,
-  r.started_at,
-  r.is_latest,
-  c.name AS configuration,
-  c.retriever,
-  c.position,
-  c.config_id,
-  m.queries,
-  m.empty,
-  m.failed,
-  m.missing,
-  CASE WHEN m.queries <> 0 THEN m.empty / m.queries ELSE NULL END AS empty_rate,
-  CASE
-    WHEN (
-      m.queries + m.failed
-    ) <> 0
-    THEN m.failed / (
-      m.queries + m.failed
-    )
-    ELSE NULL
-  END AS failure_rate,
-  COALESCE(f.failed_invalid, 0) AS failed_invalid,
-  COALESCE(f.failed_permission, 0) AS failed_permission,
-  COALESCE(f.failed_not_found, 0) AS failed_not_found,
-  COALESCE(f.failed_quota, 0) AS failed_quota,
-  COALESCE(f.failed_timeout, 0) AS failed_timeout,
-  COALESCE(f.failed_unavailable, 0) AS failed_unavailable,
-  COALESCE(f.failed_malformed, 0) AS failed_malformed
-FROM run_history AS r
-JOIN configurations AS c
-  ON c.run_id = r.run_id
-JOIN (
-  SELECT
-    run_id,
-    config_id,
-    MAX(queries) AS queries,
-    MAX(empty) AS empty,
-    MAX(failed) AS failed,
-    MAX(missing) AS missing
-  FROM configuration_metrics
-  WHERE
-    slice = 'all'
-  GROUP BY
-    run_id,
-    config_id
-) AS m
-  ON m.run_id = r.run_id AND m.config_id = c.config_id
-LEFT JOIN (
-  SELECT
-    run_id,
-    config_id,
-    COUNT_IF(kind = 'invalid') AS failed_invalid,
-    COUNT_IF(kind = 'permission') AS failed_permission,
-    COUNT_IF(kind = 'not_found') AS failed_not_found,
-    COUNT_IF(kind = 'quota') AS failed_quota,
-    COUNT_IF(kind = 'timeout') AS failed_timeout,
-    COUNT_IF(kind = 'unavailable') AS failed_unavailable,
-    COUNT_IF(kind = 'malformed') AS failed_malformed
-  FROM failures
-  GROUP BY
-    run_id,
-    config_id
-) AS f
-  ON f.run_id = r.run_id AND f.config_id = COALESCE(c.derived_from, c.config_id);
-
 CREATE VIEW differences AS
 SELECT
   r.run_id,
@@ -161,6 +94,7 @@ SELECT
   d.slice,
   d.metric,
   c.name AS configuration,
+  c.dialect,
   b.name AS baseline,
   d.difference,
   d.ci_low,
@@ -188,35 +122,6 @@ JOIN configurations AS c
 JOIN configurations AS b
   ON b.run_id = r.run_id AND b.config_id = d.baseline;
 
-CREATE VIEW failure_kinds AS
-SELECT
-  r.run_id,
-  r.experiment,
-  f.started_at,
-  r.is_latest,
-  c.name AS configuration,
-  f.stage,
-  f.kind,
-  COUNT(*) AS failures,
-  COUNT(DISTINCT f.query_id) AS queries,
-  SUM(f.attempts) AS attempts,
-  MIN(f.message) AS example,
-  c.config_id
-FROM run_history AS r
-JOIN failures AS f
-  ON f.run_id = r.run_id
-JOIN configurations AS c
-  ON c.run_id = r.run_id AND c.config_id = f.config_id
-GROUP BY
-  r.run_id,
-  r.experiment,
-  f.started_at,
-  r.is_latest,
-  c.name,
-  f.stage,
-  f.kind,
-  c.config_id;
-
 CREATE VIEW leaderboard AS
 SELECT
   r.run_id,
@@ -224,7 +129,8 @@ SELECT
   m.started_at,
   r.is_latest,
   m.metric,
-  RANK() OVER (PARTITION BY r.run_id, m.metric ORDER BY m.mean DESC) AS rank,
+  c.dialect,
+  RANK() OVER (PARTITION BY m.started_at, r.run_id, c.dialect, m.metric ORDER BY m.mean DESC) AS rank,
   c.name AS configuration,
   m.mean,
   m.ci_low,
@@ -274,6 +180,28 @@ JOIN query_metrics AS q
   ON q.run_id = r.run_id AND q.config_id = c.config_id
 CROSS JOIN UNNEST(q.metrics) AS _t0(item);
 
+CREATE VIEW run_choices AS
+SELECT
+  r.run_id,
+  r.experiment,
+  r.started_at,
+  r.is_latest,
+  NOT m.run_id IS NULL AS has_values,
+  NOT m.run_id IS NULL
+  AND ROW_NUMBER() OVER (
+    PARTITION BY r.experiment, NOT m.run_id IS NULL
+    ORDER BY r.started_at DESC, r.run_id DESC
+  ) = 1 AS is_last_good
+FROM run_history AS r
+LEFT JOIN (
+  SELECT DISTINCT
+    run_id
+  FROM configuration_metrics
+  WHERE
+    slice = 'all' AND NOT mean IS NULL
+) AS m
+  ON m.run_id = r.run_id;
+
 CREATE VIEW slice_leaderboard AS
 SELECT
   r.run_id,
@@ -288,7 +216,11 @@ SELECT
     ' × '
   ) AS value,
   m.metric,
-  RANK() OVER (PARTITION BY r.run_id, m.slice, m.metric ORDER BY m.mean DESC) AS rank,
+  c.dialect,
+  RANK() OVER (
+    PARTITION BY m.started_at, r.run_id, c.dialect, m.slice, m.metric
+    ORDER BY m.mean DESC
+  ) AS rank,
   c.name AS configuration,
   m.mean,
   m.ci_low,
@@ -322,80 +254,98 @@ JOIN (
 
 CREATE VIEW trend AS
 SELECT
-  h.experiment,
-  h.dataset_fingerprint,
-  h.configuration,
-  m.metric,
-  m.started_at,
-  h.run_id,
-  h.is_latest,
-  m.mean,
-  m.ci_low,
-  m.ci_high,
-  m.std_error,
-  m.queries,
-  m.empty,
-  m.failed,
-  m.missing,
-  m.lowest,
-  m.highest,
-  b.mean AS previous_mean,
-  m.mean - b.mean AS change,
-  h.config_id <> h.previous_config_id AS parameters_changed,
-  h.previous_run_id,
-  h.config_id
-FROM configuration_history AS h
-JOIN configuration_metrics AS m
-  ON m.run_id = h.run_id AND m.config_id = h.config_id
-LEFT JOIN configuration_metrics AS b
-  ON b.run_id = h.previous_run_id
-  AND b.config_id = h.previous_config_id
-  AND b.slice = m.slice
-  AND b.metric = m.metric
-WHERE
-  m.slice = 'all';
+  experiment,
+  dataset_fingerprint,
+  configuration,
+  dialect,
+  metric,
+  started_at,
+  run_id,
+  is_latest,
+  mean,
+  ci_low,
+  ci_high,
+  std_error,
+  queries,
+  empty,
+  failed,
+  missing,
+  lowest,
+  highest,
+  previous.mean AS previous_mean,
+  mean - previous.mean AS change,
+  config_id <> previous.config_id AS parameters_changed,
+  previous.run_id AS previous_run_id,
+  previous.started_at AS previous_started_at,
+  config_id,
+  previous.config_id AS previous_config_id
+FROM (
+  SELECT
+    r.experiment,
+    r.dataset_fingerprint,
+    r.is_latest,
+    c.name AS configuration,
+    c.dialect,
+    m.*,
+    COALESCE(
+      LAST_VALUE(m.point IGNORE NULLS) OVER of_name,
+      LAST_VALUE(m.point IGNORE NULLS) OVER of_parameters
+    ) AS previous
+  FROM run_history AS r
+  JOIN configurations AS c
+    ON c.run_id = r.run_id
+  JOIN (
+    SELECT
+      *,
+      CASE
+        WHEN mean IS NULL
+        THEN NULL
+        ELSE {'run_id': run_id, 'started_at': started_at, 'config_id': config_id, 'mean': mean}
+      END AS point
+    FROM configuration_metrics
+    WHERE
+      slice = 'all'
+  ) AS m
+    ON m.run_id = r.run_id AND m.config_id = c.config_id
+  WINDOW of_name AS (
+    PARTITION BY r.experiment, r.dataset_fingerprint, c.name, m.metric
+    ORDER BY r.started_at NULLS FIRST, r.run_id NULLS FIRST
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+  ), of_parameters AS (
+    PARTITION BY r.experiment, r.dataset_fingerprint, c.config_id, m.metric
+    ORDER BY r.started_at NULLS FIRST, r.run_id NULLS FIRST
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+  )
+) AS points;
 
-CREATE VIEW query_changes AS
+CREATE VIEW unanswered AS
 SELECT
-  h.run_id,
-  h.experiment,
-  q.started_at,
-  h.is_latest,
-  h.configuration,
-  m.metric,
-  q.query_id,
-  q.text,
-  q.status,
-  b.status AS previous_status,
-  v.value,
-  w.value AS previous_value,
-  v.value - w.value AS difference,
-  q.slices,
-  h.previous_run_id,
-  h.previous_started_at,
-  h.config_id,
-  h.previous_config_id
-FROM configuration_history AS h
-JOIN configuration_metrics AS m
-  ON m.run_id = h.run_id AND m.config_id = h.config_id
-JOIN query_metrics AS q
-  ON q.run_id = h.run_id AND q.config_id = h.config_id
-JOIN query_metrics AS b
-  ON b.run_id = h.previous_run_id
-  AND b.config_id = h.previous_config_id
-  AND b.query_id = q.query_id
-LEFT JOIN per_query AS v
-  ON v.run_id = h.run_id
-  AND v.config_id = h.config_id
-  AND v.query_id = q.query_id
-  AND v.metric = m.metric
-LEFT JOIN per_query AS w
-  ON w.run_id = h.previous_run_id
-  AND w.config_id = h.previous_config_id
-  AND w.query_id = q.query_id
-  AND w.metric = m.metric
-WHERE
-  m.slice = 'all';
+  r.run_id,
+  r.experiment,
+  f.started_at,
+  r.is_latest,
+  c.name AS configuration,
+  o.name AS caller,
+  f.query_id,
+  f.stage,
+  f.kind,
+  f.attempts,
+  f.message,
+  c.config_id,
+  o.config_id AS caller_id,
+  c.derived_from
+FROM run_history AS r
+JOIN configurations AS c
+  ON c.run_id = r.run_id
+CROSS JOIN UNNEST(CASE
+  WHEN COALESCE(ARRAY_LENGTH(c.parts), 0) > 0
+  THEN c.parts
+  ELSE [COALESCE(c.derived_from, c.config_id)]
+END) AS _t0(asked)
+JOIN configurations AS o
+  ON o.run_id = r.run_id AND o.config_id = asked
+JOIN failures AS f
+  ON f.run_id = r.run_id AND f.config_id = o.config_id;
 
 CREATE VIEW side_by_side AS
 SELECT
@@ -434,6 +384,75 @@ LEFT JOIN per_query AS w
 WHERE
   d.slice = 'all';
 
+CREATE VIEW query_changes AS
+SELECT
+  t.run_id,
+  t.experiment,
+  q.started_at,
+  t.is_latest,
+  t.configuration,
+  t.metric,
+  q.query_id,
+  q.text,
+  q.status,
+  b.status AS previous_status,
+  v.value,
+  w.value AS previous_value,
+  v.value - w.value AS difference,
+  q.slices,
+  t.previous_run_id,
+  t.previous_started_at,
+  t.config_id,
+  t.previous_config_id
+FROM trend AS t
+JOIN query_metrics AS q
+  ON q.run_id = t.run_id AND q.config_id = t.config_id
+JOIN query_metrics AS b
+  ON b.run_id = t.previous_run_id
+  AND b.config_id = t.previous_config_id
+  AND b.query_id = q.query_id
+LEFT JOIN per_query AS v
+  ON v.run_id = t.run_id
+  AND v.config_id = t.config_id
+  AND v.query_id = q.query_id
+  AND v.metric = t.metric
+LEFT JOIN per_query AS w
+  ON w.run_id = t.previous_run_id
+  AND w.config_id = t.previous_config_id
+  AND w.query_id = q.query_id
+  AND w.metric = t.metric;
+
+CREATE VIEW failure_kinds AS
+SELECT
+  run_id,
+  experiment,
+  started_at,
+  is_latest,
+  configuration,
+  caller,
+  stage,
+  kind,
+  COUNT(*) AS failures,
+  COUNT(DISTINCT query_id) AS queries,
+  SUM(attempts) AS attempts,
+  MIN(message) AS example,
+  config_id,
+  caller_id
+FROM unanswered
+WHERE
+  derived_from IS NULL
+GROUP BY
+  run_id,
+  experiment,
+  started_at,
+  is_latest,
+  configuration,
+  caller,
+  stage,
+  kind,
+  config_id,
+  caller_id;
+
 CREATE VIEW regressions AS
 SELECT
   run_id,
@@ -441,6 +460,7 @@ SELECT
   started_at,
   is_latest,
   configuration,
+  dialect,
   metric,
   mean,
   previous_mean,
@@ -449,6 +469,8 @@ SELECT
   CASE WHEN queries < 20 THEN NULL ELSE difference - 1.96 * std_error END AS ci_low,
   CASE WHEN queries < 20 THEN NULL ELSE difference + 1.96 * std_error END AS ci_high,
   CASE
+    WHEN queries = 0
+    THEN 'nothing to compare'
     WHEN better + worse = 0
     THEN 'same'
     WHEN queries < 20
@@ -464,45 +486,128 @@ SELECT
   better,
   worse,
   queries - better - worse AS same,
-  config_id <> previous_config_id AS parameters_changed,
+  parameters_changed,
   previous_run_id,
   previous_started_at,
   config_id,
   previous_config_id
 FROM (
   SELECT
-    run_id,
-    experiment,
-    started_at,
-    is_latest,
-    configuration,
-    metric,
-    previous_run_id,
-    previous_started_at,
-    config_id,
-    previous_config_id,
-    AVG(CASE WHEN difference IS NULL THEN NULL ELSE value END) AS mean,
-    AVG(CASE WHEN difference IS NULL THEN NULL ELSE previous_value END) AS previous_mean,
-    AVG(difference) AS difference,
+    t.run_id,
+    t.experiment,
+    t.started_at,
+    t.is_latest,
+    t.configuration,
+    t.dialect,
+    t.metric,
+    t.parameters_changed,
+    t.previous_run_id,
+    t.previous_started_at,
+    t.config_id,
+    t.previous_config_id,
+    AVG(CASE WHEN q.difference IS NULL THEN NULL ELSE q.value END) AS mean,
+    AVG(CASE WHEN q.difference IS NULL THEN NULL ELSE q.previous_value END) AS previous_mean,
+    AVG(q.difference) AS difference,
     CASE
-      WHEN SQRT(COUNT(difference)) <> 0
-      THEN STDDEV_SAMP(difference) / SQRT(COUNT(difference))
+      WHEN SQRT(COUNT(q.difference)) <> 0
+      THEN STDDEV_SAMP(q.difference) / SQRT(COUNT(q.difference))
       ELSE NULL
     END AS std_error,
-    COUNT(difference) AS queries,
-    COUNT_IF(difference IS NULL) AS unpaired,
-    COUNT_IF(difference > 0) AS better,
-    COUNT_IF(difference < 0) AS worse
-  FROM query_changes
+    COUNT(q.difference) AS queries,
+    COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
+    COUNT(CASE WHEN q.difference > 0 THEN 1 ELSE NULL END) AS better,
+    COUNT(CASE WHEN q.difference < 0 THEN 1 ELSE NULL END) AS worse
+  FROM trend AS t
+  LEFT JOIN query_changes AS q
+    ON q.run_id = t.run_id AND q.config_id = t.config_id AND q.metric = t.metric
+  GROUP BY
+    t.run_id,
+    t.experiment,
+    t.started_at,
+    t.is_latest,
+    t.configuration,
+    t.dialect,
+    t.metric,
+    t.parameters_changed,
+    t.previous_run_id,
+    t.previous_started_at,
+    t.config_id,
+    t.previous_config_id
+) AS changes;
+
+CREATE VIEW coverage AS
+SELECT
+  r.run_id,
+  r.experiment,
+  r.started_at,
+  r.is_latest,
+  c.name AS configuration,
+  c.retriever,
+  c.dialect,
+  c.position,
+  c.config_id,
+  o.name AS cut_from,
+  m.queries,
+  m.empty,
+  m.failed,
+  m.missing,
+  CASE WHEN m.queries <> 0 THEN m.empty / m.queries ELSE NULL END AS empty_rate,
+  CASE
+    WHEN (
+      m.queries + m.failed
+    ) <> 0
+    THEN m.failed / (
+      m.queries + m.failed
+    )
+    ELSE NULL
+  END AS failure_rate,
+  COALESCE(f.failed_invalid, c.none_failed) AS failed_invalid,
+  COALESCE(f.failed_permission, c.none_failed) AS failed_permission,
+  COALESCE(f.failed_not_found, c.none_failed) AS failed_not_found,
+  COALESCE(f.failed_quota, c.none_failed) AS failed_quota,
+  COALESCE(f.failed_timeout, c.none_failed) AS failed_timeout,
+  COALESCE(f.failed_unavailable, c.none_failed) AS failed_unavailable,
+  COALESCE(f.failed_malformed, c.none_failed) AS failed_malformed
+FROM run_history AS r
+JOIN (
+  SELECT
+    *,
+    CASE WHEN derived_from IS NULL THEN 0 ELSE NULL END AS none_failed
+  FROM configurations
+) AS c
+  ON c.run_id = r.run_id
+JOIN (
+  SELECT
+    run_id,
+    config_id,
+    MAX(queries) AS queries,
+    MAX(empty) AS empty,
+    MAX(failed) AS failed,
+    MAX(missing) AS missing
+  FROM configuration_metrics
+  WHERE
+    slice = 'all'
   GROUP BY
     run_id,
-    experiment,
-    started_at,
-    is_latest,
-    configuration,
-    metric,
-    previous_run_id,
-    previous_started_at,
+    config_id
+) AS m
+  ON m.run_id = r.run_id AND m.config_id = c.config_id
+LEFT JOIN configurations AS o
+  ON o.run_id = r.run_id AND o.config_id = c.derived_from
+LEFT JOIN (
+  SELECT
+    run_id,
     config_id,
-    previous_config_id
-) AS changes;
+    SUM(CASE WHEN kind = 'invalid' THEN failures ELSE 0 END) AS failed_invalid,
+    SUM(CASE WHEN kind = 'permission' THEN failures ELSE 0 END) AS failed_permission,
+    SUM(CASE WHEN kind = 'not_found' THEN failures ELSE 0 END) AS failed_not_found,
+    SUM(CASE WHEN kind = 'quota' THEN failures ELSE 0 END) AS failed_quota,
+    SUM(CASE WHEN kind = 'timeout' THEN failures ELSE 0 END) AS failed_timeout,
+    SUM(CASE WHEN kind = 'unavailable' THEN failures ELSE 0 END) AS failed_unavailable,
+    SUM(CASE WHEN kind = 'malformed' THEN failures ELSE 0 END) AS failed_malformed
+  FROM failure_kinds
+  GROUP BY
+    run_id,
+    config_id
+) AS f
+  ON f.run_id = r.run_id AND f.config_id = c.config_id;

@@ -4,9 +4,9 @@ locals {
   # A view reads only tables, and views of the levels before its own: they must be there when it is made.
   view_levels = [
     ["run_history"],
-    ["configuration_history", "cost", "coverage", "differences", "failure_kinds", "leaderboard", "per_query", "slice_leaderboard"],
-    ["query_changes", "side_by_side", "trend"],
-    ["regressions"],
+    ["configuration_history", "cost", "differences", "leaderboard", "per_query", "run_choices", "slice_leaderboard", "trend", "unanswered"],
+    ["failure_kinds", "query_changes", "side_by_side"],
+    ["coverage", "regressions"],
   ]
 
   view_files = { for name in flatten(local.view_levels) : name => file("${path.module}/../bigquery/${name}.sql") }

@@ -23,8 +23,8 @@ from support.data import REPOSITORY
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
 from support.expected_views import Expected
-from support.finished import QUERIES, finished, install, ranks
-from support.runs import rankbeam
+from support.finished import QUERIES, experiment, finished, install, ranks
+from support.runs import rankbeam, run_experiment
 from support.view_columns import table_columns, with_views
 
 from transforms.clients import views, warehouse
@@ -41,12 +41,20 @@ LATER = {
     "shaky": ranks(1, 1, 5, q07=-1, q08=-1, q09=0),
     "new": ranks(3),
 }
+NIGHTLY = {
+    "one": {"steady": ranks(1, 2, 3), "before": ranks(2, 1), "shaky": ranks(1, 2, 4)},
+    "two": {"steady": ranks(1, 2, 3), "before": ranks(2, 1), "shaky": ranks(-1)},
+    "three": {"steady": ranks(-1), "before": ranks(-2), "shaky": ranks(-1, -2)},
+    "four": {"steady": ranks(2, 3, 4), "after": ranks(2, 1), "shaky": ranks(1, 2, 4, q03=-1)},
+    "five": {"steady": ranks(-1), "shaky": ranks(-2)},
+}
+"""Of one configuration every call fails, then of all; then one is renamed, and all fail again."""
 CALLED = {"first": (100, 0, 3), "later": (40, 120, 2), "small": (0, 7, 0)}
 
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three runs of an experiment, the last over another dataset, and one of another experiment."""
+    """Three runs of an experiment, the last over another dataset; nightly ones with outages; one with all else."""
     folder = tmp_path_factory.mktemp("views")
     with pytest.MonkeyPatch.context() as monkeypatch:
         install(folder, monkeypatch)
@@ -54,7 +62,15 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
         finished(folder, FIRST, "first", statistics=statistics)
         finished(folder, LATER, "later", statistics=statistics, ties=True)
         finished(folder, FIRST, "small", QUERIES[:14], statistics=statistics)
-        finished(folder, {"steady": ranks(2)}, "apart", name="another", slices=[])
+        for run_id, configurations in NIGHTLY.items():
+            metrics = ["RR", "AP"] if run_id == "four" else ["RR"]
+            finished(folder, configurations, run_id, name="nightly", slices=[], metrics=metrics)
+        parts = {"steady": ranks(2, q01=-1, q05=-2), "shaky": ranks(1, 3, q01=-1, q02=-1, q04=0)}
+        swept = experiment(folder, parts, dialects=["rankbeam", "pytrec_eval"], grid={"top_k": [5, 20]})
+        swept["configurations"].append(
+            {"name": "fused", "retriever": {"type": "fusion", "parts": [*parts]}, "top_k": 20}
+        )
+        run_experiment(folder, {"name": "another", **swept}, "apart")
     return folder / "out"
 
 
@@ -131,16 +147,21 @@ def test_a_view_says_what_the_tables_say(laptop: duckdb.DuckDBPyConnection, expe
 
 
 def test_the_runs_have_what_the_views_tell_apart(expected: Expected) -> None:
-    verdicts = {(row["configuration"], row["metric"]): row["verdict"] for row in expected.regressions()}
+    verdicts = {
+        (row["configuration"], row["metric"]): row["verdict"]
+        for row in expected.regressions()
+        if row["run_id"] == "later"
+    }
     assert verdicts["steady", "RR"] == "same"
     assert verdicts["other", "RR"] == "worse"
-    assert {row["run_id"] for row in expected.regressions()} == {"later"}
+    compared = {row["run_id"] for row in expected.regressions() if row["verdict"] != "nothing to compare"}
+    assert compared == {"later", "two", "four"}
     assert any(row["value"] is None for row in expected.query_changes())
     assert {row["baseline"] for row in expected.differences()} >= {"steady", "other", "shaky"}
     assert {row["attribute"] for row in expected.slice_leaderboard()} == {"language", "level", "language×level"}
-    assert {row["failed_quota"] for row in expected.coverage()} == {0, 1, 2}
-    assert sum(row["empty"] for row in expected.coverage()) == 2
-    assert len(list(expected.cost())) == 3
+    assert {row["failed_quota"] for row in expected.coverage()} >= {None, 0, 1, 2, 3, 24}
+    assert sum(row["empty"] for row in expected.coverage() if row["run_id"] != "apart") == 2
+    assert {row["attribute"] for row in expected.slice_leaderboard() if row["dialect"] == "pytrec_eval"}
 
 
 def test_values_of_slices_may_look_like_crossings() -> None:
@@ -262,6 +283,7 @@ def test_a_view_is_one_select_with_its_question(view: str) -> None:
     assert isinstance(views.parsed()[view], exp.Select)
     assert "?" in views.about(view)
     assert not re.search(r"FARM_FINGERPRINT|ARRAY_AGG|/ (?!1000000\b)", text)
+    assert "COUNTIF" not in text  # in DuckDB it is null, and not 0, where the condition is null in every row
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import pytrec_eval
 from beir.retrieval.evaluation import EvaluateRetrieval
 from support.inputs import trec_qrels, trec_run, write
 from support.runs import query_values, rankbeam, run_experiment
 
-from pipelines.results import Results
+from pipelines.report.leaderboard import board
+from pipelines.report.study import Study
+from pipelines.results import Results, find_run
 
 Qrels = Mapping[str, Mapping[str, int]]
 Rows = list[tuple[str, str, float]]
@@ -170,3 +173,33 @@ def test_an_unknown_dialect_is_refused_with_the_nearest(tmp_path: Path) -> None:
     result = rankbeam("score", tmp_path / "qrels.txt", tmp_path / "a.run", "--dialect", "pytrec-eval")
     assert result.exit_code == 2
     assert "unknown dialect 'pytrec-eval'; did you mean 'pytrec_eval'?" in result.stderr
+
+
+def test_in_the_own_dialect_a_configuration_keeps_its_name_and_rank(tmp_path: Path) -> None:
+    qrels, rows = collection(0)
+    scored(tmp_path, qrels, rows, "rankbeam", ["AP"])
+    write(tmp_path / "b.run", trec_run([(query, doc, -score) for query, doc, score in rows]))
+    arguments: list[Any] = ["score", tmp_path / "qrels.txt", tmp_path / "a.run", tmp_path / "b.run", "-m", "nDCG@10"]
+    alone = rankbeam(*arguments, "--output", tmp_path / "alone")
+    together = rankbeam(*arguments, "--dialect", "pytrec_eval,rankbeam", "--output", tmp_path / "together")
+    assert (alone.exit_code, together.exit_code) == (0, 0), together.stderr
+    ranks = leaderboard_of(tmp_path / "together")
+    assert ranks["rankbeam"] == leaderboard_of(tmp_path / "alone")["rankbeam"]
+    assert {name: [rank for _, _, rank in rows] for name, rows in ranks.items()} == {
+        "rankbeam": [1, 2],
+        "pytrec_eval": [1, 2],
+    }
+    names = [{name for name, _, _ in ranks[dialect]} for dialect in ("rankbeam", "pytrec_eval")]
+    assert names == [{"a", "b"}, {"a:dialect=pytrec_eval", "b:dialect=pytrec_eval"}]
+    places = {place.name: place.rank for place in board(Study(find_run(str(tmp_path / "together"))), "nDCG@10").places}
+    assert places == {name: rank for rows in ranks.values() for name, _, rank in rows}
+
+
+def leaderboard_of(output: Path) -> dict[str, list[tuple[str, str, int]]]:
+    """By dialect: name, config_id and rank of its configurations, the best first."""
+    found: dict[str, list[tuple[str, str, int]]] = {}
+    with duckdb.connect(str(output / "results.duckdb"), read_only=True) as connection:
+        query = "SELECT dialect, configuration, config_id, rank FROM leaderboard ORDER BY rank"
+        for dialect, *row in connection.execute(query).fetchall():
+            found.setdefault(dialect, []).append(tuple(row))
+    return found

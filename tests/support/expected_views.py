@@ -17,6 +17,8 @@ MEANS = (
     "missing", "lowest", "highest", "tie_lowest", "tie_highest",
 )  # fmt: skip
 
+PREVIOUS = ("previous_run_id", "previous_started_at", "previous_config_id")
+
 
 def ratio(part: float, whole: float) -> float | None:
     """A share; None of nothing."""
@@ -80,21 +82,56 @@ class Expected:
                 }
             )
 
+    def run_choices(self) -> Iterator[Row]:
+        good = {
+            run_id for (run_id, _, name), by in self.means.items() if name == "all" and any(map(has_mean, by.values()))
+        }
+        for run_id in self.runs:
+            ours = [row["run_id"] for row in self.in_order if row["experiment"] == self.runs[run_id]["experiment"]]
+            last = [each for each in ours if each in good][-1:]
+            yield self.run(run_id) | {"has_values": run_id in good, "is_last_good": [run_id] == last}
+
+    @cached_property
+    def in_order(self) -> list[Row]:
+        """The rows of finished runs, the first that was started first."""
+        return sorted(self.runs.values(), key=lambda row: (row["started_at"], row["run_id"]))
+
+    def before(self, run_id: str) -> Iterator[Row]:
+        """The earlier runs of an experiment over the same dataset, the last one first."""
+        own = self.runs[run_id]
+        for row in reversed(self.in_order[: self.in_order.index(own)]):
+            if all(row[name] == own[name] for name in ("experiment", "dataset_fingerprint")):
+                yield row
+
     def configuration_history(self) -> Iterator[Row]:
-        before: dict[tuple[str, str, str], Row] = {}
-        for run in sorted(self.runs.values(), key=lambda row: (row["started_at"], row["run_id"])):
-            for row in self.shown("configurations"):
-                if row["run_id"] != run["run_id"]:
-                    continue
-                line = run["experiment"], run["dataset_fingerprint"], row["name"]
-                last = before.get(line, {})
-                kept = {
-                    name: row[name] for name in ("config_id", "position", "retriever", "parameters", "derived_from")
-                }
-                previous = {f"previous_{name}": last.get(name) for name in ("run_id", "started_at", "config_id")}
-                more = {"dataset_fingerprint": run["dataset_fingerprint"], "configuration": row["name"]}
-                yield self.run(row["run_id"]) | kept | previous | more
-                before[line] = row
+        for (run_id, _), row in self.configurations.items():
+            earlier = (self.named(each["run_id"], row["name"]) for each in self.before(run_id))
+            last = next((each for each in earlier if each is not None), {})
+            names = ("config_id", "position", "retriever", "parameters", "derived_from", "dialect")
+            more = {
+                "configuration": row["name"],
+                "dataset_fingerprint": self.runs[run_id]["dataset_fingerprint"],
+            }
+            previous = {f"previous_{name}": last.get(name) for name in ("run_id", "started_at", "config_id")}
+            yield self.run(run_id) | {name: row[name] for name in names} | more | previous
+
+    def named(self, run_id: str, name: str) -> Row | None:
+        """The configuration of a run that has a name."""
+        return next(
+            (row for (run, _), row in self.configurations.items() if (run, row["name"]) == (run_id, name)), None
+        )
+
+    def previous(self, run_id: str, config_id: str, metric: str) -> Row:
+        """The row of means that one is compared with: of the name, else of the parameters; {} where there is none."""
+        name = self.configurations[run_id, config_id]["name"]
+        for same in ({"name": name}, {"config_id": config_id}):
+            for run in self.before(run_id):
+                for (of_run, of_id), row in self.configurations.items():
+                    if of_run == run["run_id"] and same.items() <= row.items():
+                        found = self.means[of_run, of_id, "all"].get(metric)
+                        if found is not None and has_mean(found):
+                            return found
+        return {}
 
     def leaderboard(self) -> Iterator[Row]:
         yield from (drop(row, "slice") for row in self._ranked() if row["slice"] == "all")
@@ -107,12 +144,18 @@ class Expected:
     def _ranked(self) -> Iterator[Row]:
         for (run_id, config_id, name), by_metric in self.means.items():
             for metric, row in by_metric.items():
-                others = [by[metric]["mean"] for (run, _, of), by in self.means.items() if (run, of) == (run_id, name)]
-                above = [other for other in others if other is not None and other > (row["mean"] or 0)]
                 configuration = self.configurations[run_id, config_id]
+                others = [
+                    by[metric]["mean"]
+                    for (run, of_id, of), by in self.means.items()
+                    if (run, of, self.configurations[run, of_id]["dialect"]) == (run_id, name, configuration["dialect"])
+                ]
+                own = -1 if row["mean"] is None else row["mean"]
+                above = [other for other in others if other is not None and other > own]
                 yield self.run(run_id) | {each: row[each] for each in MEANS} | {
                     "slice": name, "metric": metric, "config_id": config_id, "rank": 1 + len(above),
                     "configuration": configuration["name"], "position": configuration["position"],
+                    "dialect": configuration["dialect"],
                 }  # fmt: skip
 
     def differences(self) -> Iterator[Row]:
@@ -120,7 +163,7 @@ class Expected:
             ours, theirs = (self.configurations[row["run_id"], row[name]] for name in ("config_id", "baseline"))
             yield row | self.run(row["run_id"]) | {
                 "configuration": ours["name"], "baseline": theirs["name"], "position": ours["position"],
-                "baseline_id": theirs["config_id"],
+                "dialect": ours["dialect"], "baseline_id": theirs["config_id"],
             }  # fmt: skip
 
     def per_query(self) -> Iterator[Row]:
@@ -139,17 +182,11 @@ class Expected:
                     yield {name: pair[name] for name in kept} | query
 
     def query_changes(self) -> Iterator[Row]:
-        for line in self.configuration_history():
-            kept = (
-                *self.run(line["run_id"]),
-                "configuration",
-                "config_id",
-                *(key for key in line if "previous" in key),
-            )
-            for metric in self.means[line["run_id"], line["config_id"], "all"] if line["previous_run_id"] else ():
-                theirs = (line["previous_run_id"], line["previous_config_id"], "previous")
-                for query in self._both(line["run_id"], line["config_id"], metric, theirs):
-                    yield {name: line[name] for name in kept} | {"metric": metric} | query
+        for line in self.trend():
+            kept = (*self.run(line["run_id"]), "configuration", "metric", "config_id", *PREVIOUS)
+            theirs = (line["previous_run_id"], line["previous_config_id"], "previous")
+            for query in self._both(line["run_id"], line["config_id"], line["metric"], theirs):
+                yield {name: line[name] for name in kept} | query
 
     def _both(self, run_id: str, config_id: str, metric: str, theirs: tuple[str, str, str]) -> Iterator[Row]:
         other_run, other_id, name = theirs
@@ -166,61 +203,60 @@ class Expected:
         grouped: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
         for row in self.query_changes():
             grouped[row["run_id"], row["config_id"], row["metric"]].append(row)
-        for rows in grouped.values():
-            paired = [row for row in rows if row["difference"] is not None]
-            differences = [row["difference"] for row in paired]
-            mean, error = statistics.fmean(differences), statistics.stdev(differences) / len(differences) ** 0.5
-            better, worse = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
-            few, low, high = len(paired) < 20, mean - 1.96 * error, mean + 1.96 * error
-            sure = "worse" if high < 0 else "better" if low > 0 else "unclear"
-            gone = ("query_id", "text", "status", "previous_status", "value", "previous_value", "slices")
-            yield drop(rows[0], *gone) | {
-                "mean": statistics.fmean(row["value"] for row in paired),
-                "previous_mean": statistics.fmean(row["previous_value"] for row in paired),
-                "difference": mean, "std_error": error,
-                "ci_low": None if few else low, "ci_high": None if few else high,
-                "verdict": "same" if better + worse == 0 else "unclear" if few else sure,
-                "queries": len(paired), "unpaired": len(rows) - len(paired), "better": better, "worse": worse,
-                "same": len(paired) - better - worse,
-                "parameters_changed": rows[0]["config_id"] != rows[0]["previous_config_id"],
-            }  # fmt: skip
+        for line in self.trend():
+            rows = grouped[line["run_id"], line["config_id"], line["metric"]]
+            kept = ("configuration", "dialect", "metric", "config_id", "parameters_changed", *PREVIOUS)
+            yield self.run(line["run_id"]) | {name: line[name] for name in kept} | verdict(rows)
 
     def trend(self) -> Iterator[Row]:
-        for line in self.configuration_history():
-            last = self.means.get((line["previous_run_id"], line["previous_config_id"], "all"), {})
-            kept = (
-                *self.run(line["run_id"]), "dataset_fingerprint", "configuration", "previous_run_id", "config_id",
-            )  # fmt: skip
+        for (run_id, config_id), configuration in self.configurations.items():
+            about = {
+                "dataset_fingerprint": self.runs[run_id]["dataset_fingerprint"], "config_id": config_id,
+                "configuration": configuration["name"], "dialect": configuration["dialect"],
+            }  # fmt: skip
             means = [name for name in MEANS if not name.startswith(("joint", "tie", "may"))]
-            for metric, row in self.means[line["run_id"], line["config_id"], "all"].items():
-                before = last.get(metric, {}).get("mean")
-                changed = line["config_id"] != line["previous_config_id"] if line["previous_config_id"] else None
-                yield {name: line[name] for name in kept} | {name: row[name] for name in means} | {
-                    "metric": metric, "previous_mean": before, "change": minus(row["mean"], before),
-                    "parameters_changed": changed,
+            for metric, row in self.means[run_id, config_id, "all"].items():
+                last = self.previous(run_id, config_id, metric)
+                yield self.run(run_id) | about | {name: row[name] for name in means} | {
+                    "metric": metric, "previous_mean": last.get("mean"), "change": minus(row["mean"], last.get("mean")),
+                    "parameters_changed": config_id != last["config_id"] if last else None,
+                    **{name: last.get(name.removeprefix("previous_")) for name in PREVIOUS},
                 }  # fmt: skip
+
+    def unanswered(self) -> Iterator[Row]:
+        for (run_id, config_id), row in self.configurations.items():
+            asked = row["parts"] or [row["derived_from"] or config_id]
+            for failure in self.shown("failures"):
+                if failure["run_id"] == run_id and failure["config_id"] in asked:
+                    kept = {name: failure[name] for name in ("query_id", "stage", "kind", "attempts", "message")}
+                    caller = self.configurations[run_id, failure["config_id"]]
+                    yield self.run(run_id) | kept | {
+                        "configuration": row["name"], "caller": caller["name"], "config_id": config_id,
+                        "caller_id": caller["config_id"], "derived_from": row["derived_from"],
+                    }  # fmt: skip
 
     def coverage(self) -> Iterator[Row]:
         for (run_id, config_id), row in self.configurations.items():
             states = [each["status"] for (run, of, _), each in self.values.items() if (run, of) == (run_id, config_id)]
-            caller = run_id, row["derived_from"] or config_id
-            kinds = [each["kind"] for each in self.shown("failures") if (each["run_id"], each["config_id"]) == caller]
+            kinds = [
+                each["kind"] for each in self.unanswered() if (each["run_id"], each["config_id"]) == (run_id, config_id)
+            ]
             queries, empty = states.count("ok") + states.count("empty"), states.count("empty")
-            yield self.run(run_id) | {name: row[name] for name in ("retriever", "position", "config_id")} | {
+            origin = self.configurations[run_id, row["derived_from"]]["name"] if row["derived_from"] else None
+            yield self.run(run_id) | {name: row[name] for name in ("retriever", "dialect", "position", "config_id")} | {
                 "configuration": row["name"], "queries": queries, "empty": empty, "failed": states.count("failed"),
-                "missing": states.count("missing"), "empty_rate": ratio(empty, queries),
+                "missing": states.count("missing"), "empty_rate": ratio(empty, queries), "cut_from": origin,
                 "failure_rate": ratio(states.count("failed"), queries + states.count("failed")),
-                **{f"failed_{kind.value}": kinds.count(kind.value) for kind in FailureKind},
+                **{f"failed_{kind.value}": None if origin else kinds.count(kind.value) for kind in FailureKind},
             }  # fmt: skip
 
     def failure_kinds(self) -> Iterator[Row]:
         grouped: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-        for row in self.shown("failures"):
-            grouped[row["run_id"], row["config_id"], row["stage"], row["kind"]].append(row)
-        for (run_id, config_id, stage, kind), rows in grouped.items():
-            yield self.run(run_id) | {
-                "config_id": config_id, "stage": stage, "kind": kind,
-                "configuration": self.configurations[run_id, config_id]["name"],
+        for row in self.unanswered():
+            if row["derived_from"] is None:
+                grouped[row["run_id"], row["config_id"], row["caller_id"], row["stage"], row["kind"]].append(row)
+        for rows in grouped.values():
+            yield drop(rows[0], "query_id", "message", "derived_from") | {
                 "failures": len(rows), "queries": len({row["query_id"] for row in rows}),
                 "attempts": sum(row["attempts"] for row in rows), "example": min(row["message"] for row in rows),
             }  # fmt: skip
@@ -235,6 +271,36 @@ class Expected:
             share = ratio(sums["ledger_hits"], sums["calls"] + sums["ledger_hits"])
             when = {"started_hour": hour, "started_day": hour.date(), "experiment": experiment}
             yield when | sums | {"runs": len(rows), "ledger_share": share}
+
+
+def verdict(rows: list[Row]) -> Row:
+    """What the changes of queries say together."""
+    paired = [row for row in rows if row["difference"] is not None]
+    differences = [row["difference"] for row in paired]
+    better, worse = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
+    counts = {
+        "queries": len(paired), "unpaired": len(rows) - len(paired), "better": better, "worse": worse,
+        "same": len(paired) - better - worse,
+    }  # fmt: skip
+    if not paired:
+        names = ("mean", "previous_mean", "difference", "std_error", "ci_low", "ci_high")
+        return counts | dict.fromkeys(names) | {"verdict": "nothing to compare"}
+    mean = statistics.fmean(differences)
+    error = statistics.stdev(differences) / len(paired) ** 0.5 if len(paired) > 1 else None
+    few = len(paired) < 20
+    low, high = (None, None) if few or error is None else (mean - 1.96 * error, mean + 1.96 * error)
+    sure = "worse" if (high or 0) < 0 else "better" if (low or 0) > 0 else "unclear"
+    return counts | {
+        "mean": statistics.fmean(row["value"] for row in paired),
+        "previous_mean": statistics.fmean(row["previous_value"] for row in paired),
+        "difference": mean, "std_error": error, "ci_low": low, "ci_high": high,
+        "verdict": "same" if better + worse == 0 else sure,
+    }  # fmt: skip
+
+
+def has_mean(row: Row) -> bool:
+    """Whether any query was scored."""
+    return row["mean"] is not None
 
 
 def metrics_of(row: Row) -> dict[str, float]:

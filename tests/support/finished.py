@@ -17,7 +17,7 @@ LANGUAGES = {query: "fr" if number < 4 else ("de", "en")[number % 2] for number,
 LEVELS = {query: ("easy", "hard")[number // 2 % 2] for number, query in enumerate(QUERIES)}
 METRICS = ["RR", "nDCG@10", "P@1"]
 
-# Ranks in the order of QUERIES; 0 for no result, -1 for a call that fails.
+# Ranks in the order of QUERIES; 0 for no result, -1 for a call that is over the quota, -2 for one that takes too long.
 RANKED = """
 from transforms.clients.retrievers import RetrieverParameters
 from transforms.records.errors import CallError
@@ -32,8 +32,10 @@ class Ranked(RetrieverParameters):
 
     def retrieve(self, query, top_k):
         rank = self.ranks[int(query.query_id[1:])]
-        if rank < 0:
+        if rank == -1:
             raise CallError(FailureKind.QUOTA, "out of quota")
+        if rank == -2:
+            raise CallError(FailureKind.TIMEOUT, "no answer in time")
         doc_ids = [f"x{place}" for place in range(rank - 1)] + ["d"] * (rank > 0)
         return Ranking(tuple(doc_ids), tuple(-float(place) for place in range(len(doc_ids))))
 

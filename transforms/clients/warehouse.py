@@ -54,14 +54,9 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) 
         name: of the table.
         parts: its files.
     """
-    empty = tables.TABLES[name].empty_table()  # DuckDB finds it by this name
-    rows, given = ("read_parquet(?, union_by_name = true)", [parts]) if parts else ("empty", [])
-    connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM {rows}', given)  # noqa: S608  a name of ours
-    present = {column for column, *_ in connection.execute(f'DESCRIBE "{name}"').fetchall()}
-    relation = connection.from_arrow(empty)
-    for column, kind in zip(relation.columns, relation.types, strict=True):
-        if column not in present:
-            connection.execute(f'ALTER TABLE "{name}" ADD COLUMN "{column}" {kind}')
+    connection.register("columns_of_now", tables.TABLES[name].empty_table())
+    rows = "UNION ALL BY NAME FROM read_parquet(?, union_by_name = true)" if parts else ""
+    connection.execute(f'CREATE TABLE "{name}" AS FROM columns_of_now {rows}', [parts] if parts else [])
 
 
 def _parts(output: str, name: str, run_id: str) -> list[str]:

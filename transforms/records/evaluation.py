@@ -164,9 +164,17 @@ class Evaluation:
         distances = {i: each.distance for i, each in enumerate(self.configurations) if each.source == source}
         return max(distances, key=lambda i: distances[i] or 0.0)
 
+    def parts(self, position: int) -> tuple[int, ...]:
+        """Positions of the configurations that are asked for what one is fused of; none where it is no fusion."""
+        return tuple(dict.fromkeys(self.owner(source) for source in self._fused(position)))
+
     def _uses(self, position: int, source: int) -> bool:
+        return source in self._fused(position)
+
+    def _fused(self, position: int) -> tuple[int, ...]:
+        """The sources that a configuration is fused of."""
         fusion = self.sources[self.configurations[position].source].fusion
-        return fusion is not None and source in [part.source for part in fusion.parts]
+        return () if fusion is None else tuple(part.source for part in fusion.parts)
 
 
 @dataclass(frozen=True)

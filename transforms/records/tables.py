@@ -68,9 +68,16 @@ CONFIGURATIONS = pa.schema(
         _required("retriever", pa.string()),
         _required("parameters", pa.string()),
         pa.field("derived_from", pa.string()),
+        pa.field("dialect", pa.string()),
+        pa.field("parts", pa.list_(pa.string())),
     ]
 )
-"""One row a configuration; `parameters` is JSON, `position` its place in the experiment."""
+"""One row a configuration; `parameters` is JSON, `position` its place in the experiment.
+
+`derived_from` is the config_id of the configuration whose rankings it is cut from, and `parts` are those of the
+configurations that were asked for what it is fused of. `dialect` is the tool by whose rules it is scored. An output of
+an older release has neither `dialect` nor `parts`.
+"""
 
 RANKINGS = pa.schema(
     [

@@ -37,9 +37,21 @@ view: coverage {
     sql: ${TABLE}.configuration ;;
   }
 
+  dimension: dialect {
+    type: string
+    description: "The tool by whose rules it is scored; empty for runs of older releases"
+    sql: ${TABLE}.dialect ;;
+  }
+
   dimension: config_id {
     type: string
     sql: ${TABLE}.config_id ;;
+  }
+
+  dimension: cut_from {
+    type: string
+    description: "The configuration whose calls it uses, where it makes none of its own"
+    sql: ${TABLE}.cut_from ;;
   }
 
   dimension: retriever {
@@ -167,44 +179,51 @@ view: coverage {
   }
 
   measure: invalid_count {
-    type: sum
-    description: "Calls that failed: invalid"
-    sql: ${failed_invalid} ;;
+    type: number
+    description: "Calls that failed: invalid; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_invalid}) END ;;
   }
 
   measure: permission_count {
-    type: sum
-    description: "Calls that failed: permission"
-    sql: ${failed_permission} ;;
+    type: number
+    description: "Calls that failed: permission; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_permission}) END ;;
   }
 
   measure: not_found_count {
-    type: sum
-    description: "Calls that failed: not_found"
-    sql: ${failed_not_found} ;;
+    type: number
+    description: "Calls that failed: not_found; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_not_found}) END ;;
   }
 
   measure: quota_count {
-    type: sum
-    description: "Calls that failed: quota"
-    sql: ${failed_quota} ;;
+    type: number
+    description: "Calls that failed: quota; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_quota}) END ;;
   }
 
   measure: timeout_count {
-    type: sum
-    description: "Calls that failed: timeout"
-    sql: ${failed_timeout} ;;
+    type: number
+    description: "Calls that failed: timeout; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_timeout}) END ;;
   }
 
   measure: unavailable_count {
-    type: sum
-    description: "Calls that failed: unavailable"
-    sql: ${failed_unavailable} ;;
+    type: number
+    description: "Calls that failed: unavailable; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_unavailable}) END ;;
   }
 
   measure: malformed_count {
-    type: sum
-    description: "Calls that failed: malformed"
-    sql: ${failed_malformed} ;;
+    type: number
+    description: "Calls that failed: malformed; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_malformed}) END ;;
   }
 }

@@ -37,6 +37,12 @@ view: differences {
     sql: ${TABLE}.configuration ;;
   }
 
+  dimension: dialect {
+    type: string
+    description: "The tool by whose rules it is scored; empty for runs of older releases"
+    sql: ${TABLE}.dialect ;;
+  }
+
   dimension: config_id {
     type: string
     sql: ${TABLE}.config_id ;;

@@ -5,7 +5,7 @@ view: failure_kinds {
     type: string
     primary_key: yes
     hidden: yes
-    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind) ;;
+    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.caller_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind) ;;
   }
 
   dimension: run_id {
@@ -40,6 +40,17 @@ view: failure_kinds {
   dimension: config_id {
     type: string
     sql: ${TABLE}.config_id ;;
+  }
+
+  dimension: caller {
+    type: string
+    description: "The configuration that made the calls: another one for the parts of a fusion"
+    sql: ${TABLE}.caller ;;
+  }
+
+  dimension: caller_id {
+    type: string
+    sql: ${TABLE}.caller_id ;;
   }
 
   dimension: stage {
@@ -78,13 +89,21 @@ view: failure_kinds {
 
   measure: failure_count {
     type: sum
-    sql: ${failures} ;;
+    description: "Every call once: for the configuration that made it"
+    sql: CASE WHEN ${config_id} = ${caller_id} THEN ${failures} END ;;
     drill_fields: [configuration, stage, kind, example]
   }
 
   measure: attempt_count {
     type: sum
-    sql: ${attempts} ;;
+    description: "Of every call once: for the configuration that made it"
+    sql: CASE WHEN ${config_id} = ${caller_id} THEN ${attempts} END ;;
+  }
+
+  measure: inherited_count {
+    type: sum
+    description: "Calls of parts that a fusion lacks; a call counts once for each fusion"
+    sql: CASE WHEN ${config_id} != ${caller_id} THEN ${failures} END ;;
   }
 
   measure: query_count {

@@ -37,6 +37,12 @@ view: regressions {
     sql: ${TABLE}.configuration ;;
   }
 
+  dimension: dialect {
+    type: string
+    description: "The tool by whose rules it is scored; empty for runs of older releases"
+    sql: ${TABLE}.dialect ;;
+  }
+
   dimension: config_id {
     type: string
     sql: ${TABLE}.config_id ;;
@@ -49,6 +55,7 @@ view: regressions {
 
   dimension: verdict {
     type: string
+    description: "better, worse, same, unclear, or nothing to compare: no query has a value in both runs"
     sql: ${TABLE}.verdict ;;
   }
 
@@ -234,5 +241,11 @@ view: regressions {
     type: count
     filters: [verdict: "worse"]
     drill_fields: [experiment, configuration, metric, previous_run_id]
+  }
+
+  measure: not_compared {
+    type: count
+    filters: [verdict: "nothing to compare"]
+    drill_fields: [experiment, configuration, metric]
   }
 }

@@ -52,6 +52,12 @@ view: slice_leaderboard {
     sql: ${TABLE}.configuration ;;
   }
 
+  dimension: dialect {
+    type: string
+    description: "The tool by whose rules it is scored; empty for runs of older releases"
+    sql: ${TABLE}.dialect ;;
+  }
+
   dimension: config_id {
     type: string
     sql: ${TABLE}.config_id ;;
@@ -70,12 +76,13 @@ view: slice_leaderboard {
 
   dimension: rank {
     type: number
+    description: "Among the configurations of one dialect"
     sql: ${TABLE}.rank ;;
   }
 
   dimension: may_be_best {
     type: string
-    description: "no: it is told from the best one; empty: not known"
+    description: "no: it is told from the best one; empty: not known, or without a value"
     sql: CASE WHEN ${TABLE}.may_be_best THEN 'yes' WHEN NOT ${TABLE}.may_be_best THEN 'no' END ;;
   }
 

@@ -42,6 +42,12 @@ view: trend {
     sql: ${TABLE}.configuration ;;
   }
 
+  dimension: dialect {
+    type: string
+    description: "The tool by whose rules it is scored; empty for runs of older releases"
+    sql: ${TABLE}.dialect ;;
+  }
+
   dimension: config_id {
     type: string
     sql: ${TABLE}.config_id ;;
@@ -60,7 +66,20 @@ view: trend {
 
   dimension: previous_run_id {
     type: string
+    description: "The last earlier run with a value"
     sql: ${TABLE}.previous_run_id ;;
+  }
+
+  dimension: previous_config_id {
+    type: string
+    sql: ${TABLE}.previous_config_id ;;
+  }
+
+  dimension_group: previous_started {
+    type: time
+    timeframes: [raw, time, hour, date, week, month]
+    datatype: timestamp
+    sql: ${TABLE}.previous_started_at ;;
   }
 
   dimension: mean {
@@ -196,14 +215,14 @@ view: trend {
 
   measure: mean_before {
     type: number
-    description: "In the previous run over the same dataset; empty unless the row of the result is one row of the view"
+    description: "In the last earlier run with a value, over the same dataset; empty unless the row of the result is one row of the view"
     value_format: "0.0000"
     sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${previous_mean}) END ;;
   }
 
   measure: change_of_mean {
     type: number
-    description: "Since the previous run over the same dataset; empty unless the row of the result is one row of the view"
+    description: "Since the last earlier run with a value, over the same dataset; empty unless the row of the result is one row of the view"
     value_format: "0.0000"
     sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${change}) END ;;
   }

@@ -59,7 +59,7 @@ def merged(existing: Sequence[Column], wanted: Sequence[Column]) -> list[Column]
 
 
 def differences(existing: Sequence[Column], wanted: Sequence[Column], prefix: str = "") -> Iterator[str]:
-    """Why rows of the wanted columns do not fit into an existing table, not even when nullable columns are added.
+    """Why rows of the wanted columns do not fit into an existing table, not even when columns are added.
 
     Columns that allow more than we need are no difference, nor is their order.
 
@@ -72,8 +72,8 @@ def differences(existing: Sequence[Column], wanted: Sequence[Column], prefix: st
         there = theirs.get(name)
         path = f"{prefix}{column['name']}"
         if there is None:
-            if _mode(column) != "NULLABLE":
-                yield f"{path} is missing there, and cannot be added because it is {_mode(column)} here"
+            if _mode(column) == "REQUIRED":
+                yield f"{path} is missing there, and cannot be added because it is REQUIRED here"
         else:
             yield from _difference(there, column, path)
     for name, column in theirs.items():
