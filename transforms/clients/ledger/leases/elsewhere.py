@@ -1,0 +1,89 @@
+"""Leases on filesystems that cannot make a file only where there is none: claim, list and settle, as best they can.
+
+Whoever wants a file first writes a claim beside it, and waits until the claims of others can be seen; the claim whose
+name sorts first makes the file. Two can still make it where a claim takes longer to be seen than that.
+"""
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
+
+from transforms.clients import files
+from transforms.clients.ledger.leases.place import Seen
+from transforms.records.errors import InputError
+
+_SETTLE_S = 2.0
+_FORGOTTEN_S = 60.0
+
+
+class ElsewherePlace:
+    """A folder of any of Beam's filesystems.
+
+    Args:
+        folder: of the leases.
+        clock: in seconds.
+        sleep: waits some seconds.
+    """
+
+    def __init__(
+        self, folder: str, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._folder, self._clock, self._sleep = folder, clock, sleep
+        self._first_seen: dict[str, float] = {}
+
+    def read(self, name: str) -> Seen | None:
+        """As `Place`."""
+        path = files.join(self._folder, name)
+        try:
+            if not FileSystems.exists(path):
+                return None
+            with files.open_raw(path) as handle:
+                content = handle.read()
+        except (BeamIOError, OSError, InputError):  # it was deleted at this moment; else writing it will say more
+            return None
+        return Seen(content, content)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """As `Place`."""
+        if self.read(name) is not None:
+            return False
+        claim = files.join(self._folder, f"{name}.claim-{uuid.uuid4().hex}")
+        files.write(claim, b"")
+        try:
+            self._sleep(_SETTLE_S)
+            if self.read(name) is not None or self._claims(name)[:1] != [claim]:
+                return False
+            files.write(files.join(self._folder, name), content)
+        finally:
+            with suppress(OSError, BeamIOError):
+                FileSystems.delete([claim])
+        seen = self.read(name)
+        return seen is not None and seen.content == content
+
+    def replace(self, name: str, content: bytes, seen: Seen) -> bool:
+        """As `Place`."""
+        if self.read(name) != seen:
+            return False
+        files.write(files.join(self._folder, name), content)
+        return True
+
+    def delete(self, name: str, seen: Seen) -> None:
+        """As `Place`."""
+        with suppress(OSError, BeamIOError):
+            if self.read(name) == seen:
+                FileSystems.delete([files.join(self._folder, name)])
+
+    def _claims(self, name: str) -> list[str]:
+        """The claims to a file, in order, without those that were left behind long ago."""
+        try:
+            found = FileSystems.match([files.join(self._folder, f"{name}.claim-*")])[0].metadata_list
+        except (BeamIOError, OSError) as error:
+            raise InputError(f"the ledger's leases cannot be looked up: {error}", path=self._folder) from error
+        now = self._clock()
+        seen = {each.path: self._first_seen.get(each.path, now) for each in found}
+        self._first_seen = seen
+        return sorted(path for path, since in seen.items() if now - since < _FORGOTTEN_S)

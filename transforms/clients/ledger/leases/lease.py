@@ -1,0 +1,192 @@
+"""A lease: who makes the calls of one lane of a quota pool, for all runs that share a ledger.
+
+    claim ──► nobody holds it, or who does is gone ──► held ── beat, beat, … ──► release
+      └─────► somebody does: who, since when             └──► taken over: begin no further call
+
+A holder on this machine is gone as soon as its process is. Of another one only the heartbeat is seen: it is gone when
+that stood still for a minute on the clock of who watches it, or when it is a quarter of an hour old.
+"""
+
+import hashlib
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from transforms.clients.ledger.leases import process
+from transforms.clients.ledger.leases.place import Place, Seen
+from transforms.records.errors import InputError
+
+BEAT_S = 10.0
+EXPIRY_S = 60.0
+_ABANDONED = timedelta(minutes=15)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds a lease.
+
+    Attributes:
+        run_id: of the run.
+        run_started: when that began; with its id it names the run.
+        host: where its process is, for people.
+        machine: what the process id belongs to.
+        pid: of its process.
+        pid_started: when that was started, as `process.started` has it.
+        since: when the lease was claimed, in UTC.
+        beat: of the heartbeat, in UTC.
+        token: of this one claim.
+    """
+
+    run_id: str
+    run_started: str
+    host: str
+    machine: str
+    pid: int
+    pid_started: str
+    since: str
+    beat: str
+    token: str
+
+    @classmethod
+    def here(cls, run_id: str, run_started: str) -> "Holder":
+        """This process, which claims nothing yet."""
+        host, machine = socket.gethostname(), process.machine()
+        return cls(run_id, run_started, host, machine, os.getpid(), process.this_started(), "", "", "")
+
+    def claiming(self, now: datetime) -> "Holder":
+        """The same, which claims something now."""
+        said = now.isoformat(timespec="seconds")
+        return replace(self, since=said, beat=said, token=uuid.uuid4().hex)
+
+    @classmethod
+    def read(cls, content: bytes) -> "Holder | None":
+        """Who a lease's file names; None for a file that is not whole."""
+        try:
+            told = json.loads(content)
+            return cls(**{name: kind(told[name]) for name, kind in cls.__annotations__.items()})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+    def content(self) -> bytes:
+        """What a lease's file says."""
+        return json.dumps(asdict(self)).encode()
+
+    def __str__(self) -> str:
+        run = f"run {self.run_id} " if self.run_id else ""
+        return f"{run}(host {self.host}, process {self.pid}, since {self.since.replace('+00:00', ' UTC')})"
+
+
+class LeaseLost(InputError):
+    """Another run has taken a lease over."""
+
+
+class Lease:
+    """The lease of one name. Its methods wait for the filesystem.
+
+    Args:
+        place: where it lies.
+        name: of what it is for, such as a quota pool and a lane.
+        me: who wants it.
+        clock: in seconds.
+        now: the time, in UTC.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        name: str,
+        me: Holder,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._place, self.name = place, name
+        self._file = f"lease-{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
+        self._me, self._clock, self._now = me, clock, now
+        self._held: Holder | None = None
+        self._watched: tuple[Seen, float] | None = None
+        self._beaten = 0.0
+
+    def claim(self) -> Holder | None:
+        """Try to get it; returns who has it, or None: this caller.
+
+        Raises:
+            InputError: it cannot be read or written.
+        """
+        mine = self._me.claiming(self._now())
+        while True:
+            seen = self._place.read(self._file)
+            if seen is None:
+                won = self._place.create(self._file, mine.content())
+            elif self._is_abandoned(seen):
+                won = self._place.replace(self._file, mine.content(), seen)
+            else:
+                return Holder.read(seen.content) or replace(mine, run_id="", host="unknown", pid=0, token="")
+            if won:
+                self._held, self._beaten = mine, self._clock()
+                return None  # otherwise another one was faster
+
+    def beat(self) -> None:
+        """Say that the holder is still there; nothing where that was said a moment ago.
+
+        Raises:
+            LeaseLost: another one has it, or nobody could be told for so long that it may.
+        """
+        if self._held is None or self._clock() - self._beaten < BEAT_S:
+            return
+        try:
+            self._beat(self._held)
+        except LeaseLost:
+            raise
+        except InputError as error:  # the next beat will do, unless others think by now that nobody is here
+            if self._clock() - self._beaten > EXPIRY_S - BEAT_S:
+                raise LeaseLost(f"the lease of {self.name} cannot be renewed: {error}") from error
+
+    def release(self) -> None:
+        """Give it back, if it is still held."""
+        held, self._held = self._held, None
+        if held is not None:
+            with suppress(InputError):  # it expires
+                seen = self._place.read(self._file)
+                if seen is not None and _is_of(seen, held):
+                    self._place.delete(self._file, seen)
+
+    def _beat(self, held: Holder) -> None:
+        began = self._clock()
+        seen = self._place.read(self._file)
+        renewed = replace(held, beat=self._now().isoformat(timespec="seconds"))
+        mine = seen is not None and _is_of(seen, held) and self._place.replace(self._file, renewed.content(), seen)
+        if not mine:
+            other = None if seen is None else Holder.read(seen.content)
+            self._held = None
+            raise LeaseLost(
+                f"the lease of {self.name} on the ledger was taken over by {other or 'another run'}, because this "
+                "process was not heard of; nothing that was answered is lost, run it again"
+            )
+        self._beaten = began
+
+    def _is_abandoned(self, seen: Seen) -> bool:
+        holder = Holder.read(seen.content)
+        if holder is not None and holder.machine == self._me.machine:
+            return process.started(holder.pid) != holder.pid_started
+        if self._watched is None or self._watched[0] != seen:
+            self._watched = (seen, self._clock())
+        stood_still = self._clock() - self._watched[1] >= EXPIRY_S
+        return stood_still or (holder is not None and _is_old(holder, self._now()))
+
+
+def _is_of(seen: Seen, held: Holder) -> bool:
+    holder = Holder.read(seen.content)
+    return holder is not None and holder.token == held.token
+
+
+def _is_old(holder: Holder, now: datetime) -> bool:
+    try:
+        return now - datetime.fromisoformat(holder.beat) > _ABANDONED
+    except (ValueError, TypeError):
+        return False

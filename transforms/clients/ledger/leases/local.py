@@ -1,0 +1,90 @@
+"""Leases on this machine's disks: files made with O_EXCL, and changed under a lock that ends with its process."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from transforms.clients.ledger.leases.place import Seen
+from transforms.records.errors import InputError
+
+_GUARD = ".guard"
+
+
+class LocalPlace:
+    """A folder of a local disk; it is made with the first lease.
+
+    O_EXCL decides who makes a file. To replace or delete one that was read before needs two steps; the guard is a lock
+    around them. Filesystems without locks do without it.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    def read(self, name: str) -> Seen | None:
+        """As `Place`."""
+        with self._translated(name):
+            if (seen := self._now(name)) is None or seen.content:
+                return seen
+            with self._guarded():  # whoever makes it writes it at this moment
+                return self._now(name)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """As `Place`."""
+        with self._translated(name):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with self._guarded():
+                return self._made(self._folder / name, content)
+
+    def replace(self, name: str, content: bytes, seen: Seen) -> bool:
+        """As `Place`."""
+        with self._translated(name), self._guarded():
+            if self._now(name) != seen:
+                return False
+            beside = self._folder / f".{name}"
+            beside.write_bytes(content)
+            beside.replace(self._folder / name)
+            return True
+
+    def delete(self, name: str, seen: Seen) -> None:
+        """As `Place`."""
+        with self._translated(name), self._guarded():
+            if self._now(name) == seen:
+                (self._folder / name).unlink(missing_ok=True)
+
+    def _now(self, name: str) -> Seen | None:
+        try:
+            content = (self._folder / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Seen(content, content)
+
+    @staticmethod
+    def _made(path: Path, content: bytes) -> bool:
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            return False
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        return True
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        with (self._folder / _GUARD).open("ab") as guard:
+            with suppress(OSError):  # a filesystem without locks
+                fcntl.flock(guard, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _translated(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            problem = f"the ledger's lease cannot be written: {error.strerror or error}; make room or give rights"
+            raise InputError(problem, path=str(self._folder / name)) from error

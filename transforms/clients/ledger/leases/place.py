@@ -1,0 +1,54 @@
+"""Where leases lie: files that are made, replaced and deleted only by those who know what they hold now."""
+
+from typing import NamedTuple, Protocol
+
+from transforms.clients import files
+
+FOLDER = "leases"
+
+
+class Seen(NamedTuple):
+    """A file as it was read.
+
+    Attributes:
+        content: of the file.
+        version: changes with every write.
+    """
+
+    content: bytes
+    version: object
+
+
+class Place(Protocol):
+    """A filesystem's way to make files that several processes want to make.
+
+    Every method raises InputError where the filesystem refuses.
+    """
+
+    def read(self, name: str) -> Seen | None:
+        """A file; None where there is none."""
+        ...
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Make a file; returns whether this call did, and not another one."""
+        ...
+
+    def replace(self, name: str, content: bytes, seen: Seen) -> bool:
+        """Write a file again; returns whether it was still as it was seen."""
+        ...
+
+    def delete(self, name: str, seen: Seen) -> None:
+        """Delete a file, if it is still as it was seen."""
+        ...
+
+
+def place_of(ledger: str) -> Place:
+    """The place of the leases of a ledger."""
+    from transforms.clients.ledger.leases.elsewhere import ElsewherePlace
+    from transforms.clients.ledger.leases.gcs_place import GcsPlace
+    from transforms.clients.ledger.leases.local import LocalPlace
+
+    folder = files.join(ledger, FOLDER)
+    if files.is_local(folder):
+        return LocalPlace(folder)
+    return GcsPlace(folder) if folder.startswith("gs://") else ElsewherePlace(folder)

@@ -1,0 +1,42 @@
+"""Processes of this machine: which one this is, and whether another one is still there."""
+
+import os
+import socket
+import subprocess
+from functools import cache
+from pathlib import Path
+
+_PROC = Path("/proc")
+_ENDED = ("Z", "X")
+
+
+@cache
+def machine() -> str:
+    """Names what process ids belong to: this machine since it was started, and, in a container, that."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
+    except OSError:  # not Linux
+        return socket.gethostname()
+
+
+def started(pid: int) -> str | None:
+    """When a process was started, in a form that is only good for comparing; None where there is no such process."""
+    if not (_PROC / "self/stat").exists():
+        return _started_by_ps(pid)
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
+    return None if state in _ENDED else fields[18]
+
+
+def this_started() -> str:
+    """When this process was started, as `started` has it."""
+    return started(os.getpid()) or ""
+
+
+def _started_by_ps(pid: int) -> str | None:
+    done = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603  a number
+    return done.stdout.strip() or None
