@@ -15,6 +15,7 @@ from transforms import retrieve, write
 from transforms.aggregate import AggregateScores, warnings_of
 from transforms.call import Called, CallServices
 from transforms.clients import files
+from transforms.clients.ledger import Ledger, Owner
 from transforms.compare import comparisons_table, metrics_table
 from transforms.load import LoadTables
 from transforms.read import ReadDataset, ReadRun
@@ -58,6 +59,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         failures.append(collected.failures)
         failures.append(called.failed | "FailedCalls" >> beam.Map(retrieve.failure_of))
         usage = called.usage
+        warnings.append(called.warnings)
     if failures:
         parts[FAILURES] = failures | "EveryFailure" >> beam.Flatten()
         rows["failures"] = parts[FAILURES] | "FailureRows" >> beam.Map(write.failure_row, evaluation)
@@ -112,9 +114,9 @@ def asked(experiment: Experiment) -> dict[int, Asked]:
 def _called(
     experiment: Experiment, execution: Run, judged: beam.PCollection, summary: beam.PCollection[DatasetSummary]
 ) -> Called:
-    services = CallServices(
-        retrieve.STAGE, experiment.remote, experiment.pools, experiment.ledger, execution.run_id, summary
-    )
+    owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
+    ledger = Ledger(experiment.ledger, owner)
+    services = CallServices(retrieve.STAGE, experiment.remote, experiment.pools, ledger, experiment.accounts(), summary)
     called: Called = calls_to_make(judged, experiment) | "CallServices" >> services
     return called
 

@@ -11,6 +11,7 @@ from typing import Any
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 from apache_beam.runners.runner import PipelineResult
 
+from pipelines import notices
 from pipelines.build import build
 from pipelines.experiment import Experiment
 from pipelines.results import Results
@@ -55,7 +56,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     """
     _make_room(experiment, execution)
     try:
-        with refusals(), quiet_beam(), _spilling(options):
+        with refusals(), quiet_beam(), notices.heard(), _spilling(options):
             pipeline = build(experiment, execution, options)
             state = pipeline.run().wait_until_finish()
     except BaseException as error:

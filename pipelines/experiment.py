@@ -51,6 +51,8 @@ class Experiment:
         ledger_path: the folder of the ledger, where the experiment names one.
         gates: thresholds that the results must keep.
         bigquery: the dataset that runs are loaded into.
+        wait_for_lease_s: how long to wait for another run that makes calls with the same ledger; None for as long as
+            it takes.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Experiment:
     ledger_path: str | None = None
     gates: tuple[Gate, ...] = ()
     bigquery: DatasetName | None = None
+    wait_for_lease_s: float | None = None
 
     @property
     def ledger(self) -> str:
@@ -77,6 +80,16 @@ class Experiment:
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are asked through the network, by source."""
         return {source: each for source, each in enumerate(self.retrievers) if isinstance(each, RemoteRetriever)}
+
+    def accounts(self) -> dict[str, str]:
+        """For each quota pool whose budget it is: its own name where a retriever names it, else type and scope.
+
+        What an experiment calls a pool depends on its other retrievers; at the service it is the same budget.
+        """
+        return {
+            self.evaluation.sources[source].pool or "": each.quota or f"{self.kinds[source]} {each.scope()}".strip()
+            for source, each in reversed(self.remote.items())
+        }
 
     @property
     def local(self) -> dict[int, RetrieverParameters]:

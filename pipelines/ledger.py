@@ -1,4 +1,4 @@
-"""What `rankbeam ledger` does: show the ledger of finished calls, or clear it."""
+"""What `rankbeam ledger` does: show the ledger of finished calls, clear it, or merge its files."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ from apache_beam.io.filesystems import FileSystems
 
 from pipelines.experiment import load_experiment
 from transforms.clients import files
-from transforms.clients.ledger import Cleared, Survey, clear, store, survey
+from transforms.clients.ledger import Cleared, Compacted, Survey, clear, store, survey
+from transforms.clients.ledger import compact as merge_parts
 from transforms.records.errors import InputError
 
 _NAME = "ledger"
@@ -20,21 +21,28 @@ _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 _MOST_FOREIGN = 10
 
 
-def run(place: str, clear: bool, older_than_days: float | None, form: str) -> str:
-    """Show or clear a ledger; returns what to print.
+def run(place: str, clear: bool, older_than_days: float | None, form: str, *, compact: bool = False) -> str:
+    """Show, clear or compact a ledger; returns what to print.
 
     Args:
         place: as `ledger_folder` has it.
         clear: remove its answers.
-        older_than_days: remove only parts without a newer answer.
+        older_than_days: remove only answers that are older.
         form: "table" or "json".
+        compact: merge its small parts.
 
     Raises:
-        InputError: there is no such place, or an age is given and nothing is to be cleared.
+        InputError: there is no such place, or the options do not go together.
     """
+    if compact and clear:
+        raise InputError("--clear and --compact: one at a time")
     if older_than_days is not None and not clear:
         raise InputError("--older-than says what to clear; add --clear")
     folder = ledger_folder(place)
+    if compact:
+        compacted = merge_parts(folder)
+        document = {"folder": folder, **asdict(compacted)}
+        return json.dumps(document, indent=2) if form == "json" else _compacted(folder, compacted)
     if not clear:
         found = survey(folder)
         return as_json(found) if form == "json" else show(found)
@@ -107,6 +115,13 @@ def _told(folder: str, cleared: Cleared) -> str:
         return f"{folder}: nothing to clear"
     held = f"{_number(cleared.answers, 'answer')}, {_size(cleared.bytes)} in {_number(cleared.files, 'file')}"
     return f"{folder}: cleared {held}"
+
+
+def _compacted(folder: str, compacted: Compacted) -> str:
+    before = f"{_number(compacted.files_before, 'file')} of {_size(compacted.bytes_before)}"
+    if compacted.files_after == compacted.files_before:
+        return f"{folder}: {before}, none to merge"
+    return f"{folder}: {before} became {compacted.files_after:,} of {_size(compacted.bytes_after)}"
 
 
 def _is_file(place: str) -> bool:

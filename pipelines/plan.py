@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import apache_beam as beam
 
@@ -63,10 +64,17 @@ class ConfigurationPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an experiment would cost."""
+    """What an experiment would cost.
+
+    Attributes:
+        pools: of its remote calls.
+        configurations: where their rankings come from.
+        warnings: what users should know of the ledger.
+    """
 
     pools: tuple[PoolPlan, ...]
     configurations: tuple[ConfigurationPlan, ...]
+    warnings: tuple[str, ...] = ()
 
     def as_json(self) -> str:
         """One JSON document."""
@@ -90,10 +98,25 @@ def plan_of(experiment: Experiment) -> Plan:
         ConfigurationPlan(each.name, _where_from(each, experiment, names))
         for each in experiment.evaluation.configurations
     )
-    return Plan(tuple(_pool_plans(experiment)) if experiment.remote else (), configurations)
+    if not experiment.remote:
+        return Plan((), configurations)
+    counted = _counted(experiment)
+    order = list(experiment.pools)
+    pools = [PoolPlan.of(each.pool, experiment.pools[each.pool], each.calls, each.ledger_hits) for each in counted]
+    warnings = dict.fromkeys(warning for each in counted for warning in each.warnings)
+    return Plan(tuple(sorted(pools, key=lambda each: order.index(each.pool))), configurations, tuple(warnings))
 
 
-def _pool_plans(experiment: Experiment) -> list[PoolPlan]:
+class _Counted(NamedTuple):
+    """What was counted for a pool."""
+
+    pool: str
+    calls: int
+    ledger_hits: int
+    warnings: list[str]
+
+
+def _counted(experiment: Experiment) -> list[_Counted]:
     with tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder, quiet_beam(), refusals():
         pipeline = new_pipeline(pipeline_options([]))
         judged, _ = read_dataset(pipeline, experiment)
@@ -104,20 +127,17 @@ def _pool_plans(experiment: Experiment) -> list[PoolPlan]:
             | "Count" >> beam.Map(_count, experiment.ledger, folder)
         )
         pipeline.run().wait_until_finish()
-        counts = [json.loads(path.read_text()) for path in sorted(Path(folder).iterdir())]
-    return sorted(
-        (PoolPlan.of(pool, experiment.pools[pool], calls, hits) for pool, calls, hits in counts),
-        key=lambda each: list(experiment.pools).index(each.pool),
-    )
+        return [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).iterdir())]
 
 
 def _count(element: tuple[str, Iterable[Call]], ledger: str, folder: str) -> None:
     """Leave the calls of a pool, and how many of them the ledger answers, in a file of a folder."""
     pool, calls = element
     requests = merged(calls)
-    held = Ledger(ledger).held({request.call.key: request.call.reach for request in requests})
+    search = Ledger(ledger).search()
+    held = search.held({request.call.key: request.call.reach for request in requests})
     with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-        json.dump([pool, len(requests), held], file)
+        json.dump(_Counted(pool, len(requests), held, search.warnings()), file)
 
 
 def _pool_line(plan: PoolPlan) -> str:

@@ -6,7 +6,7 @@ worker at a time paces it, and the whole job keeps the quota whatever the number
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -15,17 +15,18 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.clients.fanout import FanOut
 from transforms.clients.lanes import Lane
-from transforms.clients.ledger import Ledger
+from transforms.clients.ledger import Ledger, Use
 from transforms.clients.services import Service
 from transforms.kernels.pacing import lane_of, lane_shares
 from transforms.records.calls import Answer, Call, FailedCall, Quota, Usage
 from transforms.records.counters import Counter, Counts, count
 from transforms.records.dataset import DatasetSummary
+from transforms.records.errors import InputError
 
 LaneKey = tuple[str, int]
 """A quota pool, and a lane of it."""
 
-FAILED, USAGE = "failed", "usage"
+FAILED, USAGE, WARNINGS = "failed", "usage", "warnings"
 _TELL_EVERY_S = 0.1
 
 
@@ -35,6 +36,7 @@ class Called(NamedTuple):
     answers: beam.PCollection[Answer]
     failed: beam.PCollection[FailedCall]
     usage: beam.PCollection[Usage]
+    warnings: beam.PCollection[str]
 
 
 @dataclass
@@ -45,16 +47,16 @@ class CallServices(beam.PTransform):
         stage: that asks, such as "retrieve".
         services: that calls name by position.
         quotas: of the pools, by name.
-        ledger: the folder of the ledger.
-        run_id: of the run, for the ledger's book of uses.
+        ledger: of the run.
+        accounts: for each pool whose budget it is, by a name that all experiments have for it.
         summary: the dataset's: no call is made before the whole dataset was found good.
     """
 
     stage: str
     services: Mapping[int, Service]
     quotas: Mapping[str, Quota]
-    ledger: str
-    run_id: str
+    ledger: Ledger
+    accounts: Mapping[str, str]
     summary: beam.PCollection[DatasetSummary]
 
     def expand(self, calls: beam.PCollection[Call]) -> Any:  # a Called; Beam warns of named results
@@ -67,13 +69,18 @@ class CallServices(beam.PTransform):
             | "GroupByLane" >> beam.GroupByKey()
             | "Call"
             >> beam.ParDo(
-                CallFn(self.stage, self.services, self.quotas, self.ledger, self.run_id),
+                CallFn(self.stage, self.services, self.quotas, self.ledger, self.accounts),
                 beam.pvalue.AsSingleton(self.summary),
             )
-            .with_output_types(Answer, failed=FailedCall, usage=Usage)
-            .with_outputs(FAILED, USAGE, main="answers")
+            .with_output_types(Answer, failed=FailedCall, usage=Usage, warnings=str)
+            .with_outputs(FAILED, USAGE, WARNINGS, main="answers")
         )
-        return Called(outputs.answers, outputs[FAILED], outputs[USAGE])
+        usage = (
+            outputs[USAGE]
+            | "AllUsage" >> beam.combiners.ToList()
+            | "AddLostAttempts" >> beam.FlatMap(with_lost_attempts, self.ledger).with_output_types(Usage)
+        )
+        return Called(outputs.answers, outputs[FAILED], usage, outputs[WARNINGS])
 
 
 def by_pool(call: Call) -> tuple[str, Call]:
@@ -95,10 +102,15 @@ class CallFn(beam.DoFn):
     """Makes the calls of the lanes of a bundle, all lanes at once."""
 
     def __init__(
-        self, stage: str, services: Mapping[int, Service], quotas: Mapping[str, Quota], ledger: str, run_id: str
+        self,
+        stage: str,
+        services: Mapping[int, Service],
+        quotas: Mapping[str, Quota],
+        ledger: Ledger,
+        accounts: Mapping[str, str],
     ) -> None:
         self._stage, self._services, self._quotas = stage, dict(services), dict(quotas)
-        self._ledger, self._run_id = Ledger(ledger), run_id
+        self._ledger, self._accounts = ledger, dict(accounts)
 
     def start_bundle(self) -> None:
         """Nothing is to be done."""
@@ -108,7 +120,7 @@ class CallFn(beam.DoFn):
         """Take a lane; all of the bundle's are begun at once, when nothing is left to be read that could fail."""
         del summary  # waiting for it is all it is for
         (pool, lane), calls = element
-        self._lanes.append(Lane(pool, self._quotas[pool], lane, list(calls), self._stage))
+        self._lanes.append(Lane(pool, self._quotas[pool], lane, list(calls), self._stage, self._accounts[pool]))
         yield from ()
 
     def finish_bundle(self) -> Iterator[object]:
@@ -128,8 +140,9 @@ class CallFn(beam.DoFn):
                 told_at = time.monotonic()
         _tell(fan_out.counted())
         for usage in usages(fan_out.totals()):
-            yield beam.pvalue.TaggedOutput(USAGE, _in_window(usage))
-            self._ledger.record_use(self._run_id, usage.ledger_hits, usage.calls)
+            yield beam.pvalue.TaggedOutput(USAGE, _in_window(replace(usage, records=fan_out.records(usage.pool))))
+        for warning in fan_out.warnings():
+            yield beam.pvalue.TaggedOutput(WARNINGS, _in_window(warning))
 
 
 def usages(counts: Counts) -> list[Usage]:
@@ -138,6 +151,36 @@ def usages(counts: Counts) -> list[Usage]:
         Usage(pool, counts[Counter.CALLS_MADE, pool], counts[Counter.LEDGER_HITS, pool])
         for pool in sorted({pool for _, pool in counts})
     ]
+
+
+def with_lost_attempts(used: list[Usage], ledger: Ledger) -> list[Usage]:
+    """What every pool was used for, with the calls of bundles that were lost and made again.
+
+    Beam keeps only what the last attempt at a bundle returns. What an earlier one paid for is in the ledger, where the
+    last one found it: this run has paid for it all the same, so that it is no hit.
+
+    Args:
+        used: what the bundles returned.
+        ledger: with the records of all of them.
+    """
+    known = {name for usage in used for name in usage.records}
+    try:
+        lost = [use for use in ledger.uses() if use.name not in known]
+    except InputError:  # the records are for people, and no reason to lose a run
+        return used
+    return [_with(usage, [use for use in lost if use.pool == usage.pool]) for usage in _by_pool(used)]
+
+
+def _by_pool(used: list[Usage]) -> Iterator[Usage]:
+    for pool in sorted({usage.pool for usage in used}):
+        of_pool = [usage for usage in used if usage.pool == pool]
+        yield Usage(pool, sum(usage.calls for usage in of_pool), sum(usage.ledger_hits for usage in of_pool))
+
+
+def _with(usage: Usage, lost: list[Use]) -> Usage:
+    answered = sum(use.answered for use in lost)
+    calls = usage.calls + sum(use.calls for use in lost)
+    return replace(usage, calls=calls, ledger_hits=max(0, usage.ledger_hits - answered))
 
 
 def _tell(counts: Counts) -> None:

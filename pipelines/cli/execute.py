@@ -28,6 +28,7 @@ _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_tr
 _DUPLICATES_HELP = "A document given twice for a query: refuse it, or let its best rank stand for it."
 _REPLICATES_HELP = "Of the bootstrap behind the intervals; 0 for Student's intervals."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
+_LEASE_HELP = "For another run that makes calls with the same ledger; 0: be refused at once. By default to its end."
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
@@ -36,10 +37,17 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
 @click.option("--wait", is_flag=True, help="On Dataflow: follow the job to its end, and show its leaderboard.")
+@click.option("--wait-for-lease", type=click.FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
 def evaluate(
-    experiment: str, output: str | None, run_id: str | None, wait: bool, form: str, beam_options: tuple[str, ...]
+    experiment: str,
+    output: str | None,
+    run_id: str | None,
+    wait: bool,
+    wait_for_lease: float | None,
+    form: str,
+    beam_options: tuple[str, ...],
 ) -> None:
     """Run EXPERIMENT (a YAML file), and show its leaderboard.
 
@@ -56,7 +64,7 @@ def evaluate(
         from pipelines.experiment import load_experiment
 
         _refuse_option(experiment)
-        found = load_experiment(experiment)
+        found = replace(load_experiment(experiment), wait_for_lease_s=wait_for_lease)
         if output is not None:
             found = replace(found, output=output)
         _run(found, run_id, form, beam_options, reported=True, wait=wait)
@@ -116,6 +124,7 @@ def _run(
     wait: bool = True,
 ) -> None:
     from pipelines import evaluate as evaluation
+    from pipelines import notices
     from pipelines.dataflow.uploads import refuse_local
     from pipelines.options import is_dataflow, pipeline_options, works_elsewhere
 
@@ -134,7 +143,7 @@ def _run(
             return
     else:
         results = _here(experiment, execution, options, temporary=temporary)
-    for warning in results.run["warnings"]:
+    for warning in filter(notices.is_news, results.run["warnings"]):
         click.echo(f"warning: {warning}", err=True)
     for failure in results.failures():
         click.echo(f"warning: {failure}", err=True)

@@ -49,6 +49,8 @@ def plan(experiment: str, output: str | None, form: str) -> None:
         found = load_experiment(experiment)
         found = found if output is None else replace(found, output=output)
         planned = plan_of(found)
+        for warning in planned.warnings:
+            click.echo(f"warning: {warning}", err=True)
         click.echo(planned.as_json() if form == "json" else planned.as_text())
 
 
@@ -56,21 +58,24 @@ def plan(experiment: str, output: str | None, form: str) -> None:
 @click.argument("place")
 @click.option("--clear", is_flag=True, help="Delete the answers; calls are made, and paid for, again.")
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
+@click.option("--compact", is_flag=True, help="Merge small files into few; no answer is lost, and runs may go on.")
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
-def ledger(place: str, clear: bool, older_than: float | None, form: str) -> None:
-    """Show the ledger of finished calls, or clear it.
+def ledger(place: str, clear: bool, older_than: float | None, compact: bool, form: str) -> None:
+    """Show the ledger of finished calls, clear it, or merge its files.
 
-    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file).
+    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file). Damaged files are named with what
+    is wrong. Runs merge files by themselves when there are many.
 
     \b
     Examples:
       rankbeam ledger out/helpdesk
       rankbeam ledger out/helpdesk --clear --older-than 30
+      rankbeam ledger out/helpdesk --compact
     """
     with messages():
         from pipelines import ledger as book
 
-        click.echo(book.run(place, clear, older_than, form))
+        click.echo(book.run(place, clear, older_than, form, compact=compact))
 
 
 def _number(count: int, one: str, many: str | None = None) -> str:

@@ -10,7 +10,7 @@ from support import memory_filesystem
 from support.data import REPOSITORY
 
 from pipelines.ledger import ledger_folder, run, show
-from transforms.clients.ledger import Entry, Ledger, survey
+from transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
 from transforms.records.calls import Reach
 from transforms.records.errors import InputError
 
@@ -26,8 +26,8 @@ def output(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         writer = ledger.writer()
         writer.add(Entry(key, Reach(1), '"x"', 1, 90.0, NOW - timedelta(days=age)))
         writer.close()
-    ledger.record_use("monday", 0, 1200)
-    ledger.record_use("tuesday", 1200, 3)
+    for run_id, counted in (("monday", Counted(0, 1200, 1200)), ("tuesday", Counted(1200, 3, 3))):
+        Ledger(ledger.folder, Owner(run_id)).record("pool", lambda counted=counted: counted).write()
     yield folder
     memory_filesystem.FILES.clear()
 

@@ -95,6 +95,14 @@ class FanOut:
             total[Counter.THROTTLED_S, lane.pool] += int(run.waited_s)
         return total
 
+    def warnings(self) -> list[str]:
+        """What users should know of the ledger, each once."""
+        return list(dict.fromkeys(warning for _, run in self._runs for warning in run.warnings()))
+
+    def records(self, pool: str) -> tuple[str, ...]:
+        """The names of the records of how a pool's lanes used the ledger."""
+        return tuple(run.record_name() for lane, run in self._runs if lane.pool == pool)
+
     def stop(self, grace_s: float) -> None:
         """Begin no further call, give those in the air some time to end, and bring all answers into the ledger.
 

@@ -1,16 +1,17 @@
 """A lane: calls of one quota pool, made side by side at the lane's share of the pace.
 
-ledger? ─► turn ─► one attempt ─► read ─► ledger ─► emit
-  │ hit      ▲          │ transient failure: a pause, as the service asks for or longer each time
-  └─► emit   └──────────┘
+ledger? ─► lease ─► turn ─► one attempt ─► read ─► ledger ─► emit
+  │ hit               ▲          │ transient failure: a pause, as the service asks for or longer each time
+  └─► emit            └──────────┘
 """
 
 import asyncio
 import contextlib
+import logging
 import random
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -23,10 +24,11 @@ from tenacity import (
 )
 
 from transforms.clients.in_flight import InFlight
-from transforms.clients.ledger import Entry, Ledger
+from transforms.clients.ledger import Counted, Entry, Ledger
 from transforms.clients.services import Connection, Service
 from transforms.clients.turns import Stopped, Turns
-from transforms.records.calls import Answer, Call, FailedCall, Quota, Request, merged
+from transforms.clients.upkeep import Upkeep
+from transforms.records.calls import Answer, Call, FailedCall, Quota, Reach, Request, merged
 from transforms.records.counters import Counter
 from transforms.records.errors import CallError
 from transforms.records.failures import Failure, FailureKind
@@ -39,6 +41,7 @@ _HOPELESS = 20  # calls that failed, with none that succeeded, after which a ser
 _SAME_MALFORMED = 3  # answers that are wrong in one way, after which a call is not tried again
 _LOOK_AGAIN_S = 0.1
 _WAITING_PER_SLOT = 4  # calls that pause before another attempt, for each that may be in the air
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Lane:
         number: of the lane, from 0.
         calls: to be answered.
         stage: that asks, such as "retrieve".
+        account: whose budget the quota is, by a name that all experiments have for it; the pool's by default.
     """
 
     pool: str
@@ -58,6 +62,7 @@ class Lane:
     number: int
     calls: Sequence[Call]
     stage: str
+    account: str = ""
 
 
 class LaneRun:
@@ -80,11 +85,13 @@ class LaneRun:
         self._lane, self._services, self._ledger = lane, services, ledger
         self._emit, self._emit_found = emit, emit_found
         self._quota = lane.quota
-        self._turns = Turns(lane.quota, lane.number)
+        self._search, self._todo = ledger.search(), dict[str, Request]()
+        self._record_of_use = ledger.record(lane.pool, self._counted)
+        self._writer = ledger.writer(self._record_of_use.write)
+        self._turns = Turns(lane.quota, lane.number, is_held=lambda: self._writer.problem is not None)
         self._open = asyncio.Semaphore(lane.quota.slots(lane.number) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._connections: dict[int, Connection] = {}
-        self._writer = ledger.writer()
         self._health = {service: _Health() for service in services}
         self.tally = Tally(dict.fromkeys(Counter, 0))  # all keys, so that another thread can read it meanwhile
 
@@ -99,17 +106,20 @@ class LaneRun:
         Raises:
             InputError: the services or the ledger cannot be used.
         """
-        requests = merged(self._lane.calls)
-        self.tally[Counter.CALLS_PLANNED] += len(requests)
-        todo = await asyncio.to_thread(self._from_ledger, requests)
-        try:
-            for service in dict.fromkeys(request.service for request in todo):
-                self._connections[service] = await self._services[service].connect()
-            await self._make(todo)
-        finally:
-            await asyncio.to_thread(self._writer.close)
-            for connection in self._connections.values():
-                await connection.close()
+        self._todo = {request.call.key: request for request in merged(self._lane.calls)}
+        self.tally[Counter.CALLS_PLANNED] += len(self._todo)
+        await asyncio.to_thread(self._from_ledger)
+        if not self._todo:
+            await asyncio.to_thread(self._record_of_use.write)
+            return
+        async with self._upkeep():
+            try:
+                for service in dict.fromkeys(request.service for request in self._todo.values()):
+                    self._connections[service] = await self._services[service].connect()
+                await self._make()
+            finally:
+                for connection in self._connections.values():
+                    await connection.close()
 
     def stop(self) -> None:
         """Begin no further call; those in the air may end. Called on the loop."""
@@ -119,31 +129,68 @@ class LaneRun:
         """Bring what has been answered into the ledger; from any thread."""
         self._writer.flush()
 
-    def _from_ledger(self, requests: Sequence[Request]) -> list[Request]:
-        """Answer what the ledger can; returns the others, in their order."""
-        todo = {request.call.key: request for request in requests}
-        for entry in self._ledger.find({key: request.call.reach for key, request in todo.items()}):
+    def warnings(self) -> list[str]:
+        """What users should know of the ledger."""
+        return self._search.warnings()
+
+    def record_name(self) -> str:
+        """Names the record of how the lane uses the ledger."""
+        return self._record_of_use.name
+
+    def _upkeep(self) -> Upkeep:
+        lease = self._ledger.lease(f"quota pool {self._lane.account or self._lane.pool}, lane {self._lane.number}")
+        return Upkeep(
+            self._ledger, lease, self._writer, self._record_of_use, self._look_again, self.stop, self._turns.pause
+        )
+
+    def _counted(self) -> Counted:
+        return Counted(self.tally[Counter.LEDGER_HITS], self.tally[Counter.CALLS_MADE], self._writer.added)
+
+    def _from_ledger(self) -> None:
+        """Answer what the ledger can; the others stay to be done, in their order."""
+        for entry in self._search.find(self._wanted()):
             try:
-                outcomes = self._read(todo[entry.key], entry.answer, 0)
+                outcomes = self._read(self._todo[entry.key], entry.answer, 0)
             except CallError:
                 continue  # nobody can read it any more: ask again
-            del todo[entry.key]
+            del self._todo[entry.key]
             self.tally[Counter.LEDGER_HITS] += 1
             for outcome in outcomes:
                 self._emit_found(outcome)
-        return list(todo.values())
+        for warning in self._search.warnings():
+            _logger.warning("%s", warning)
 
-    async def _make(self, requests: Sequence[Request]) -> None:
+    async def _look_again(self) -> bool:
+        """Answer what other calls have brought into the ledger meanwhile; returns whether something is left to do."""
+        requests = dict(self._todo)
+        for key, outcomes in await asyncio.to_thread(self._found_again, requests):
+            if self._todo.pop(key, None) is not None:  # else its call was begun meanwhile
+                self.tally[Counter.LEDGER_HITS] += 1
+                for outcome in outcomes:
+                    self._emit(outcome)
+        return bool(self._todo)
+
+    def _found_again(self, requests: Mapping[str, Request]) -> list[tuple[str, list[Outcome]]]:
+        found = []
+        for entry in self._search.find({key: request.call.reach for key, request in requests.items()}):
+            with contextlib.suppress(CallError):  # as in `_from_ledger`
+                found.append((entry.key, self._read(requests[entry.key], entry.answer, 0)))
+        return found
+
+    def _wanted(self) -> dict[str, Reach]:
+        return {key: request.call.reach for key, request in self._todo.items()}
+
+    async def _make(self) -> None:
         in_flight = InFlight(self._turns.stop)
         try:
             with contextlib.suppress(Stopped):
-                await self._begin(in_flight, requests)
+                await self._begin(in_flight)
         finally:
             await in_flight.end()
         self._turns.refuse_when_stopped()
 
-    async def _begin(self, in_flight: InFlight, requests: Sequence[Request]) -> None:
-        for request in requests:
+    async def _begin(self, in_flight: InFlight) -> None:
+        for request in self._remaining():
             await self._open.acquire()
             await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
             self._turns.refuse_when_stopped()
@@ -157,6 +204,10 @@ class LaneRun:
             else:
                 health.asking += 1
                 in_flight.begin(self._ask(request))
+
+    def _remaining(self) -> Iterator[Request]:
+        while self._todo:
+            yield self._todo.pop(next(iter(self._todo)))
 
     async def _ask(self, request: Request) -> None:
         """Ask until there is an answer, or no hope of one."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from transforms.kernels.pacing import Pacer, lane_pacer
 from transforms.records.calls import Quota
 
+_LOOK_AGAIN_S = 0.1
+
 
 class Stopped(Exception):
     """Nothing more is to begin; raised to whoever waits for something to begin."""
@@ -22,14 +24,21 @@ class Turns:
         quota: of all lanes together.
         lane: which one, from 0.
         clock: in seconds.
+        is_held: whether nothing may begin just now, for a reason other than the pace.
 
     Attributes:
         waited_s: how long there was work that had to wait for its turn.
     """
 
-    def __init__(self, quota: Quota, lane: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        quota: Quota,
+        lane: int,
+        clock: Callable[[], float] = time.monotonic,
+        is_held: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._pacer: Pacer = lane_pacer(quota.requests_per_minute, lane, quota.lanes)
-        self._clock = clock
+        self._clock, self._is_held = clock, is_held
         self._slots = asyncio.Semaphore(quota.slots(lane))
         self._first_in_line = asyncio.Lock()
         self._stop = asyncio.Event()
@@ -44,7 +53,7 @@ class Turns:
         await self._slots.acquire()
         try:
             async with self._first_in_line:
-                while (wait_s := self._pacer.wait_s(self._clock())) > 0:
+                while (wait_s := self._wait_s()) > 0:
                     began = self._clock()
                     await self.pause(wait_s)
                     self.waited_s += self._clock() - began
@@ -53,6 +62,9 @@ class Turns:
         except BaseException:
             self._slots.release()
             raise
+
+    def _wait_s(self) -> float:
+        return max(self._pacer.wait_s(self._clock()), _LOOK_AGAIN_S if self._is_held() else 0.0)
 
     def give_back(self) -> None:
         """The call has ended, one way or the other."""

@@ -189,11 +189,13 @@ class Usage:
         pool: its name.
         calls: attempts that were made.
         ledger_hits: requests that the ledger answered.
+        records: names of the ledger's records that say the same.
     """
 
     pool: str
     calls: int
     ledger_hits: int
+    records: tuple[str, ...] = ()
 
 
 def content_key(asked: Mapping[str, Any]) -> str:

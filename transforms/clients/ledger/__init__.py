@@ -1,25 +1,60 @@
 """The ledger of finished calls: part files in a folder, so that no call that was answered once is paid for again.
 
-Any number of runs and processes may share a ledger. Nobody locks it: a part never changes, and one that is merged into
-another one disappears only after that is there.
+Any number of runs and processes may share a ledger. Its parts need no lock: a part never changes, and one that is
+merged into another one disappears only after that is there. Leases say which run makes the calls of a quota pool.
 """
 
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
-from transforms.clients.ledger import store
-from transforms.clients.ledger.index import Index
+from transforms.clients.ledger import store, uses
+from transforms.clients.ledger.clearing import Cleared, clear
+from transforms.clients.ledger.leases import Holder, Lease, place_of
+from transforms.clients.ledger.merging import Compacted, compact
 from transforms.clients.ledger.parts import Entry
-from transforms.clients.ledger.survey import Cleared, RunUse, Survey, clear, survey
+from transforms.clients.ledger.search import Search
+from transforms.clients.ledger.survey import RunUse, Survey, survey
+from transforms.clients.ledger.uses import Counted, Use, UseRecord
 from transforms.clients.ledger.writer import LedgerWriter
 from transforms.records.calls import Reach
 from transforms.records.errors import InputError
 
-__all__ = ["Cleared", "Entry", "Ledger", "LedgerWriter", "RunUse", "Survey", "clear", "survey"]
+__all__ = [
+    "Cleared",
+    "Compacted",
+    "Counted",
+    "Entry",
+    "Lease",
+    "Ledger",
+    "LedgerWriter",
+    "Owner",
+    "RunUse",
+    "Search",
+    "Survey",
+    "Use",
+    "UseRecord",
+    "clear",
+    "compact",
+    "survey",
+]
 
-_ROUNDS = 20
+
+@dataclass(frozen=True)
+class Owner:
+    """The run that uses a ledger.
+
+    Attributes:
+        run_id: of the run.
+        started: when it began: a run may be made again under the same id.
+        wait_s: how long it waits for a run that makes the calls of the same pool; None for as long as it takes.
+    """
+
+    run_id: str = ""
+    started: str = ""
+    wait_s: float | None = None
+
+
+_NOBODY = Owner()
 
 
 class Ledger:
@@ -27,10 +62,12 @@ class Ledger:
 
     Args:
         folder: on any of Beam's filesystems; it need not exist.
+        owner: the run that uses it.
+        patience_s: how long a run tries again to add what cannot be written.
     """
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: str, owner: Owner = _NOBODY, patience_s: float = 10.0) -> None:
+        self.folder, self.owner, self.patience_s = folder, owner, patience_s
 
     def find(self, wanted: Mapping[str, Reach]) -> Iterator[Entry]:
         """Find answers of earlier calls.
@@ -39,45 +76,62 @@ class Ledger:
             wanted: for each key how far into a ranking the answer has to go.
 
         Yields:
-            For each key at most one entry, whose reach covers the wanted one: of several the newest. Parts that cannot
-            be used are left out, with a warning.
+            As `Search.find`.
 
         Raises:
             InputError: the folder cannot be looked up.
         """
-        left = dict(wanted)
-        index = Index(self.folder)
-        for _ in range(_ROUNDS):  # again when a merge moves an answer, or a damaged one has an older copy
-            hits = index.hits(left)
-            for entry in index.read(hits, left):
-                del left[entry.key]
-                yield entry
-            if index.is_settled():
-                return
+        return Search(self.folder).find(wanted)
 
     def held(self, wanted: Mapping[str, Reach]) -> int:
         """How many entries `find` would yield, without reading an answer."""
-        index = Index(self.folder)
-        for _ in range(_ROUNDS):
-            count = len(index.hits(wanted))
-            if index.is_settled():
-                break
-        return count
+        return Search(self.folder).held(wanted)
 
-    def writer(self) -> LedgerWriter:
-        """Something to add finished calls with."""
-        return LedgerWriter(self.folder)
+    def search(self) -> Search:
+        """Something to look up with again and again."""
+        return Search(self.folder)
 
-    def record_use(self, run_id: str, hits: int, calls: int) -> None:
-        """Note how a run used the ledger, for people to see; it does not matter if that fails.
+    def writer(self, before_part: Callable[[], None] = lambda: None) -> LedgerWriter:
+        """Something to add finished calls with.
 
         Args:
-            run_id: the run.
-            hits: answers that it found.
-            calls: that it made and added.
+            before_part: called in the writer's thread before each part is written.
         """
-        if not hits and not calls:
-            return  # and leaves no folder behind
-        use = {"run_id": run_id, "hits": hits, "calls": calls, "at": datetime.now(UTC).isoformat()}
-        with suppress(InputError):
-            store.put_use(self.folder, json.dumps(use).encode())
+        return LedgerWriter(self.folder, before_part=before_part)
+
+    def probe(self) -> None:
+        """Make sure that finished calls can be added.
+
+        Raises:
+            InputError: they cannot be; the message says what to do.
+        """
+        try:
+            store.probe(self.folder)
+        except InputError as error:
+            problem = f"the ledger of finished calls {error.problem}; make room or give rights: no call was made"
+            raise InputError(problem, path=self.folder) from error
+
+    def lease(self, name: str) -> Lease:
+        """The lease of a lane.
+
+        Args:
+            name: of its quota pool and the lane, the same in all runs.
+        """
+        return Lease(place_of(self.folder), name, Holder.here(self.owner.run_id, self.owner.started))
+
+    def record(self, pool: str, counted: Callable[[], Counted]) -> UseRecord:
+        """A record of how a lane of a run uses the ledger.
+
+        Args:
+            pool: the quota pool.
+            counted: what was counted so far.
+        """
+        return UseRecord(self.folder, self.owner.run_id, self.owner.started, pool, counted)
+
+    def uses(self) -> list[Use]:
+        """The records of the run, also those of lanes that died with their workers.
+
+        Raises:
+            InputError: the folder cannot be looked up.
+        """
+        return uses.of_run(self.folder, self.owner.run_id, self.owner.started)

@@ -1,7 +1,6 @@
 """Where in a ledger the wanted answers lie: the small columns of all parts, of which only hits are kept."""
 
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,6 @@ _HIT = np.dtype(
 )
 _COLUMNS = ["key", "results", "distance", "finished_at", "check"]
 _THREADS = 8
-_logger = logging.getLogger(__name__)
 
 
 class Index:
@@ -38,10 +36,17 @@ class Index:
 
     Args:
         folder: of the ledger.
+        known: paths of parts that are not read.
+
+    Attributes:
+        listed: paths of all parts that were there at some time.
+        damage: of each part that cannot be read, wholly or in places, the first reason.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, known: Collection[str] = ()) -> None:
+        self._folder, self._known = folder, frozenset(known)
+        self.listed: set[str] = set()
+        self.damage: dict[str, str] = {}
         self._paths: list[str] = []
         self._damaged: set[str] = set()
         self._unusable: set[tuple[str, int, int]] = set()
@@ -61,7 +66,9 @@ class Index:
         if not wanted:
             return np.empty(0, _HIT)
         asked = _Asked.of(wanted)
-        self._paths = [part.path for part in store.parts_in(self._folder) if part.path not in self._damaged]
+        listed = [part.path for part in store.parts_in(self._folder)]
+        self.listed.update(listed)
+        self._paths = [path for path in listed if path not in self._damaged and path not in self._known]
         with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, waiting is all there is to it
             found = list(threads.map(lambda number: self._of_part(number, asked), range(len(self._paths))))
         return _in_files(_newest(np.concatenate([np.empty(0, _HIT), *found])))
@@ -97,11 +104,16 @@ class Index:
 
     def _in_group(self, reader: PartReader, number: int, group: int, asked: "_Asked") -> Iterator[Hits]:
         try:
-            yield asked.hits(reader.rows(group, _COLUMNS), number, group)
+            rows = reader.rows(group, _COLUMNS)
         except Vanished:
             raise
         except PartError as error:  # other row groups may be good
-            _warn(reader.path, error)
+            self._note(reader.path, error)
+            return
+        possible = parts.are_possible(rows)
+        if not pc.all(possible).as_py():
+            self._note(reader.path, parts.IMPOSSIBLE)
+        yield asked.hits(rows, possible, number, group)
 
     def _of_group(self, reader: PartReader, hits: Hits, wanted: Mapping[str, Reach]) -> Iterator[Entry]:
         group, rows = int(hits["group"][0]), hits["row"].tolist()
@@ -111,17 +123,21 @@ class Index:
         except Vanished:
             raise
         except PartError as error:  # other row groups may be good
-            _warn(reader.path, error)
+            self._note(reader.path, error)
         for row, entry in zip(rows, entries, strict=True):
             if entry is not None and _answers(entry, wanted):
                 yield entry
             else:
+                self._note(reader.path, parts.IMPOSSIBLE)
                 self._unusable.add((reader.path, group, row))
                 self._settled = False
 
     def _leave_out(self, path: str, error: PartError) -> None:
         self._damaged.add(path)
-        _warn(path, error)
+        self._note(path, error)
+
+    def _note(self, path: str, problem: object) -> None:
+        self.damage.setdefault(path, str(problem))
 
 
 @dataclass(frozen=True)
@@ -143,10 +159,10 @@ class _Asked:
             np.array([distance or 0.0 for distance in distances], np.float64),
         )
 
-    def hits(self, rows: pa.Table, part: int, group: int) -> Hits:
+    def hits(self, rows: pa.Table, possible: pa.ChunkedArray, part: int, group: int) -> Hits:
         """The rows of a row group that answer something, as `Reach.covers` has it."""
         places = np.array([self.places.get(key, -1) for key in rows.column("key").to_pylist()], np.int64)
-        here = np.flatnonzero((places >= 0) & parts.are_possible(rows).to_numpy())
+        here = np.flatnonzero((places >= 0) & possible.to_numpy())
         places = places[here]
         rows = rows.take(pa.array(here))
         distance = rows.column("distance")
@@ -182,7 +198,3 @@ def _in_files(hits: Hits) -> Hits:
 def _split(hits: Hits, column: str) -> Iterator[Hits]:
     """Runs of equal values."""
     return iter(np.split(hits, np.flatnonzero(np.diff(hits[column])) + 1) if len(hits) else [])
-
-
-def _warn(path: str, error: PartError) -> None:
-    _logger.warning("%s: answers of earlier calls are left out: %s", path, error)

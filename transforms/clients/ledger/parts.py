@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
     ]
 )
 GROUP_ROWS, GROUP_BYTES = 512, 8 << 20
+IMPOSSIBLE = "rows with values that cannot be"
 _LAST_MOMENT = 253_402_300_799_999_999
 """The end of the year 9999, in microseconds."""
 
@@ -114,6 +115,10 @@ class PartReader:
     Args:
         path: of the part.
 
+    Attributes:
+        groups: how many row groups it has.
+        is_plain: whether it has no columns but those that are known here. Others are not read.
+
     Raises:
         Vanished: there is none.
         PartError: it is no part, or cannot be opened.
@@ -131,9 +136,9 @@ class PartReader:
         self._file.close(force=True)
 
     def rows(self, group: int, columns: list[str] | None = None) -> pa.Table:
-        """Some columns of a row group, all by default."""
+        """Some columns of a row group, all that are known by default."""
         try:
-            table = self._file.read_row_group(group, columns=columns, use_threads=False)
+            table = self._file.read_row_group(group, columns=columns or SCHEMA.names, use_threads=False)
             table.validate(full=True)
             return table
         except Exception as error:  # whatever a filesystem's client or a decoder of damaged bytes has to say
@@ -151,7 +156,9 @@ class PartReader:
         try:
             handle = files.open_raw(self.path)
             file = pq.ParquetFile(handle, page_checksum_verification=True)
-            ours = file.schema_arrow.equals(SCHEMA, check_metadata=False)
+            schema = file.schema_arrow
+            ours = all(field.name in schema.names and schema.field(field.name).equals(field) for field in SCHEMA)
+            self.is_plain = schema.equals(SCHEMA, check_metadata=False)
         except Exception as error:  # as above
             if handle is not None:
                 handle.close()

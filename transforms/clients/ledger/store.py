@@ -5,6 +5,7 @@ A file is complete as soon as it has its name: on this machine it is renamed to 
 
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +23,8 @@ USES = "uses"
 _PART = re.compile(r"calls-[0-9a-f]{32}\.parquet")
 _USE = re.compile(r"use-[0-9a-f]{32}\.json")
 _UNFINISHED = "_"  # readers of a folder of Parquet files leave out what begins like this
+_PROBE = re.compile(r"_?probe-[0-9a-f]{32}")
+_PROBE_BYTES = 64 << 10
 _TRIES = 3
 
 
@@ -31,6 +34,11 @@ class Stored:
 
     path: str
     bytes: int
+
+    @property
+    def name(self) -> str:
+        """Of the file in its folder."""
+        return self.path.rpartition("/")[2]
 
 
 def put(folder: str, content: pa.Buffer) -> Stored:
@@ -44,13 +52,24 @@ def put(folder: str, content: pa.Buffer) -> Stored:
     return Stored(path, len(content))
 
 
-def put_use(folder: str, content: bytes) -> None:
-    """Write a record of how a run used the ledger.
+def put_use(folder: str, name: str, content: bytes) -> None:
+    """Write a record of how a run used the ledger, or write it again.
 
     Raises:
         InputError: it cannot be written.
     """
-    _put(files.join(folder, USES, f"use-{uuid.uuid4().hex}.json"), content)
+    _put(files.join(folder, USES, name), content)
+
+
+def probe(folder: str) -> None:
+    """Make sure that parts can be written: write a file as large as a small one, and delete it.
+
+    Raises:
+        InputError: they cannot be.
+    """
+    path = files.join(folder, f"{_UNFINISHED}probe-{uuid.uuid4().hex}")
+    _put(path, os.urandom(_PROBE_BYTES))  # a disk that compresses must not take it for nothing
+    delete(path)
 
 
 def parts_in(folder: str) -> list[Stored]:
@@ -59,24 +78,35 @@ def parts_in(folder: str) -> list[Stored]:
     Raises:
         InputError: the folder cannot be listed.
     """
-    return [stored for stored in _listed(folder) if _PART.fullmatch(_name(stored))]
+    return [stored for stored in _listed(folder) if _PART.fullmatch(stored.name)]
 
 
 def uses_in(folder: str) -> list[Stored]:
     """The records of how runs used a ledger, sorted."""
-    return [stored for stored in _listed(files.join(folder, USES)) if _USE.fullmatch(_name(stored))]
+    return [stored for stored in _listed(files.join(folder, USES)) if _USE.fullmatch(stored.name)]
 
 
 def unfinished_in(folder: str) -> list[Stored]:
     """What writers that were killed have left of parts and records, and what living ones write just now."""
     found = [*_listed(folder), *_listed(files.join(folder, USES))]
-    return [stored for stored in found if _is_unfinished(_name(stored))]
+    return [stored for stored in found if _is_unfinished(stored.name)]
+
+
+def delete_left_behind(folder: str, older_than_s: float) -> None:
+    """Delete what writers that were killed have left of parts and records on this machine, when that was long ago.
+
+    Elsewhere a file exists once it is whole.
+    """
+    for stored in unfinished_in(folder) if files.is_local(folder) else ():
+        with suppress(OSError):
+            if time.time() - Path(stored.path).stat().st_mtime > older_than_s:
+                delete(stored.path)
 
 
 def strangers_in(folder: str) -> list[Stored]:
     """The files that are not the ledger's, by their names."""
     return [
-        stored for stored in _listed(folder) if not _PART.fullmatch(_name(stored)) and not _is_unfinished(_name(stored))
+        stored for stored in _listed(folder) if not _PART.fullmatch(stored.name) and not _is_unfinished(stored.name)
     ]
 
 
@@ -148,9 +178,5 @@ def _scanned(folder: str) -> Iterator[Stored]:
                     yield Stored(files.join(folder, each.name), each.stat().st_size)
 
 
-def _name(stored: Stored) -> str:
-    return stored.path.rpartition("/")[2]
-
-
 def _is_unfinished(name: str) -> bool:
-    return name.startswith(_UNFINISHED) and any(kind.fullmatch(name[1:]) for kind in (_PART, _USE))
+    return name.startswith(_UNFINISHED) and any(kind.fullmatch(name[1:]) for kind in (_PART, _USE, _PROBE))

@@ -1,19 +1,15 @@
-"""What a ledger holds, for people: its size, its age, its use, its damage. And clearing it."""
+"""What a ledger holds, for people: its size, its age, its use, its damage."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from apache_beam.io.filesystem import BeamIOError
 
-from transforms.clients import files
-from transforms.clients.ledger import parts, store
-from transforms.clients.ledger.parts import ForeignPart, PartError, PartReader, Vanished
+from transforms.clients.ledger import parts, store, uses
+from transforms.clients.ledger.parts import PartError, PartReader, Vanished
 from transforms.clients.ledger.store import Stored
-from transforms.records.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -73,21 +69,6 @@ class Survey:
         return sum(run.calls for run in self.runs)
 
 
-@dataclass(frozen=True)
-class Cleared:
-    """What was removed.
-
-    Attributes:
-        files: parts.
-        answers: that they held, as far as they could be read.
-        bytes: of the parts.
-    """
-
-    files: int
-    answers: int
-    bytes: int
-
-
 def survey(folder: str) -> Survey:
     """Look at everything in a ledger. Every page is read, and its checksum compared.
 
@@ -114,27 +95,6 @@ def survey(folder: str) -> Survey:
     )
 
 
-def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
-    """Remove what a ledger holds. Files that are not the ledger's stay.
-
-    Args:
-        folder: of the ledger.
-        older_than: remove only parts whose newest answer is older than that; by default everything.
-
-    Raises:
-        InputError: the folder cannot be looked up.
-    """
-    limit = None if older_than is None else datetime.now(UTC) - older_than
-    removed = []
-    for part in store.parts_in(folder):
-        counted = _Counted.of(part, ["key", "seconds", "finished_at"])
-        old = limit is None or (counted.newest is not None and counted.newest < limit)
-        if old and not counted.is_foreign and store.delete(part.path):
-            removed.append((part, counted))
-    _clear_uses(folder, limit)
-    return Cleared(len(removed), sum(each.answers for _, each in removed), sum(part.bytes for part, _ in removed))
-
-
 @dataclass
 class _Counted:
     """What one part holds, and what is wrong with it."""
@@ -145,25 +105,24 @@ class _Counted:
     oldest: datetime | None = None
     newest: datetime | None = None
     damage: str = ""
-    is_foreign: bool = False
 
     @staticmethod
-    def of(part: Stored, columns: list[str] | None = None) -> "_Counted":
-        """Read a part, all its columns by default."""
+    def of(part: Stored) -> "_Counted":
+        """Read a part."""
         counted = _Counted()
         try:
             with PartReader(part.path) as reader:
                 for group in range(reader.groups):
-                    counted._add_group(reader, group, columns)
+                    counted._add_group(reader, group)
         except Vanished:
             return counted
         except PartError as error:
-            counted.damage, counted.is_foreign = str(error), isinstance(error, ForeignPart)
+            counted.damage = str(error)
         return counted
 
-    def _add_group(self, reader: PartReader, group: int, columns: list[str] | None) -> None:
+    def _add_group(self, reader: PartReader, group: int) -> None:
         try:
-            rows = reader.rows(group, columns)
+            rows = reader.rows(group)
         except Vanished:
             raise
         except PartError as error:  # other row groups may be good
@@ -171,7 +130,7 @@ class _Counted:
             return
         possible = rows.filter(parts.are_possible(rows))
         if possible.num_rows < rows.num_rows:
-            self.damage = "rows with values that cannot be"
+            self.damage = parts.IMPOSSIBLE
         if possible.num_rows:
             self._add_rows(possible)
 
@@ -194,30 +153,11 @@ def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
     runs: dict[str, RunUse] = {}
     unreadable = []
     for stored in store.uses_in(folder):
-        use = _use(stored.path)
+        use = uses.read(stored)
         if use is None:
             unreadable.append((stored.path, "no record of how a run used the ledger"))
             continue
-        sofar = runs.get(use.run_id, RunUse(use.run_id, 0, 0, use.last))
-        last = max(sofar.last, use.last)
+        sofar = runs.get(use.run_id, RunUse(use.run_id, 0, 0, use.at))
+        last = max(sofar.last, use.at)
         runs[use.run_id] = RunUse(use.run_id, sofar.hits + use.hits, sofar.calls + use.calls, last)
     return tuple(sorted(runs.values(), key=lambda run: (run.last, run.run_id), reverse=True)), unreadable
-
-
-def _use(path: str) -> RunUse | None:
-    try:
-        with files.open_raw(path) as handle:
-            told = json.loads(handle.read())
-        use = RunUse(str(told["run_id"]), int(told["hits"]), int(told["calls"]), datetime.fromisoformat(told["at"]))
-    except (InputError, BeamIOError, OSError, ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return use if use.last.tzinfo is not None and min(use.hits, use.calls) >= 0 else None
-
-
-def _clear_uses(folder: str, limit: datetime | None) -> None:
-    for stored in store.uses_in(folder):
-        use = None if limit is None else _use(stored.path)
-        if limit is None or (use is not None and use.last < limit):
-            store.delete(stored.path)
-    for stored in store.unfinished_in(folder) if limit is None else []:
-        store.delete(stored.path)

@@ -3,33 +3,33 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pyarrow as pa
 
-from transforms.clients.ledger import parts, store
-from transforms.clients.ledger.parts import Encoder, Entry, PartError, PartReader
+from transforms.clients.ledger import merging, parts, store
+from transforms.clients.ledger.parts import Encoder, Entry
 from transforms.clients.ledger.store import Stored
 from transforms.records.errors import InputError
 
 _PIECE_BYTES = 32 << 20
-_PART_BYTES = 64 << 20
-_TIERS = (1 << 20, 16 << 20)
-_MANY = 32
 _DONE = object()
 
 
 class LedgerWriter:
     """Adds finished calls to a ledger. Any thread may add; none waits for the disk.
 
+    What cannot be written is kept, and tried again as often as there would be something to write.
+
     Args:
         folder: of the ledger; it is made with the first part.
         flush_s: after which an added entry is written, in seconds.
+        before_part: called in the writer's thread before a part is written.
     """
 
-    def __init__(self, folder: str, flush_s: float = 0.5) -> None:
-        self._folder, self._flush_s = folder, flush_s
+    def __init__(self, folder: str, flush_s: float = 0.5, before_part: Callable[[], None] = lambda: None) -> None:
+        self._folder, self._flush_s, self._before_part = folder, flush_s, before_part
         self._changed = threading.Condition()
         self._pending: deque[Entry] = deque()
         self._pending_bytes = 0
@@ -42,12 +42,7 @@ class LedgerWriter:
         self._merging = _Merging(folder)
 
     def add(self, entry: Entry) -> None:
-        """Take an entry; it is on the filesystem some seconds later.
-
-        Raises:
-            InputError: an earlier entry could not be written. This one is kept all the same, and written when that
-                works again, at the latest on `close`.
-        """
+        """Take an entry; it is on the filesystem some seconds later, unless there is a `problem`."""
         with self._changed:
             if self._closing:
                 raise RuntimeError("the ledger's writer is closed")
@@ -58,8 +53,21 @@ class LedgerWriter:
                 self._due = self._due or time.monotonic() + self._flush_s
                 self._start()
                 self._changed.notify_all()
-            if self._error is not None:
-                raise self._error
+
+    @property
+    def added(self) -> int:
+        """How many entries were added so far."""
+        return self._added
+
+    @property
+    def unwritten(self) -> int:
+        """How many of them are not on the filesystem."""
+        return self._added - self._durable
+
+    @property
+    def problem(self) -> InputError | None:
+        """Why what was added could not be written the last time; None when all is well, or is so again."""
+        return self._error
 
     def flush(self) -> None:
         """Write everything that was added so far; it is on the filesystem on return.
@@ -92,7 +100,7 @@ class LedgerWriter:
         wanted, failures = self._added, self._failures
         self._hurried = wanted > self._durable
         self._changed.notify_all()
-        self._changed.wait_for(lambda: self._durable >= wanted or self._failures > failures)
+        self._changed.wait_for(lambda: self._durable >= wanted or self._failures > failures or self._closing)
         if self._durable < wanted and self._error is not None:
             raise self._error
 
@@ -104,8 +112,7 @@ class LedgerWriter:
     def _work(self) -> None:
         while self._wait():
             self._write_pending()
-        for _ in self._merging.at_end():
-            pass
+        self._merging.at_end()
 
     def _wait(self) -> bool:
         """Wait until there is something to write, and merge meanwhile; returns whether to go on."""
@@ -130,6 +137,7 @@ class LedgerWriter:
 
     def _write_pending(self) -> None:
         piece = self._taken()
+        self._before_part()
         try:
             part = store.put(self._folder, _encoded(piece))
         except Exception as error:  # a storage client's own errors are of any class, and whoever adds must learn of it
@@ -171,13 +179,13 @@ class _Merging:
     """Merges the small parts of one writer, step by step, so that new entries never wait for long.
 
     Large parts are left alone, and of those below each tier's size there are never many: however long a job runs, its
-    parts are few. The merged part is there before the others go: readers meet an entry twice, but never miss it.
+    parts are few.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._parts: list[Stored] = []
-        self._steps: Iterator[None] | None = None
+        self._merge: Iterator[None] | None = None
 
     def add(self, part: Stored) -> None:
         """A part that was written."""
@@ -185,56 +193,31 @@ class _Merging:
 
     def is_wanted(self) -> bool:
         """Whether there is something to do."""
-        if self._steps is None:
-            chosen = next((chosen for tier in _TIERS if len(chosen := self._below(tier)) >= _MANY), None)
-            self._steps = None if chosen is None else self._merge(_fitting(chosen))
-        return self._steps is not None
+        if self._merge is None and (chosen := merging.wanted(self._parts)):
+            self._merge = self._merged(chosen)
+        return self._merge is not None
 
     def step(self) -> None:
         """Do a piece of the work, of at most one row group or one part."""
-        if self._steps is not None and next(self._steps, _DONE) is _DONE:
-            self._steps = None
+        if self._merge is not None and next(self._merge, _DONE) is _DONE:
+            self._merge = None
 
-    def at_end(self) -> Iterator[None]:
-        """Finish what was begun, and merge whatever is small."""
-        yield from self._steps or ()
-        chosen = _fitting(self._below(_TIERS[-1]))
+    def at_end(self) -> None:
+        """Finish what was begun, and merge whatever is small; then parts of all runs, where they have become many."""
+        for _ in self._merge or ():
+            """To the end."""
+        chosen = merging.fitting([part for part in self._parts if part.bytes < merging.TIERS[-1]])
         if len(chosen) > 1:
-            yield from self._merge(chosen)
+            for _ in self._merged(chosen):
+                """To the end."""
+        merging.tidy(self._folder)
 
-    def _below(self, tier: int) -> list[Stored]:
-        return [part for part in self._parts if part.bytes < tier]
-
-    def _merge(self, chosen: list[Stored]) -> Iterator[None]:
+    def _merged(self, chosen: list[Stored]) -> Iterator[None]:
         # Parts that cannot be merged stay as they are, and nothing is lost: they are not tried again.
         self._parts = [part for part in self._parts if part not in chosen]
-        encoder = Encoder()
-        copied: list[Stored] = []
-        for part in chosen:
-            try:
-                with PartReader(part.path) as reader:
-                    for group in range(reader.groups):
-                        encoder.add(reader.rows(group))
-                        yield
-            except PartError:
-                continue
-            copied.append(part)
         with suppress(InputError):  # no room for another file, say: adding will meet the same, or all is well again
-            self._parts.append(store.put(self._folder, encoder.finish()))
-            yield
-            for part in copied:
-                store.delete(part.path)
-
-
-def _fitting(chosen: list[Stored]) -> list[Stored]:
-    """The first parts, as many as together make one of bounded size."""
-    fitting, held = [], 0
-    for part in chosen:
-        held += part.bytes
-        if held > _PART_BYTES:
-            break
-        fitting.append(part)
-    return fitting
+            made = yield from merging.merge(self._folder, chosen)
+            self._parts += [] if made is None else [made]
 
 
 def _encoded(entries: list[Entry]) -> pa.Buffer:

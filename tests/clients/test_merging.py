@@ -1,0 +1,216 @@
+"""Merging parts: files stay few over many runs, and nothing is lost to readers, other merges, a kill or a full disk."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support import memory_filesystem
+from support.data import REPOSITORY
+
+from pipelines.ledger import run
+from transforms.clients.ledger import Entry, Ledger, LedgerWriter, clear, compact, merging, store, survey
+from transforms.clients.ledger.parts import SCHEMA
+from transforms.clients.ledger.store import Stored
+from transforms.records.calls import Reach
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+ANY = Reach(0)
+
+
+@pytest.fixture(params=["local", "elsewhere"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    yield "mem://bucket/ledger" if request.param == "elsewhere" else str(tmp_path / "ledger")
+    memory_filesystem.FILES.clear()
+
+
+def entry(number: int, answer: object = "good") -> Entry:
+    moment = BEGIN + timedelta(seconds=number)
+    return Entry(f"key{number}", Reach(10), json.dumps(answer), 1, 0.5, moment)
+
+
+def written(folder: str, *entries: Entry) -> None:
+    writer = LedgerWriter(folder)
+    for each in entries:
+        writer.add(each)
+    writer.close()
+
+
+def found(folder: str, count: int) -> set[str]:
+    return {each.key for each in Ledger(folder).find({f"key{number}": ANY for number in range(count)})}
+
+
+def keys(count: int) -> set[str]:
+    return {f"key{number}" for number in range(count)}
+
+
+def test_the_files_of_many_runs_stay_few(tmp_path: Path) -> None:
+    for night in range(80):
+        written(str(tmp_path), entry(night))
+        assert len(store.parts_in(str(tmp_path))) <= merging.MANY
+    assert found(str(tmp_path), 80) == keys(80)
+    seen = survey(str(tmp_path))
+    assert (seen.entries, seen.answers, seen.damaged, seen.foreign) == (80, 80, (), ())
+
+
+def test_all_small_parts_become_one_when_asked_to(folder: str) -> None:
+    for night in range(3):
+        written(folder, entry(night))
+    assert run(folder, False, None, "table", compact=True).startswith(f"{folder}: 3 files of ")
+    assert "1 file of " in run(folder, False, None, "table", compact=True)
+    assert json.loads(run(folder, False, None, "json", compact=True))["files_after"] == 1
+    assert found(folder, 3) == keys(3)
+
+
+def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
+    large, small = (Stored(f"{size}", size << 20) for size in (17, 3))
+    assert merging.wanted([large] * 100 + [small] * 31) == []
+    assert merging.wanted([large] * 100 + [small] * 32) == [small] * 21
+    assert merging.fitting([large] * 5) == [large] * 3
+
+
+def test_parts_with_columns_of_a_later_version_are_read_and_left_alone(tmp_path: Path) -> None:
+    written(str(tmp_path), entry(0))
+    (part,) = tmp_path.glob("calls-*")
+    table = pq.read_table(part)
+    later = table.add_column(0, "model", pa.array(["m"])).append_column("tokens", pa.array([5]))
+    pq.write_table(later, part)
+    content = part.read_bytes()
+    for night in range(1, 4):
+        written(str(tmp_path), entry(night))
+    compact(str(tmp_path))
+    assert part.read_bytes() == content
+    assert len(store.parts_in(str(tmp_path))) == 2
+    assert found(str(tmp_path), 4) == keys(4)
+    assert survey(str(tmp_path)).damaged == ()
+    assert clear(str(tmp_path), timedelta(0)).answers == 4
+    assert SCHEMA.names == table.column_names
+
+
+def test_a_damaged_part_is_left_alone_and_named(tmp_path: Path) -> None:
+    for night in range(3):
+        written(str(tmp_path), entry(night))
+    part = Path(store.parts_in(str(tmp_path))[0].path)
+    content = part.read_bytes()[:-100]
+    part.write_bytes(content)
+    compact(str(tmp_path))
+    assert part.read_bytes() == content
+    assert len(store.parts_in(str(tmp_path))) == 2
+    assert [path for path, _ in survey(str(tmp_path)).damaged] == [str(part)]
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_merge_that_ends_at_any_step_loses_and_doubles_nothing(tmp_path: Path, steps: int) -> None:
+    for night in range(4):
+        written(str(tmp_path), entry(night))
+    merge = merging.merge(str(tmp_path), store.parts_in(str(tmp_path)))
+    for _ in range(steps):
+        next(merge, None)
+    merge.close()
+    assert found(str(tmp_path), 4) == keys(4)
+    compact(str(tmp_path))
+    seen = survey(str(tmp_path))
+    assert (seen.files, seen.entries, seen.answers) == (1, 4, 4)
+
+
+def test_what_is_cleared_during_a_merge_does_not_come_back(folder: str) -> None:
+    for night in range(4):
+        written(folder, entry(night))
+    merge = merging.merge(folder, store.parts_in(folder))
+    for _ in range(4):
+        next(merge)
+    assert clear(folder).files == 4
+    for _ in merge:
+        """To the end."""
+    assert store.parts_in(folder) == []
+
+
+def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
+    folder, done, missed = str(tmp_path), threading.Event(), []
+    for night in range(12):
+        written(folder, entry(night))
+
+    def read() -> None:
+        while not done.is_set():
+            missed.extend(keys(12) - found(folder, 12))
+
+    def merge_often() -> None:
+        for _ in range(10):
+            for _ in merging.merge(folder, store.parts_in(folder)[:6]):
+                """To the end."""
+            written(folder, replace(entry(0), attempts=2))
+
+    reader = threading.Thread(target=read)
+    mergers = [threading.Thread(target=merge_often) for _ in range(2)]
+    for thread in (reader, *mergers):
+        thread.start()
+    for thread in mergers:
+        thread.join()
+    done.set()
+    reader.join()
+    assert missed == []
+    assert found(folder, 12) == keys(12)
+    assert survey(folder).damaged == ()
+
+
+def in_process(code: str, *arguments: object) -> "subprocess.Popen[str]":
+    head = "import sys, json\nfrom datetime import UTC, datetime\nfrom transforms.clients.ledger import *\n"
+    head += "from transforms.records.calls import Reach\nfrom transforms.records.errors import InputError\n"
+    command = [sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
+
+
+def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) -> None:
+    code = """
+    number = 0
+    while True:
+        for _ in range(3):
+            writer = Ledger(sys.argv[1]).writer()
+            writer.add(Entry(f"key{number}", Reach(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
+            writer.close()
+            print(number, flush=True)
+            number += 1
+        compact(sys.argv[1])
+    """
+    with in_process(code, tmp_path) as process:
+        assert process.stdout is not None
+        last = 0
+        for line in process.stdout:
+            last = int(line)
+            if last == 50:  # whatever it does then
+                process.send_signal(signal.SIGKILL)
+    assert last >= 50
+    assert found(str(tmp_path), last + 1) == keys(last + 1)
+    compact(str(tmp_path))
+    seen = survey(str(tmp_path))
+    assert (seen.files, seen.answers, seen.damaged) == (1, seen.entries, ())
+
+
+def test_a_disk_without_room_for_the_merged_part_keeps_the_others(tmp_path: Path) -> None:
+    dice = random.Random(1)
+    for night in range(3):
+        written(str(tmp_path), entry(night, dice.randbytes(30_000).hex()))
+    before = store.parts_in(str(tmp_path))
+    code = """
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+    try:
+        compact(sys.argv[1])
+    except InputError as error:
+        print(error)
+    """
+    with in_process(code, tmp_path) as process:
+        out, err = process.communicate(timeout=60)
+    assert "cannot be written: File too large" in out, err
+    assert store.parts_in(str(tmp_path)) == before
+    assert found(str(tmp_path), 3) == keys(3)

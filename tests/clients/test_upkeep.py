@@ -1,0 +1,194 @@
+"""What a lane keeps up at its ledger: no answer is lost while it cannot be written, and new parts are used."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.services import FAST, Echo, call, make
+
+from transforms.call import usages, with_lost_attempts
+from transforms.clients.fanout import FanOut
+from transforms.clients.lanes import Lane
+from transforms.clients.ledger import Counted, Entry, Ledger, Owner
+from transforms.clients.ledger.leases import Holder, Lease, place_of
+from transforms.clients.upkeep import Upkeep
+from transforms.records.calls import Answer, Quota, Usage
+from transforms.records.counters import Counter
+from transforms.records.errors import InputError
+
+CALLS = [call(f"q{i}") for i in range(500)]
+ONE_AT_A_TIME = Quota(requests_per_minute=60_000, concurrent_calls=1)
+
+
+def outcomes(fan_out: FanOut, questions: int, quota: Quota = FAST) -> list[object]:
+    fan_out.begin(Lane("pool", quota, 0, CALLS[:questions], "retrieve"))
+    return [outcome for outcome in fan_out.outcomes() if outcome is not None]
+
+
+class Disk:
+    """A ledger whose folder can be taken away: a file stands in its place then, and nothing can be written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._aside = folder, folder.with_name("aside")
+
+    def take_away(self) -> None:
+        self.folder.rename(self._aside)
+        self.folder.write_text("a file in the way")
+
+    def give_back(self) -> None:
+        self.folder.unlink()
+        self._aside.rename(self.folder)
+
+
+def test_what_cannot_be_written_for_a_while_is_kept_and_no_call_begins_meanwhile(tmp_path: Path) -> None:
+    disk, begun = Disk(tmp_path / "ledger"), []
+
+    async def script(question: str, _: int) -> str | None:
+        if question == "q10":
+            disk.take_away()
+            asyncio.get_running_loop().call_later(2.0, give_back)
+        await asyncio.sleep(0.05)
+        return None
+
+    def give_back() -> None:
+        begun.append(len(service.begun))
+        disk.give_back()
+
+    service = Echo(script)
+    assert len(outcomes(FanOut({0: service}, Ledger(str(disk.folder))), 60, ONE_AT_A_TIME)) == 60
+    assert begun[0] < 40  # the first part that could not be written was half a second later
+    again = Echo()
+    make(CALLS[:60], again, disk.folder)
+    assert not again.begun
+
+
+def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "ledger")
+
+    async def script(question: str, _: int) -> str | None:
+        if question == "q10":
+            disk.take_away()
+        await asyncio.sleep(0.05)
+        return None
+
+    service, taken = Echo(script), []
+    fan_out = FanOut({0: service}, Ledger(str(disk.folder), patience_s=0.5))
+    fan_out.begin(Lane("pool", ONE_AT_A_TIME, 0, CALLS, "retrieve"))
+    with pytest.raises(InputError, match="cannot be written") as caught:
+        taken.extend(outcome for outcome in fan_out.outcomes() if outcome is not None)
+    disk.give_back()
+    assert len(service.begun) < 60
+    assert service.open == 0
+    assert all(isinstance(outcome, Answer) for outcome in taken)
+    kept = len(list(Ledger(str(disk.folder)).find({each.key: each.reach for each in CALLS})))
+    assert f"{len(service.begun) - kept} answers that were paid for could not be kept" in str(caught.value)
+
+
+def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(tmp_path: Path) -> None:
+    other, service = Ledger(str(tmp_path)), Echo()
+    lease, writer = other.lease("quota pool pool, lane 0"), other.writer()
+    assert lease.claim() is None
+    fan_out = FanOut({0: service}, Ledger(str(tmp_path)))
+    fan_out.begin(Lane("pool", FAST, 0, CALLS[:20], "retrieve"))
+    for each in CALLS[:15]:
+        writer.add(Entry(each.key, each.reach, each.payload, 1, 0.1, datetime.now(UTC)))
+    writer.close()
+    assert not service.begun
+    lease.release()
+    assert len([outcome for outcome in fan_out.outcomes() if outcome is not None]) == 20
+    assert sorted(question for question, _ in service.begun) == ["q15", "q16", "q17", "q18", "q19"]
+    assert fan_out.totals()[Counter.LEDGER_HITS, "pool"] == 15
+
+
+@dataclass
+class Waiting:
+    """A lane whose lease another run has, on a virtual clock: waiting takes no time."""
+
+    folder: Path
+    wait_s: float | None = None
+    run: tuple[str, str] = ("there", "yesterday")
+    left_after_looks: int = 99
+    seconds: float = 0.0
+    looks: list[float] = field(default_factory=list)
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def lease(self, holder: Holder) -> Lease:
+        return Lease(place_of(str(self.folder)), "pool", holder, lambda: self.seconds, self.now)
+
+    async def look(self) -> bool:
+        self.looks.append(self.seconds)
+        return len(self.looks) < self.left_after_looks
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.other.beat()
+
+    def enter(self) -> None:
+        """Wait as a lane does, until it may make calls."""
+        here = Holder.here("here", "now")
+        self.other = self.lease(replace(here, run_id=self.run[0], run_started=self.run[1]))
+        assert self.other.claim() is None
+        ledger = Ledger(str(self.folder), Owner("here", "now", self.wait_s))
+        record = ledger.record("pool", lambda: Counted(0, 0, 0))
+        mine = self.lease(here)
+        upkeep = Upkeep(
+            ledger, mine, ledger.writer(), record, self.look, lambda: None, self.sleep, lambda: self.seconds
+        )
+
+        async def wait() -> None:
+            async with asyncio.timeout(60), upkeep:
+                """Make calls."""
+
+        asyncio.run(wait())
+
+
+def test_a_lane_that_waits_looks_new_parts_up_every_minute_until_all_is_answered(tmp_path: Path) -> None:
+    waiting = Waiting(tmp_path, left_after_looks=3)
+    waiting.enter()
+    assert waiting.looks[:3] == [60.0, 120.0, 180.0]
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 30.0])
+def test_waiting_has_an_end(tmp_path: Path, wait_s: float) -> None:
+    waiting = Waiting(tmp_path, wait_s)
+    with pytest.raises(InputError, match=r"pool: run there \(host .*\) makes calls with the same ledger"):
+        waiting.enter()
+    assert waiting.seconds == wait_s
+
+
+def test_an_earlier_attempt_of_the_same_run_is_waited_for_all_the_same(tmp_path: Path) -> None:
+    waiting = Waiting(tmp_path, 0.0, ("here", "now"), left_after_looks=1)
+    waiting.enter()
+    assert waiting.seconds == 60.0
+
+
+def counted(fan_out: FanOut, ledger: Ledger) -> Usage:
+    (usage,) = usages(fan_out.totals())
+    return with_lost_attempts([replace(usage, records=fan_out.records("pool"))], ledger)[0]
+
+
+def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(tmp_path: Path) -> None:
+    owner = Owner("run", "now")
+
+    async def script(question: str, _: int) -> str | None:
+        if question == "q40":
+            raise ZeroDivisionError("a bug, or a worker that goes away")
+        return None
+
+    first, second = Echo(script), Echo()
+    with pytest.raises(ZeroDivisionError):
+        outcomes(FanOut({0: first}, Ledger(str(tmp_path), owner)), 60, ONE_AT_A_TIME)
+    ledger = Ledger(str(tmp_path), owner)
+    fan_out = FanOut({0: second}, ledger)
+    assert len(outcomes(fan_out, 60)) == 60
+    usage = counted(fan_out, ledger)
+    assert (usage.calls, usage.ledger_hits) == (len(first.begun) + len(second.begun), 0)
+    third, again = Ledger(str(tmp_path), Owner("run", "later")), Echo()
+    fan_out = FanOut({0: again}, third)
+    assert len(outcomes(fan_out, 60)) == 60
+    usage = counted(fan_out, third)
+    assert (usage.calls, usage.ledger_hits, again.begun) == (0, 60, [])

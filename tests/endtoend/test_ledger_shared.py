@@ -1,0 +1,124 @@
+"""Two runs on one ledger, damage to it, and one that cannot be written: nothing is paid for twice, and all is said."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from support.cli import rankbeam
+from support.remote import answers, dataset, http, write_experiment
+from support.standins import Standin, serve
+
+from pipelines.results import Results
+from transforms.clients.ledger import survey
+
+QUERIES = 40
+
+
+def experiment(folder: Path, server: Standin, per_second: float = 100, **more: Any) -> str:
+    base = {"dataset": dataset(folder, QUERIES), "quotas": {"http": {"requests_per_minute": per_second * 60}}}
+    base["configurations"] = [{"name": "remote", "retriever": http(server), "top_k": 20}]
+    return write_experiment(folder, base | more)
+
+
+@contextmanager
+def running(path: str, run_id: str, when: Callable[[], bool]) -> Iterator["subprocess.Popen[str]"]:
+    """A run in a process of its own, once it is as far as that."""
+    command = [sys.executable, "-m", "pipelines", "evaluate", path, "--run-id", run_id]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 120
+        while not when():
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield process
+        process.kill()
+
+
+def test_a_second_run_is_refused_or_waits_and_pays_for_nothing(tmp_path: Path) -> None:
+    with serve("http", answers=answers(QUERIES)) as server:
+        path = experiment(tmp_path, server, per_second=20)
+        with running(path, "first", lambda: server.stats().calls >= 5) as first:
+            os.kill(first.pid, signal.SIGSTOP)  # as long as its process is there, it may go on
+            refused = rankbeam("evaluate", path, "--run-id", "second", "--wait-for-lease", "0")
+            with running(path, "third", lambda: True) as third:
+                assert third.stderr is not None
+                line = next(line for line in third.stderr if "waiting" in line)
+                os.kill(first.pid, signal.SIGCONT)
+                assert (first.wait(60), third.wait(60)) == (0, 0)
+        assert server.stats().calls == QUERIES
+    name = (
+        f"quota pool http {server.url}, lane 0: run first (host {socket.gethostname()}, process {first.pid}, since 20"
+    )
+    assert refused.status == 2
+    assert name in refused.stderr
+    assert "--wait-for-lease" in refused.stderr
+    assert not (tmp_path / "out" / "runs" / "second").exists()
+    assert line.startswith(f"rankbeam: {name}")
+    runs = [Results(str(tmp_path / "out"), run).run for run in ("first", "third")]
+    assert [(run["calls"], run["ledger_hits"]) for run in runs] == [(QUERIES, 0), (0, QUERIES)]
+    assert not list((tmp_path / "out" / "ledger" / "leases").glob("lease-*"))
+
+
+def test_a_run_that_was_killed_holds_nobody_up(tmp_path: Path) -> None:
+    with serve("http", answers=answers(QUERIES)) as server:
+        path = experiment(tmp_path, server, per_second=10)
+        with running(path, "first", lambda: server.stats().calls >= 15) as first:
+            os.kill(first.pid, signal.SIGKILL)
+            first.wait(60)
+        left = survey(str(tmp_path / "out" / "ledger"))
+        assert [run.run_id for run in left.runs] == ["first"]
+        assert 0 < left.entries <= left.calls <= server.stats().calls  # parts come after the record of their calls
+        outcome = rankbeam("evaluate", path, "--run-id", "second", "--wait-for-lease", "0")
+        assert outcome.status == 0, outcome.stderr
+        assert server.stats().calls <= QUERIES + 10
+    run = Results(str(tmp_path / "out"), "second").run
+    assert run["ledger_hits"] > 0
+    assert run["calls"] + run["ledger_hits"] == QUERIES
+
+
+def test_damage_is_said_by_plan_and_evaluate_and_kept_with_the_run(tmp_path: Path) -> None:
+    with serve("http", answers=answers(QUERIES)) as server:
+        path = experiment(tmp_path, server)
+        assert "warning" not in rankbeam("evaluate", path, "--run-id", "first").stderr
+        (part,) = (tmp_path / "out" / "ledger").glob("*.parquet")
+        part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
+        said = f"warning: {part}: answers of earlier calls cannot be read, and are paid for again"
+        planned = rankbeam("plan", path, "--format", "json")
+        again = rankbeam("evaluate", path, "--run-id", "again")
+        assert server.stats().calls == 2 * QUERIES
+    assert said in planned.stderr
+    assert again.stderr.count(said) == 1
+    (warning,) = Results(str(tmp_path / "out"), "again").run["warnings"]
+    assert f"warning: {warning}" in again.stderr
+    assert "rankbeam ledger" in warning
+
+
+def test_flipped_bits_are_said(tmp_path: Path) -> None:
+    with serve("http", answers=answers(QUERIES)) as server:
+        path = experiment(tmp_path, server)
+        rankbeam("evaluate", path, "--run-id", "first")
+        (part,) = (tmp_path / "out" / "ledger").glob("*.parquet")
+        content = bytearray(part.read_bytes())
+        content[len(content) // 3] ^= 1
+        part.write_bytes(content)
+        again = rankbeam("evaluate", path, "--run-id", "again")
+        assert server.stats().calls > QUERIES
+    assert f"warning: {part}: answers of earlier calls cannot be read" in again.stderr
+
+
+def test_a_ledger_that_cannot_be_written_is_refused_before_the_first_call(tmp_path: Path) -> None:
+    (tmp_path / "in-the-way").write_text("a file")
+    with serve("http", answers=answers(QUERIES)) as server:
+        path = experiment(tmp_path, server, output={"path": "out", "ledger": "in-the-way/ledger"})
+        outcome = rankbeam("evaluate", path, "--run-id", "r1")
+        assert server.stats().calls == 0
+    assert outcome.status == 2
+    assert f"{tmp_path}/in-the-way/ledger: the ledger of finished calls cannot be written: Not a dir" in outcome.stderr
+    assert "no call was made" in outcome.stderr

@@ -1,0 +1,88 @@
+"""Clears a ledger, wholly or of what is old."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from transforms.clients.ledger import store, uses
+from transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
+from transforms.clients.ledger.store import Stored
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """What was removed.
+
+    Attributes:
+        files: parts that were deleted, or written again without what was old.
+        answers: that are gone, as far as they could be read.
+        bytes: by which the parts became less.
+    """
+
+    files: int
+    answers: int
+    bytes: int
+
+
+def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
+    """Remove what a ledger holds. Files that are not the ledger's stay.
+
+    Args:
+        folder: of the ledger.
+        older_than: remove only answers that are older than that; by default everything. Parts that cannot be read
+            stay then, and those with columns that are not known here, unless all of their answers are old.
+
+    Raises:
+        InputError: the folder cannot be looked up, or what is to stay cannot be written.
+    """
+    limit = None if older_than is None else datetime.now(UTC) - older_than
+    cleared = [_cleared(folder, part, limit) for part in store.parts_in(folder)]
+    _clear_uses(folder, limit)
+    return Cleared(*(sum(amounts) for amounts in zip((0, 0, 0), *cleared, strict=True)))
+
+
+def _cleared(folder: str, part: Stored, limit: datetime | None) -> tuple[int, int, int]:
+    """Files, answers and bytes."""
+    keep, answers, is_plain = Encoder(), 0, True
+    kept = False
+    try:
+        with PartReader(part.path) as reader:
+            is_plain = reader.is_plain
+            for group in range(reader.groups):
+                rows = reader.rows(group)
+                new = _newer(rows, limit)
+                keep.add(new)
+                answers += rows.num_rows - new.num_rows
+                kept = kept or new.num_rows > 0
+    except (Vanished, ForeignPart):
+        return 0, 0, 0
+    except PartError:
+        if limit is not None:
+            return 0, 0, 0
+    if not kept:
+        return (1, answers, part.bytes) if (limit is None or answers) and store.delete(part.path) else (0, 0, 0)
+    if not answers or not is_plain:
+        return 0, 0, 0
+    made = store.put(folder, keep.finish())
+    if store.delete(part.path):
+        return 1, answers, part.bytes - made.bytes
+    store.delete(made.path)  # merged meanwhile, with what was to go
+    return 0, 0, 0
+
+
+def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
+    """The rows that stay: those whose moment cannot be says nothing of their age."""
+    if limit is None:
+        return rows.slice(0, 0)
+    return rows.filter(pc.fill_null(pc.greater_equal(rows.column("finished_at"), limit), True))
+
+
+def _clear_uses(folder: str, limit: datetime | None) -> None:
+    for stored in store.uses_in(folder):
+        use = None if limit is None else uses.read(stored)
+        if limit is None or (use is not None and use.at < limit):
+            store.delete(stored.path)
+    for stored in store.unfinished_in(folder) if limit is None else []:
+        store.delete(stored.path)

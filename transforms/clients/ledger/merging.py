@@ -1,0 +1,155 @@
+"""Merges parts of a ledger, so that its files stay few whatever the number of runs.
+
+The merged part is there before the others go: readers meet an answer twice, but never miss it, and a kill leaves both.
+Two that merge the same parts at once do no harm either: a part goes only when all that it holds is in one that stays,
+and whoever finds that a source went away meanwhile (merged by another one, or cleared) takes its own part back.
+Parts that cannot be read, or have columns that are not known here, are left alone.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from transforms.clients.ledger import store
+from transforms.clients.ledger.leases import Holder, Lease, place_of
+from transforms.clients.ledger.parts import Encoder, PartError, PartReader
+from transforms.clients.ledger.store import Stored
+from transforms.records.errors import InputError
+
+TIERS = (1 << 20, 16 << 20)
+"""Of parts smaller than these there are never many; what is larger than the last is left alone."""
+MANY = 32
+_PART_BYTES = 64 << 20
+_LEFT_BEHIND_S = 86_400.0
+
+Merge = Generator[None, None, Stored | None]
+"""A merge that goes on a step at a time, and returns the new part; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What compacting changed.
+
+    Attributes:
+        files_before, files_after: parts.
+        bytes_before, bytes_after: of them.
+    """
+
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+def compact(folder: str) -> Compacted:
+    """Merge all small parts of a ledger.
+
+    Raises:
+        InputError: the folder cannot be looked up or written.
+    """
+    before = store.parts_in(folder)
+    with _alone(folder) as is_alone:
+        small = [part for part in before if part.bytes < TIERS[-1]] if is_alone else []
+        while len(chosen := fitting(small)) > 1:
+            small = small[len(chosen) :]
+            for _ in merge(folder, chosen):
+                """To the end."""
+        store.delete_left_behind(folder, _LEFT_BEHIND_S)
+    after = store.parts_in(folder)
+    return Compacted(len(before), len(after), sum(part.bytes for part in before), sum(part.bytes for part in after))
+
+
+def tidy(folder: str) -> None:
+    """Merge small parts of a ledger, of whatever runs, where there are many; what cannot be done is left for later."""
+    with suppress(InputError):
+        if not wanted(store.parts_in(folder)):
+            return
+        with _alone(folder) as is_alone:
+            if is_alone and (chosen := wanted(store.parts_in(folder))):
+                for _ in merge(folder, chosen):
+                    """To the end."""
+            store.delete_left_behind(folder, _LEFT_BEHIND_S)
+
+
+def wanted(parts: Sequence[Stored]) -> list[Stored]:
+    """The parts that are to become one: those of a tier that has many; else none."""
+    for tier in TIERS:
+        below = [part for part in parts if part.bytes < tier]
+        if len(below) >= MANY:
+            return fitting(below)
+    return []
+
+
+def fitting(chosen: Sequence[Stored]) -> list[Stored]:
+    """The first parts, as many as together make one of bounded size."""
+    taken, held = [], 0
+    for part in chosen:
+        held += part.bytes
+        if held > _PART_BYTES:
+            break
+        taken.append(part)
+    return taken
+
+
+def merge(folder: str, chosen: Sequence[Stored]) -> Merge:
+    """Make one part of several, a row group or a file a step.
+
+    Args:
+        folder: of the ledger.
+        chosen: its parts. Those that cannot be merged stay as they are.
+
+    Raises:
+        InputError: the new part cannot be written; all others are as they were.
+    """
+    encoder, only_once = Encoder(), _OnlyOnce()
+    copied: list[Stored] = []
+    for part in chosen:
+        groups: list[pa.Table] = []
+        try:
+            with PartReader(part.path) as reader:
+                for group in range(reader.groups if reader.is_plain else 0):
+                    groups.append(reader.rows(group))
+                    yield
+        except PartError:
+            continue
+        if reader.is_plain:
+            for rows in groups:
+                encoder.add(only_once(rows))
+            copied.append(part)
+    if len(copied) < 2:
+        return None
+    made = store.put(folder, encoder.finish())
+    yield
+    if {part.path for part in copied} <= {part.path for part in store.parts_in(folder)}:
+        for part in copied:
+            store.delete(part.path)
+        return made
+    store.delete(made.path)
+    return None
+
+
+class _OnlyOnce:
+    """Leaves rows out that came before: a kill between two steps of an earlier merge left them twice."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, int]] = set()
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        names = list(zip(rows.column("key").to_pylist(), rows.column("check").to_pylist(), strict=True))
+        new = [name not in self._seen for name in names]
+        self._seen.update(names)
+        return rows if all(new) else rows.filter(pa.array(np.array(new)))
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[bool]:
+    """Whether nobody else compacts the ledger just now: it would do no harm, and twice the work."""
+    lease = Lease(place_of(folder), "compaction", Holder.here("", ""))
+    is_alone = lease.claim() is None
+    try:
+        yield is_alone
+    finally:
+        lease.release()

@@ -1,0 +1,143 @@
+"""Records of how runs used a ledger: one file for each lane of a run, written again while its calls are made.
+
+A lane that dies with its worker leaves its record behind. When it is repeated, its answers are in the ledger, and what
+they cost is in the record.
+"""
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from apache_beam.io.filesystem import BeamIOError
+
+from transforms.clients import files
+from transforms.clients.ledger import store
+from transforms.clients.ledger.store import Stored
+from transforms.records.errors import InputError
+
+_SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted for a lane so far.
+
+    Attributes:
+        hits: answers that the ledger had.
+        calls: attempts that were made.
+        answered: calls that were answered, and added.
+    """
+
+    hits: int
+    calls: int
+    answered: int
+
+
+@dataclass(frozen=True)
+class Use:
+    """A record.
+
+    Attributes:
+        name: of its file.
+        run_id: of the run.
+        run_started: when that began; with its id it names the run. "" in records of earlier versions.
+        pool: the quota pool; "" in those.
+        hits, calls, answered: as `Counted`.
+        at: when it was written.
+    """
+
+    name: str
+    run_id: str
+    run_started: str
+    pool: str
+    hits: int
+    calls: int
+    answered: int
+    at: datetime
+
+
+class UseRecord:
+    """The record of one lane. Any thread may write it.
+
+    Args:
+        folder: of the ledger.
+        run_id: of the run.
+        run_started: when that began.
+        pool: the quota pool.
+        counted: what was counted so far.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        run_id: str,
+        run_started: str,
+        pool: str,
+        counted: Callable[[], Counted],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder, self._counted, self._clock = folder, counted, clock
+        self._about = {"run_id": run_id, "run_started": run_started, "pool": pool}
+        self.name = f"use-{_prefix(run_id, run_started)}{uuid.uuid4().hex[:16]}.json"
+        self._pause_s = 0.0 if files.is_local(folder) else _SHORTEST_PAUSE_S
+        self._lock = threading.Lock()
+        self._written: Counted | None = None
+        self._written_at = -_SHORTEST_PAUSE_S
+
+    def write(self, *, at_once: bool = False) -> None:
+        """Write what has been counted, if that is news; where it cannot be written the next time will do.
+
+        Args:
+            at_once: even where the filesystem wants a pause.
+        """
+        with self._lock:
+            counted = self._counted()
+            paused = self._clock() - self._written_at >= self._pause_s
+            if counted == (self._written or Counted(0, 0, 0)) or not (paused or at_once):
+                return
+            content = {**self._about, **asdict(counted), "at": datetime.now(UTC).isoformat()}
+            with suppress(InputError):
+                store.put_use(self._folder, self.name, json.dumps(content).encode())
+                self._written, self._written_at = counted, self._clock()
+
+
+def read(stored: Stored) -> Use | None:
+    """What a record says; None for a file that is none."""
+    try:
+        with files.open_raw(stored.path) as handle:
+            told = json.loads(handle.read())
+        use = Use(
+            name=stored.name,
+            run_id=str(told["run_id"]),
+            run_started=str(told.get("run_started", "")),
+            pool=str(told.get("pool", "")),
+            hits=int(told["hits"]),
+            calls=int(told["calls"]),
+            answered=int(told.get("answered", 0)),
+            at=datetime.fromisoformat(told["at"]),
+        )
+    except (InputError, BeamIOError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return use if use.at.tzinfo is not None and min(use.hits, use.calls, use.answered) >= 0 else None
+
+
+def of_run(folder: str, run_id: str, run_started: str) -> list[Use]:
+    """The records of one run.
+
+    Raises:
+        InputError: the folder cannot be looked up.
+    """
+    prefix = f"use-{_prefix(run_id, run_started)}"
+    uses = [read(stored) for stored in store.uses_in(folder) if stored.name.startswith(prefix)]
+    return [use for use in uses if use is not None and (use.run_id, use.run_started) == (run_id, run_started)]
+
+
+def _prefix(run_id: str, run_started: str) -> str:
+    return sha256(f"{run_id} {run_started}".encode()).hexdigest()[:16]
