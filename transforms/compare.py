@@ -78,8 +78,9 @@ def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> Ite
         if totals is not None and (name == ALL or state.moments.count >= statistics.min_slice):
             alike[configurations[i].dialect].append(i)
     for column, group in itertools.product(range(len(evaluation.metrics)), alike.values()):
-        if len(group) > 1:
-            _rank([rows[i][column] for i in group], np.stack([drawn[i][column] for i in group]), statistics.confidence)
+        known = [i for i in group if rows[i][column]["mean"] is not None]  # one that has no value may be any good
+        if len(known) > 1:
+            _rank([rows[i][column] for i in known], np.stack([drawn[i][column] for i in known]), statistics.confidence)
     firsts = _firsts(name, aggregate, evaluation)
     for row in itertools.chain.from_iterable(rows):
         first = firsts[row["config_id"], row["metric"]]
@@ -103,12 +104,12 @@ def _rank(rows: Sequence[Row], replicates: FloatArray, confidence: float) -> Non
     """Say of one metric's rows which may be the best, and what holds for all of them at once.
 
     Args:
-        rows: of k configurations.
+        rows: of k configurations, each with a mean.
         replicates: float64[k, b], the bootstrap's means.
         confidence: of both.
     """
-    counts = [row["queries"] for row in rows if row["queries"]]
-    if not counts or min(counts) < 2:
+    counts = [row["queries"] for row in rows]
+    if min(counts) < 2:
         return
     means, errors = (np.array([row[name] for row in rows], np.float64) for name in ("mean", "std_error"))
     lows, highs = joint_intervals(means, replicates, errors, min(counts), confidence)

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from pipelines.report import svg, words
 from pipelines.report.scales import Scale, ticks, values_scale
 from pipelines.report.study import Row, Study
+from pipelines.show.parts import without_value
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
 
@@ -158,7 +159,8 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
         return [f"{name} has {metric} {words.value(best['mean'])}{reach}."]
     first = [each for each in order if study.mean(each, metric)["mean"] == best["mean"]]
     names, verb = words.series([study.titles[each] for each in first]), "has" if len(first) == 1 else "have"
-    return [f"{names} {verb} the highest {metric}: {words.value(best['mean'])}{reach}.", *_group(study, metric, order)]
+    highest = f"{names} {verb} the highest {metric}: {words.value(best['mean'])}{reach}."
+    return [highest, *_group(study, metric, order), *filter(None, [without_value(study.results, metric)])]
 
 
 def _group(study: Study, metric: str, order: list[int]) -> list[str]:
@@ -167,7 +169,8 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
         return []  # values by the rules of different tools are no better or worse than each other
     others = [study.titles[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     if not others:
-        return [f"It is told apart from every other configuration at {study.confidence} confidence."]
+        compared = "every other configuration" + (" with a value" if None in verdicts else "")
+        return [f"It is told apart from {compared} at {study.confidence} confidence."]
     told = sum(1 for verdict in verdicts[1:] if verdict is False)
     rest = (
         f" The other {words.count(told, 'configuration is', 'configurations are')} told apart from it." if told else ""

@@ -6,7 +6,15 @@ from typing import Any
 
 from pipelines.equals import distinct
 from pipelines.results import Results
-from pipelines.show.parts import Slices, best_mean, count_columns, counts, overall, slices_by_attribute
+from pipelines.show.parts import (
+    Slices,
+    best_mean,
+    count_columns,
+    counts,
+    overall,
+    slices_by_attribute,
+    without_value,
+)
 from pipelines.show.significance import Significance
 from pipelines.tabular import markdown_text as _markdown
 from pipelines.tabular import printable
@@ -57,8 +65,9 @@ def as_markdown(results: Results) -> str:
         rows.append([significance.letters[config_id], _markdown(row["name"]), *cells, *counts(results, config_id)])
     head = ["#", "configuration", *map(_markdown, results.metrics), *count_columns(results)]
     slices = [_markdown_slices(results, part, significance.letters) for part in slices_by_attribute(results)]
-    blocks = [_markdown_table(head, rows), _markdown_notes(results, significance), _markdown_source(results), *slices]
-    return "\n\n".join(blocks) + "\n"
+    failed = _markdown(without_value(results, results.metrics[0]))
+    notes = [_markdown_notes(results, significance), failed, _markdown_source(results)]
+    return "\n\n".join([_markdown_table(head, rows), *filter(None, notes), *slices]) + "\n"
 
 
 def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -68,18 +68,36 @@ def slices_by_attribute(results: Results) -> Iterator[Slices]:
 
 
 def told_from_the_best(results: Results, metric: str) -> str:
-    """Which configurations may be the best by a metric, in words; "" where that is not known."""
+    """Which configurations may be the best by a metric, and which have no value, in words; "" if nothing is known."""
+    told = " ".join(filter(None, (_told(results, metric), without_value(results, metric))))
+    return f"By {metric}, {told}" if told else ""
+
+
+def without_value(results: Results, metric: str) -> str:
+    """Which configurations have no value of a metric, because every call failed, in words; "" where all have one."""
     rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
-    if len(set(results.dialects)) > 1 or all(row["may_be_best"] is None for row in rows.values()):
+    missing = [name for name, row in rows.items() if row["mean"] is None]
+    verb = "has" if len(missing) == 1 else "have"
+    return f"{len(missing)} of {len(rows)} {verb} no value: {_names(missing)}." if missing else ""
+
+
+def _told(results: Results, metric: str) -> str:
+    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
+    known = {name: row for name, row in rows.items() if row["may_be_best"] is not None}
+    if len(set(results.dialects)) > 1 or not known:
         return ""  # values by the rules of different tools are no better or worse than each other
-    may_be = [name for name, row in rows.items() if row["may_be_best"]]
+    may_be = [name for name, row in known.items() if row["may_be_best"]]
     level = f"{100.0 * results.run['statistics']['confidence']:g}%"
     if len(may_be) == 1:
         (best,) = may_be
-        low, high = rows[best]["joint_low"], rows[best]["joint_high"]
+        low, high = known[best]["joint_low"], known[best]["joint_high"]
         return (
-            f"By {metric}, {best} is the best with {level} confidence. "
-            f"Its mean is {low:.3f} to {high:.3f}, allowing for its having been picked from {len(rows)}."
+            f"{best} is the best with {level} confidence. "
+            f"Its mean is {low:.3f} to {high:.3f}, allowing for its having been picked from {len(known)}."
         )
-    named = [*may_be[:_MOST_NAMES], *([f"{len(may_be) - _MOST_NAMES} more"] if len(may_be) > _MOST_NAMES else [])]
-    return f"By {metric}, {len(may_be)} of {len(rows)} cannot be told from the best at {level}: {', '.join(named)}."
+    return f"{len(may_be)} of {len(known)} cannot be told from the best at {level}: {_names(may_be)}."
+
+
+def _names(names: list[str]) -> str:
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return ", ".join([*names[:_MOST_NAMES], *more])

@@ -1,0 +1,81 @@
+"""A configuration whose every call failed may be any good: nothing is said of it but that it has no value."""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from support.finished import experiment, install, ranks
+from support.pages import Page
+from support.runs import rankbeam
+
+from pipelines import report
+from pipelines.report.leaderboard import board
+from pipelines.report.study import Study
+from pipelines.results import Results, find_run
+from pipelines.show.exports import as_markdown
+from transforms.clients.retrievers import registered
+
+FAILED = {"c": ranks(-1), "d": ranks(-2)}
+RUNS = {
+    "unclear": {"a": ranks(1, 2), "b": ranks(2, 1)} | FAILED,
+    "clear": {"a": ranks(1), "b": ranks(7)} | FAILED,
+    "alone": {"a": ranks(1, 2), "b": ranks(-1, -2)} | FAILED,
+    "none": FAILED,
+}
+BEST = {"unclear": ("a", "b"), "clear": ("a",), "alone": (), "none": ()}
+NO_VALUE = {
+    "unclear": "2 of 4 have no value: c, d.",
+    "clear": "2 of 4 have no value: c, d.",
+    "alone": "3 of 4 have no value: b, c, d.",
+    "none": "2 of 2 have no value: c, d.",
+}
+BEFORE = {
+    "unclear": "By RR, 2 of 2 cannot be told from the best at 95%: a, b. ",
+    "clear": "allowing for its having been picked from 2. ",
+    "alone": "By RR, ",
+    "none": "By RR, ",
+}
+PAGES = {
+    "unclear": "b cannot be told apart from the best at 95% confidence. 2 of 4 have no value: c, d.",
+    "clear": "every other configuration with a value at 95% confidence. 2 of 4 have no value: c, d.",
+    "alone": "3 of 4 have no value: b, c, d.",
+    "none": "No configuration has a value of RR: every query failed.",
+}
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, Results]]]:
+    """What `evaluate` prints of every run, and its results."""
+    folder = tmp_path_factory.mktemp("failed")
+    found = {}
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        install(folder, monkeypatch)
+        for run_id, configurations in RUNS.items():
+            given = {"name": run_id, "output": {"path": "out"}, **experiment(folder, configurations, slices=[])}
+            path = folder / "experiment.yaml"
+            path.write_text(yaml.safe_dump(given), encoding="utf-8")
+            outcome = rankbeam("evaluate", path, "--run-id", run_id)
+            assert outcome.exit_code == 0, outcome.stderr
+            found[run_id] = outcome.stdout, find_run(str(folder / "out"), run_id)
+        yield found
+    registered.cache_clear()
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_it_is_no_worse_and_no_better(printed: dict[str, tuple[str, Results]], run_id: str) -> None:
+    results = printed[run_id][1]
+    for row in results.configurations:
+        mean = results.means[row["config_id"], "all", "RR"]
+        expected = None if mean["mean"] is None or not BEST[run_id] else row["name"] in BEST[run_id]
+        assert mean["may_be_best"] is expected
+        assert (mean["joint_low"] is None) is (expected is None)
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_the_sentence_names_it(printed: dict[str, tuple[str, Results]], run_id: str) -> None:
+    stdout, results = printed[run_id]
+    assert BEFORE[run_id] + NO_VALUE[run_id] in stdout
+    assert f"\n\n{NO_VALUE[run_id]}\n\n" in as_markdown(results)
+    sentences = board(Study(results), "RR").verdict
+    assert PAGES[run_id] in " ".join(sentences)
+    assert all(sentence in Page.of(report.build(results)).text for sentence in sentences)
