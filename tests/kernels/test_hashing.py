@@ -34,6 +34,17 @@ def slow_hash(text: str) -> int:
     return reduce(absorb, words, scramble(len(data) + GOLDEN_RATIO & MASK))
 
 
+@given(texts=st.lists(TEXTS, max_size=5), copies=st.sampled_from([1, 10, 100]))
+def test_few_strings_and_many_have_the_same_hashes(texts: list[str], copies: int) -> None:
+    expected = [slow_hash(text) for text in texts] * copies
+    assert hash_strings(pa.array(texts * copies, pa.string())).tolist() == expected
+
+
+def test_a_long_string_has_its_hash_among_short_ones() -> None:
+    texts = ["a", "long " * 30_000, *(f"q{number}" for number in range(100)), "日本 " * 9_999]
+    assert hash_strings(pa.array(texts)).tolist() == [slow_hash(text) for text in texts]
+
+
 def test_mix_gives_the_published_sequence_of_splitmix64() -> None:
     # Seed 1234567 of the reference implementation (Vigna, prng.di.unimi.it/splitmix64.c).
     states = np.array([1234567 + step * GOLDEN_RATIO & MASK for step in range(1, 6)], np.uint64)

@@ -5,6 +5,8 @@ which bucket a query belongs to, it is the dataset's fingerprint, and it finds a
 judged ones. It is not a cryptographic hash; whoever needs certainty compares the strings that match.
 """
 
+import functools
+
 import numpy as np
 import pyarrow as pa
 
@@ -13,6 +15,8 @@ from transforms.kernels.arrays import FloatArray, HashArray, IntArray, StringArr
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
+_MASK = (1 << 64) - 1
+_FEW = 32
 _BLOCK = 1 << 16  # what is hashed at once stays in the processor's cache: ten times as fast
 
 
@@ -69,17 +73,29 @@ def _hash_block(strings: StringArray, state: HashArray) -> None:
         state[pending] = _absorb(state[pending], words[start[pending]], length[pending])
     pending = np.flatnonzero(length > 8)
     step = 8
-    while len(pending):
+    while len(pending) > _FEW:
         left = length[pending] - step
         state[pending] = _absorb(state[pending], words[start[pending] + step], left)
         pending = pending[left > 8]
         step += 8
+    for place in pending.tolist():
+        rest = words[start[place] + step : start[place] + length[place] : 8].tolist()
+        rest[-1] &= _MASK >> 8 * (-int(length[place]) % 8)
+        state[place] = functools.reduce(_absorb_one, rest, int(state[place]))
 
 
 def _absorb(state: HashArray, word: HashArray, left: IntArray) -> HashArray:
     """The state after the next eight bytes, of which those beyond the string's end count as zeros."""
     unused_bits = (8 * np.clip(8 - left, 0, 7)).astype(np.uint64)
     return mix((state ^ word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> unused_bits)) + _GOLDEN)
+
+
+def _absorb_one(state: int, word: int) -> int:
+    """As `_absorb`, on Python's integers: for a few strings, a hundred times as fast as a step of NumPy."""
+    state = ((state ^ word) + int(_GOLDEN)) & _MASK
+    state = ((state ^ state >> 30) * int(_MIX_1)) & _MASK
+    state = ((state ^ state >> 27) * int(_MIX_2)) & _MASK
+    return state ^ state >> 31
 
 
 def words_of(strings: StringArray) -> tuple[HashArray, IntArray, IntArray]:
