@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from pipelines.models import MOST
 from pipelines.problems import problem_of
 from pipelines.yaml_lines import Located, Place
 from transforms.clients.remote import RemoteRetriever
@@ -19,6 +20,8 @@ from transforms.records.errors import InputError
 from transforms.records.suggestions import did_you_mean
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
+
+_MOST_CELLS = 10_000
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -140,8 +143,6 @@ def check_names(located: Located, found: Sequence[Cell], problems: list[InputErr
     names: dict[str, Cell] = {}
     ids: dict[str, Cell] = {}
     for cell in found:
-        if cell.given is None:
-            continue
         if cell.name in names:
             problems.append(located.error((*cell.place[:2], "name"), f"two configurations are named {cell.name!r}"))
         elif cell.config_id in ids:
@@ -169,6 +170,11 @@ def _cells(located: Located, position: int, given: Given, grid: Grid, problems: 
         DISTANCE: None if wrong else given.vector_distance_threshold or inside,
     }
     names = [name for name in grid if name in _swept(model)]
+    first = {name: grid[name][0] for name in names}
+    problems += _wrong_beside_grid(located, place, model, values, first)
+    if TOP_K in first and given.top_k is not None:
+        problems += _beyond_most(located, (*place[:2], TOP_K), str(kind), model, given.top_k)
+    given_name = given.name or f"{place[0]}[{position}]"  # what was no name is reported already
     for combination in itertools.product(*(grid[name] for name in names)):
         chosen = dict(zip(names, combination, strict=True))
         label = ",".join(f"{name}={value}" for name, value in chosen.items())
@@ -181,10 +187,35 @@ def _cells(located: Located, position: int, given: Given, grid: Grid, problems: 
                 for each in error.errors()
             ]
             return
-        name = f"{given.name}:{label}" if label else given.name
-        cell = Cell(name, given.name, place, str(kind), parameters, *_reach({**reach, **chosen}))
+        name = f"{given_name}:{label}" if label else given_name
+        cell = Cell(name, given_name, place, str(kind), parameters, *_reach({**reach, **chosen}))
         problems += _wrong_reach(located, cell, chosen)
         yield cell
+
+
+def _wrong_beside_grid(
+    located: Located,
+    place: Place,
+    model: type[RetrieverParameters],
+    values: Mapping[str, Any],
+    first: Mapping[str, Any],
+) -> Iterator[InputError]:
+    """What is wrong with parameters of a configuration that the grid replaces, and so no cell has.
+
+    Args:
+        located: the document, for messages.
+        place: where the retriever stands.
+        model: its type.
+        values: its parameters.
+        first: the first value of each parameter that the grid sweeps.
+    """
+    own = {name: value for name, value in first.items() if name in model.model_fields}
+    try:
+        model.model_validate({**own, **values})
+    except ValidationError as error:
+        for each in error.errors():
+            if {*each["loc"][:1]} & {*own} & {*values}:
+                yield problem_of(located, model, dict(each), at=place)
 
 
 def _reach(values: Mapping[str, Any]) -> tuple[int | None, float | None]:
@@ -229,32 +260,43 @@ def _wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Ite
     """What the service behind a retriever would refuse."""
     if not isinstance(cell.parameters, RemoteRetriever):
         return
-    most = cell.parameters.most_results
     at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place[:2], TOP_K)
     if cell.top_k is None:
         yield located.error(at, f"is missing; a {cell.kind} retriever must be told how many results to ask for")
-    elif most is not None and cell.top_k > most:
-        yield located.error(at, f"a {cell.kind} retriever returns at most {most} results, found {cell.top_k}")
+    else:
+        yield from _beyond_most(located, at, cell.kind, type(cell.parameters), cell.top_k)
     if cell.distance is not None and getattr(cell.parameters, SIMILARITY, None) is not None:
         at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.place, SIMILARITY)
         yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
 
 
+def _beyond_most(
+    located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
+) -> Iterator[InputError]:
+    most = model.most_results if issubclass(model, RemoteRetriever) else None
+    if most is not None and top_k > most:
+        yield located.error(at, f"a {kind} retriever returns at most {most} results, found {top_k}")
+
+
 def _wrong_in_grid(located: Located, given: Sequence[Given], grid: Grid) -> Iterator[InputError]:
-    known = {TOP_K}
+    known, cells = {TOP_K}, 0
     for each in given:
         try:
-            known |= _swept(parameters_class(str((each.retriever or {}).get("type"))))
+            swept = _swept(parameters_class(str((each.retriever or {}).get("type"))))
         except InputError:
             continue  # reported where the configuration is read
+        known |= swept
+        cells += math.prod(len(values) for name, values in grid.items() if name in swept)
+    if cells > _MOST_CELLS:
+        yield located.error(("grid",), f"makes {cells:,} configurations; {_MOST_CELLS:,} are the most")
     for name, values in grid.items():
         if name not in known:
             hint = did_you_mean(name, known)
             yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
         elif not values:
             yield located.error(("grid", name), "lists no value")
-        elif name == TOP_K and not all(type(value) is int and value >= 1 for value in values):
-            yield located.error(("grid", name), f"input should be whole numbers from 1, found {values!r}")
+        elif name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
+            yield located.error(("grid", name), f"input should be whole numbers from 1 to {MOST:,}, found {values!r}")
         elif name == DISTANCE and not all(value is None or _is_distance(value) for value in values):
             yield located.error(("grid", name), f"input should be numbers greater than 0, or null, found {values!r}")
 

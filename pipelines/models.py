@@ -11,7 +11,8 @@ from transforms.records.slices import canonical
 DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+MOST = (1 << 31) - 1
+Count = Annotated[int, Field(ge=1, le=MOST)]
 Word = Annotated[str, Field(min_length=1)]
 
 

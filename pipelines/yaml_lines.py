@@ -1,5 +1,6 @@
 """YAML that remembers where everything stood, so that a message can name the line."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,10 @@ from transforms.records.errors import InputError
 
 Place = tuple[str | int, ...]
 
-_MERGE = "tag:yaml.org,2002:merge"
+_TAG = "tag:yaml.org,2002:"
+_MERGE, _VALUE, _INT, _FLOAT = (_TAG + name for name in ("merge", "value", "int", "float"))
+_MOST_REPEATED = 100_000
+"""Values that aliases stand for, at most, counted each time: ten lines of aliases of aliases make ten billion."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def load(text: str, path: str | None) -> Located:
     3
     """
     try:
-        reader = _Reader(yaml.SafeLoader(text))
+        reader = _Reader(_Loader(text))
         value = reader.read()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -78,23 +82,49 @@ def load(text: str, path: str | None) -> Located:
     return Located(path, value, reader.lines, tuple(reader.repeated))
 
 
+class _Loader(yaml.SafeLoader):
+    """Safe, and without the numbers that nobody means: 1:30 is no 90 here, and 010 no 8, but texts."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  as the base class has it
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_INT, _FLOAT)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(
+    _INT, re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(
+        r"(?:(?:[-+]?[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    ),
+    list("-+0123456789."),
+)
+
+
 class _Reader:
     """Turns nodes into values, and notes where they stood."""
 
-    def __init__(self, loader: yaml.SafeLoader) -> None:
+    def __init__(self, loader: _Loader) -> None:
         self.lines: dict[Place, int] = {}
         self.repeated: list[Place] = []
         self._loader = loader
         self._open: list[yaml.Node] = []
+        self._read_once: set[yaml.Node] = set()
+        self._read_again = 0
+        self._merging: list[yaml.Node] = []
+        self._merged: dict[yaml.Node, _Pairs] = {}
 
     def read(self) -> Any:
         root = self._loader.get_single_node()
         return None if root is None else self._read(root, ())
 
     def _read(self, node: yaml.Node, place: Place) -> Any:
-        if node in self._open:
-            raise yaml.constructor.ConstructorError(None, None, "an anchor holds itself", node.start_mark)
+        self._count(node)
         self.lines[place] = self.lines.get(place, node.start_mark.line + 1)
+        if node in self._open:
+            raise _error(node, "an anchor holds itself")
         self._open.append(node)
         try:
             if isinstance(node, yaml.SequenceNode):
@@ -103,23 +133,58 @@ class _Reader:
         finally:
             self._open.pop()
 
+    def _count(self, node: yaml.Node) -> None:
+        """Refuse a few lines of aliases that stand for more values than memory holds."""
+        self._read_again += node in self._read_once
+        self._read_once.add(node)
+        if self._read_again > _MOST_REPEATED:
+            raise _error(node, f"aliases stand for more than {_MOST_REPEATED:,} values from here; write them out")
+
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
-        own = [self._key(key) for key, _ in node.value if key.tag != _MERGE]
-        self.repeated += [(*place, key) for i, key in enumerate(own) if key in own[:i]]
-        self._loader.flatten_mapping(node)  # what is merged comes first, and what is given here replaces it
+        own: set[str] = set()
+        for key in (self._key(key) for key, _ in node.value if key.tag != _MERGE):
+            self.repeated += [(*place, key)] if key in own else []
+            own.add(key)
         value: dict[str, Any] = {}
-        for key_node, item in node.value:
-            key = self._key(key_node)
+        for key, (key_node, item) in self._pairs(node).items():
             self.lines[*place, key] = key_node.start_mark.line + 1
             value[key] = self._read(item, (*place, key))
         return value
 
+    def _pairs(self, node: yaml.MappingNode) -> "_Pairs":
+        """Keys with their nodes: what is merged comes first, and what is given in the mapping itself replaces it."""
+        if node in self._merged:
+            return self._merged[node]
+        if node in self._merging:
+            raise _error(node, "an anchor holds itself")
+        self._merging.append(node)
+        pairs: _Pairs = {}
+        for key, item in node.value:
+            if key.tag == _MERGE:
+                merged = item.value if isinstance(item, yaml.SequenceNode) else [item]
+                for mapping in reversed(merged):  # the first one wins
+                    if not isinstance(mapping, yaml.MappingNode):
+                        raise _error(mapping, "only mappings can be merged with <<")
+                    pairs |= self._pairs(mapping)
+        pairs |= {self._key(key): (key, item) for key, item in node.value if key.tag != _MERGE}
+        self._merging.pop()
+        self._merged[node] = pairs
+        return pairs
+
     def _key(self, node: yaml.Node) -> str:
-        return str(self._scalar(node))
+        if not isinstance(node, yaml.ScalarNode):
+            raise _error(node, "a key must be a word")
+        return str(node.value if node.tag == _VALUE else self._scalar(node))
 
     def _scalar(self, node: yaml.Node) -> Any:
         try:
             return self._loader.construct_object(node, deep=True)
         except ValueError as error:
-            advice = f"{node.value!r} cannot be read ({error}); put it in quotes if it is a text"
-            raise yaml.constructor.ConstructorError(None, None, advice, node.start_mark) from error
+            raise _error(node, f"{node.value!r} cannot be read ({error}); put it in quotes if it is a text") from error
+
+
+_Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
+
+
+def _error(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)

@@ -247,7 +247,7 @@ MISTAKES = [
     ("output:", "grid:\n  k1: []\noutput:", ["14: grid.k1: lists no value"]),
     ("output:", "grid: {k1: 0.9}\noutput:", ["13: grid.k1: input should be a valid list, found 0.9"]),
     ("output:", "grid: {top_k: [5, many]}\noutput:", [
-        "13: grid.top_k: input should be whole numbers from 1, found [5, 'many']",
+        "13: grid.top_k: input should be whole numbers from 1 to 2,147,483,647, found [5, 'many']",
     ]),
     ("output:", "grid: {k1: [1, high]}\noutput:", [
         "13: grid.k1: input should be a valid number, unable to parse string as a number, found 'high'",
