@@ -19,6 +19,7 @@ from requests.exceptions import RequestException
 from pipelines.dataflow.record import Job
 from transforms.records.counters import NAMESPACE, Counter, Counts
 from transforms.records.errors import InputError, RankbeamError
+from transforms.records.visible import visible
 
 DONE = "done"
 _FAILED = frozenset({"failed", "cancelled", "updated", "drained"})
@@ -117,7 +118,7 @@ class Service:
         least = dataflow.JobMessageImportance.JOB_MESSAGE_ERROR
         request = dataflow.ListJobMessagesRequest({**place, "minimum_importance": least})
         messages = dataflow.MessagesV1Beta3Client(**self._client).list_job_messages(request, **self._call)
-        return tuple(each.message_text for each in messages if each.message_importance == least)
+        return tuple(visible(each.message_text) for each in messages if each.message_importance == least)
 
 
 def counts_of(metrics: "Iterable[dataflow.MetricUpdate]", *, is_final: bool) -> Counts:

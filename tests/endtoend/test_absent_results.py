@@ -1,15 +1,13 @@
 """Services that leave an empty list of results out of their answers, as JSON made of protobuf does."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from support.cli import rankbeam
+from support.json_server import responding
 from support.remote import answers, dataset, failure_rows, write_experiment
 from support.runs import query_values
 
@@ -22,32 +20,15 @@ QUERIES = 30
 EMPTY = Ranking((), (), ())
 
 
-@contextmanager
-def leaving_out(empty: Any) -> Iterator[tuple[str, list[str]]]:
-    """A service that has nothing for question 3, and says so in its own way; yields its URL and what it was asked."""
-    asked: list[str] = []
+def leaving_out(empty: Any) -> AbstractContextManager[tuple[str, list[str]]]:
+    """A service that has nothing for question 3, and says so in its own way."""
     found = answers(QUERIES)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def respond(query: str) -> tuple[int, bytes]:
+        answer = empty if query == "question 3" else {"hits": {"hits": found[query]}}
+        return 200, json.dumps(answer).encode()
 
-        def do_POST(self) -> None:
-            query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["query"]
-            asked.append(query)
-            answer = empty if query == "question 3" else {"hits": {"hits": found[query]}}
-            body = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing is logged."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/search", asked
-        server.shutdown()
+    return responding(respond)
 
 
 def experiment(folder: Path, url: str, **parameters: Any) -> str:

@@ -11,10 +11,17 @@ Anything else is a bug, and crashes.
 from collections.abc import Sequence
 
 from transforms.records.failures import FailureKind
+from transforms.records.visible import in_one_line, visible
 
 
 class RankbeamError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of all errors raised on purpose.
+
+    Here foreign texts become messages: of servers, of files. None of their control characters reaches a terminal.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(visible(message))
 
 
 class InputError(RankbeamError):
@@ -29,7 +36,7 @@ class InputError(RankbeamError):
     def __init__(self, problem: str, *, path: str | None = None, line: int | None = None) -> None:
         place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         super().__init__(f"{place}{problem}")
-        self.problem, self.path, self.line = problem, path, line
+        self.problem, self.path, self.line = visible(problem), path, line
 
     def __reduce__(self) -> tuple[object, ...]:
         return _input_error, (self.problem, self.path, self.line)
@@ -55,14 +62,14 @@ class CallError(RankbeamError):
 
     Attributes:
         kind: what went wrong.
-        message: what the service said.
+        message: what the service said, in one line.
         attempts: how often it was asked.
         retry_after_s: after which the service wants to be asked again, where it said so.
     """
 
     def __init__(self, kind: FailureKind, message: str, attempts: int = 1, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.kind, self.message, self.attempts, self.retry_after_s = kind, message, attempts, retry_after_s
+        super().__init__(in_one_line(message))
+        self.kind, self.message, self.attempts, self.retry_after_s = kind, str(self), attempts, retry_after_s
 
     def __reduce__(self) -> tuple[object, ...]:
         return CallError, (self.kind, self.message, self.attempts, self.retry_after_s)

@@ -1,0 +1,36 @@
+"""A JSON search service whose every answer is up to the test."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+Respond = Callable[[str], tuple[int, bytes]]
+"""The status and the body that answer a query."""
+
+
+@contextmanager
+def responding(respond: Respond) -> Iterator[tuple[str, list[str]]]:
+    """Serve as long as the block lasts; yields the URL, and a list that grows by every query that is asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["query"]
+            asked.append(query)
+            status, body = respond(query)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/search", asked
+        server.shutdown()
