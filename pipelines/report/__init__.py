@@ -10,12 +10,25 @@ from transforms.records.errors import InputError
 
 FILE_NAME = "report.html"
 
+_MARK, _HEAD_BYTES = b"rankbeam report</title>", 1 << 12
+
 
 def build(results: Results) -> str:
     """The report of a finished run: a page of HTML that needs no other file and no network."""
     from pipelines.report.page import render  # Jinja is imported where a report is made, and nowhere else
 
     return render(results)
+
+
+def refuse_foreign(output: str) -> None:
+    """Make sure that the report of an output folder will replace nothing, or an earlier one.
+
+    Raises:
+        InputError: something else stands there.
+    """
+    place = files.join(output, FILE_NAME)
+    if files.exists(place) and _MARK not in files.read_head(place, _HEAD_BYTES):
+        raise InputError("was not made by rankbeam and would be replaced; move it, or choose another place", path=place)
 
 
 def write(results: Results, path: str | None = None) -> str:
@@ -28,9 +41,11 @@ def write(results: Results, path: str | None = None) -> str:
         path: of the file, on any filesystem; by default `report.html` in the run's output folder.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: it cannot be written, or the file in the output folder is of another program.
     """
     place = files.join(results.output, FILE_NAME) if path is None else path
+    if path is None:
+        refuse_foreign(results.output)
     content = build(results).encode()
     if not files.is_local(place):  # an object appears when it is complete
         files.write(place, content)

@@ -93,6 +93,19 @@ def expand(pattern: str) -> list[str]:
     return sorted(found)
 
 
+def exists(path: str) -> bool:
+    """Whether there is a file or a folder of that name.
+
+    Raises:
+        InputError: its filesystem does not say.
+    """
+    gcs.prepare(path)
+    try:
+        return bool(FileSystems.exists(path))
+    except (BeamIOError, OSError, *gcs.errors(path)) as error:
+        raise InputError(f"cannot be looked up: {error}{gcs.advice(path)}", path=path) from error
+
+
 def size(pattern: str) -> int:
     """Bytes of all files that a path or pattern names, as stored."""
     return sum(bytes_stored for _, bytes_stored, _ in version(pattern))

@@ -28,9 +28,17 @@ def build(output: str) -> str:
         output: the folder of all tables, on any filesystem.
 
     Raises:
-        InputError: there is no finished run.
+        InputError: there is no finished run, or the file cannot be written.
     """
     path = files.join(output, FILE_NAME)
+    try:
+        return _build(output, path)
+    except duckdb.Error as error:
+        problem = f"cannot be written: {str(error).splitlines()[0]}"
+        raise InputError(problem, path=path) from error
+
+
+def _build(output: str, path: str) -> str:
     with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
         beside = Path(folder) / FILE_NAME
         runs = finished_runs(output)
