@@ -12,7 +12,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from pipelines.experiment import Experiment
 from transforms import retrieve, write
-from transforms.aggregate import AggregateScores, warnings_of
+from transforms.aggregate import AggregateScores, met, warnings_of
 from transforms.call import Called, CallServices
 from transforms.clients import files
 from transforms.clients.ledger import Ledger, Owner
@@ -64,7 +64,11 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         parts[FAILURES] = failures | "EveryFailure" >> beam.Flatten()
         rows["failures"] = parts[FAILURES] | "FailureRows" >> beam.Map(write.failure_row, evaluation)
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
-    aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
+    aggregate = (
+        scored
+        | "AggregateScores" >> AggregateScores(evaluation)
+        | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
+    )
     warnings.append(aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation))
     rows["query_metrics"] = scored | "QueryRows" >> beam.FlatMap(write.query_metrics, evaluation)
     rows["configuration_metrics"] = aggregate | "MetricRows" >> beam.Map(metrics_table, evaluation)
@@ -92,8 +96,23 @@ def table_folders(output: str, run_id: str) -> dict[str, str]:
 def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Any:  # judged queries by bucket, and a summary
     """Read queries and judgements."""
     return pipeline | "ReadDataset" >> ReadDataset(
-        experiment.qrels, experiment.queries, _buckets(experiment), experiment.evaluation.attributes
+        experiment.qrels,
+        experiment.queries,
+        _buckets(experiment),
+        experiment.evaluation.attributes,
+        _compared(experiment),
     )
+
+
+def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
+    """The files whose ids are compared with those of the judgements before anything is asked.
+
+    Where nothing is, runs are compared by their scores.
+    """
+    if experiment.evaluation.allow_disjoint:
+        return ()
+    is_asked = bool(experiment.local or experiment.remote)
+    return tuple(each for each in experiment.compared if each[0] == "corpus" or is_asked)
 
 
 def calls_to_make(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[Call]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from pipelines import configurations
+from pipelines import configurations, dataset_checks
 from pipelines.gates import Gate, Known, gates_of
 from pipelines.models import ExperimentModel, StatisticsModel
 from pipelines.problems import problem_of, salvage
@@ -106,6 +106,16 @@ class Experiment:
         own = [path for parameters in self.retrievers for path in parameters.inputs().values()]
         return [path for path in (self.qrels, self.queries, self.corpus, *own) if path is not None]
 
+    @property
+    def compared(self) -> tuple[tuple[str, str], ...]:
+        """Role and path of the files that must share queries or documents with the judgements."""
+        runs = [("run", each.path) for each in self.evaluation.sources if each.path is not None]
+        return (*runs, *([] if self.corpus is None else [("corpus", self.corpus)]))
+
+    def with_disjoint(self, allowed: bool) -> "Experiment":
+        """The experiment, whose rankings and corpus may share no query, or no document, with the judgements, or not."""
+        return replace(self, evaluation=replace(self.evaluation, allow_disjoint=allowed))
+
     def pinned(self, run: str) -> "Experiment":
         """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read.
 
@@ -154,7 +164,10 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     gates = gates_of(located, model.gates or (), known, problems)
     folder = files.parent(path or "")
     problems += _missing(located, model, expanded.retrievers)
-    problems += _wrong_inputs(located, model, expanded, folder)
+    wrong_inputs = list(_wrong_inputs(located, model, expanded, folder))
+    if not wrong_inputs:
+        wrong_inputs += dataset_checks.unknown_slices(located, model.slices, _below(folder, model.dataset.queries))
+    problems += wrong_inputs
     problems += _unset(located, expanded)
     problems += _wrong_baseline(located, model, expanded.configurations)
     bigquery = _destination(located, model, problems)

@@ -1,6 +1,7 @@
 """What an experiment would cost: its calls, found exactly as `evaluate` finds them, and none of them made."""
 
 import json
+import secrets
 import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -117,6 +118,7 @@ class _Counted(NamedTuple):
 
 
 def _counted(experiment: Experiment) -> list[_Counted]:
+    experiment = experiment.pinned(f"plan {secrets.token_hex(8)}")
     with tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder, quiet_beam(), refusals():
         pipeline = new_pipeline(pipeline_options([]))
         judged, _ = read_dataset(pipeline, experiment)

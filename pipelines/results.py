@@ -17,6 +17,7 @@ from pipelines.yaml_lines import Located, load
 from transforms.clients.bigquery import results as bigquery
 from transforms.clients.bigquery.names import DatasetName
 from transforms.clients.bigquery.read_source import is_table
+from transforms.records.aggregates import UNMET
 from transforms.records.dialects import RANKBEAM
 from transforms.records.errors import InputError
 from transforms.records.slices import ALL, canonical
@@ -119,6 +120,18 @@ class Results:
         """The attributes, and crossings of them, that the slices are by."""
         return tuple(map(canonical, self.given.value.get("slices") or ()))
 
+    @cached_property
+    def cut_short(self) -> frozenset[tuple[str, str]]:
+        """config_id and metric of the means that look at more documents than `top_k` leaves: R@100 of ten is R@10."""
+        top_k = {row["config_id"]: json.loads(row["parameters"]).get("top_k") for row in self.configurations}
+        cutoffs = {name: name.rpartition("@")[2] for name in self.metrics}
+        return frozenset(
+            (config_id, name)
+            for config_id, most in top_k.items()
+            for name, cutoff in cutoffs.items()
+            if most is not None and cutoff.isdecimal() and int(cutoff) > most
+        )
+
     def leaderboard(self) -> list[dict[str, Any]]:
         """The configurations, the best by the first metric first; failed ones last."""
         metric = self.metrics[0]
@@ -144,6 +157,11 @@ class Results:
         shares = {name: row["failed"] / max(1, row["queries"] + row["failed"]) for name, row in rows}
         over = [f"{name} ({share:.1%})" for name, share in shares.items() if share > most]
         return f"more than {most:.1%} of the queries failed (max_failure_rate): {', '.join(over)}" if over else ""
+
+    def unmet(self) -> str:
+        """That a service was asked and nothing of what it answered is judged, for people; "" where that is not so."""
+        names = [warning.partition(": no document")[0] for warning in self.run["warnings"] if warning.endswith(UNMET)]
+        return f"nothing that was retrieved is judged: {', '.join(names)}" if names else ""
 
     def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
         """The queries of one configuration by id, byte by byte, each with its metrics as a dict.

@@ -67,7 +67,8 @@ def test_the_experiment_is_valid_and_runs(examples: Path) -> None:
     assert len(load_experiment(str(path)).evaluation.configurations) == 6
     result = rankbeam("evaluate", path)
     assert result.exit_code == 0, result.stderr
-    assert "bm25:top_k=5,b=0.4" in result.stdout
+    assert "bm25:top_k=10,b=0.4" in result.stdout
+    assert "more documents than top_k" not in result.stderr
 
 
 @pytest.mark.usefixtures("examples")

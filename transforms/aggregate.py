@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
-from transforms.records.aggregates import RunAggregate
+from transforms.clients.formats import overlap
+from transforms.records.aggregates import UNMET, RunAggregate
 from transforms.records.evaluation import Evaluation
 from transforms.records.scored import ScoredPartition
 
@@ -56,6 +57,37 @@ def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str
     """What users should know of the scores as a whole."""
     if aggregate.unjudged:
         yield f"{aggregate.unjudged:,} rankings of queries without judgements, not scored"
+    yield from evaluation.warnings()
+    strange = _without_judged(aggregate, evaluation)
     for position in sorted(aggregate.with_results - aggregate.with_judged):
-        name = evaluation.configurations[position].name
-        yield f"{name}: no document that it retrieved is judged, so it scores 0; are its ids those of the judgements?"
+        configuration, (retrieved, judged) = evaluation.configurations[position], aggregate.examples[position]
+        told = f"{configuration.name}: no document that it retrieved is judged, so it scores 0; "
+        told += f"it has ids such as {retrieved!r}, the judgements such as {judged!r}"
+        is_paid = evaluation.sources[configuration.source].pool is not None
+        is_unmet = is_paid and configuration.source in strange and not evaluation.allow_disjoint
+        yield f"{told}; name them alike (doc_id), or {UNMET}" if is_unmet else told
+
+
+def met(aggregate: RunAggregate, evaluation: Evaluation, qrels: str) -> RunAggregate:
+    """The state of all queries, once it is sure that the ids of every run that was read are those of the judgements.
+
+    Only a run of which no document is judged is looked at again: it may be a bad one.
+
+    Args:
+        aggregate: of all queries.
+        evaluation: where rankings come from.
+        qrels: path of the judgements.
+
+    Raises:
+        InputError: a run shares no query, or no document, with the judgements.
+    """
+    if not evaluation.allow_disjoint:
+        paths = [evaluation.sources[source].path for source in sorted(_without_judged(aggregate, evaluation))]
+        overlap.refuse_disjoint(qrels, [("run", path) for path in paths if path is not None])
+    return aggregate
+
+
+def _without_judged(aggregate: RunAggregate, evaluation: Evaluation) -> set[int]:
+    """The sources of which no configuration retrieved a judged document."""
+    judged = {evaluation.configurations[position].source for position in aggregate.with_judged}
+    return {each.source for each in evaluation.configurations} - judged

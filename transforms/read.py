@@ -17,7 +17,7 @@ from apache_beam.transforms.window import GlobalWindows
 from transforms.clients import batches, files
 from transforms.clients.batches import Bucketed, SourceRows
 from transforms.clients.bigquery.read_source import is_table, shown
-from transforms.clients.formats import rows, tables, texts
+from transforms.clients.formats import overlap, rows, tables, texts
 from transforms.clients.formats.judged import Conflict, judge
 from transforms.clients.workers import Workers
 from transforms.kernels import hashing
@@ -51,12 +51,14 @@ class ReadDataset(beam.PTransform):
         queries: the same of the queries; None takes the judged ones, without text.
         buckets: into how many parts the queries are divided.
         slices: attributes that the queries must have.
+        compared: role and path of the files that must share queries, or documents, with the judgements.
     """
 
     qrels: str
     queries: str | None
     buckets: int
     slices: tuple[str, ...] = ()
+    compared: tuple[tuple[str, str], ...] = ()
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
         """Add the steps."""
@@ -77,6 +79,7 @@ class ReadDataset(beam.PTransform):
             joined.summary
             | "Summarise" >> beam.CombineGlobally(MergeSummariesFn()).without_defaults()
             | "Check" >> beam.Map(checked, self._named(self.queries), shown(self.qrels), self.slices)
+            | "Compare" >> beam.Map(compared, self.qrels, self.compared)
         )
         return Dataset(joined.judged, summary)
 
@@ -222,6 +225,16 @@ def checked(summary: DatasetSummary, queries: str | None, qrels: str, slices: tu
         InputError: it cannot.
     """
     summary.check(queries, qrels, slices)
+    return summary
+
+
+def compared(summary: DatasetSummary, qrels: str, others: tuple[tuple[str, str], ...]) -> DatasetSummary:
+    """The summary of a dataset whose judgements share ids with other files.
+
+    Raises:
+        InputError: they share none.
+    """
+    overlap.refuse_disjoint(qrels, others)
     return summary
 
 

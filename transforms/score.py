@@ -194,7 +194,8 @@ def _score_one(
         bounds = tie_bounds(metrics, *ranked.assess(pool, None, chunks=chunks), top_k)
     kept = ranked.documents(pool, top_k) if source.keep_rankings else None
     has_results, has_judged = bool(documents.retrieved.any()), bool((ranked.judgement >= 0).any())
-    scored = ScoredConfiguration(position, status, values, kept, bounds, has_results, has_judged)
+    examples = ranked.first_ids(pool) if has_results and not has_judged else None
+    scored = ScoredConfiguration(position, status, values, kept, bounds, has_results, has_judged, examples)
     values[~scored.scored] = np.nan
     return scored
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli.group import MISSED, leave, main, messages
+from pipelines.cli.group import allow_disjoint, main, messages, warn
 from pipelines.cli.status import on_dataflow
 from pipelines.interrupt import Interrupted, in_background, settle
 
@@ -38,6 +38,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
 @click.option("--wait", is_flag=True, help="On Dataflow: follow the job to its end, and show its leaderboard.")
 @click.option("--wait-for-lease", type=click.FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
+@allow_disjoint
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
 def evaluate(
@@ -46,6 +47,7 @@ def evaluate(
     run_id: str | None,
     wait: bool,
     wait_for_lease: float | None,
+    allow_disjoint: bool,
     form: str,
     beam_options: tuple[str, ...],
 ) -> None:
@@ -64,7 +66,8 @@ def evaluate(
         from pipelines.experiment import load_experiment
 
         _refuse_option(experiment)
-        found = replace(load_experiment(experiment), wait_for_lease_s=wait_for_lease)
+        loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
+        found = replace(loaded, wait_for_lease_s=wait_for_lease)
         if output is not None:
             found = replace(found, output=output)
         _run(found, run_id, form, beam_options, reported=True, wait=wait)
@@ -85,9 +88,18 @@ def evaluate(
 @click.option("--confidence", type=_CONFIDENCE, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--all-pairs", is_flag=True, help="Compare every two runs, not only each with the first.")
 @click.option("--dialect", "dialects", default="", metavar="NAME,…", help=_DIALECT_HELP)
+@allow_disjoint
 @click.option("--format", "form", type=_SCORE_FORMATS, default="table", show_default=True)
 @click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
-def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output: str | None, **options: Any) -> None:
+def score(
+    qrels: str,
+    runs: tuple[str, ...],
+    form: str,
+    per_query: bool,
+    allow_disjoint: bool,
+    output: str | None,
+    **options: Any,
+) -> None:
     """Score existing runs against QRELS, like trec_eval.
 
     The mean runs over every judged query; one that is missing from a run scores 0 (trec_eval -c).
@@ -108,6 +120,7 @@ def score(qrels: str, runs: tuple[str, ...], form: str, per_query: bool, output:
         with contextlib.ExitStack() as stack:
             folder = output or stack.enter_context(_scratch())
             found = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
+            found = found.with_disjoint(allow_disjoint)
             _run(found, None, form, beam_options, per_query=per_query, temporary=output is None, tags=tags(found))
 
 
@@ -125,6 +138,7 @@ def _run(
 ) -> None:
     from pipelines import evaluate as evaluation
     from pipelines import notices
+    from pipelines.cli import outcome
     from pipelines.dataflow.uploads import refuse_local
     from pipelines.options import is_dataflow, pipeline_options, works_elsewhere
 
@@ -133,38 +147,22 @@ def _run(
     if works_elsewhere(options):
         refuse_local(experiment, options)
     execution = evaluation.new_run(experiment, run_id)
+    early = list(experiment.evaluation.warnings())
+    for warning in early:
+        warn(warning)
     if not temporary:
-        from transforms.clients import warehouse
-
-        warehouse.refuse_foreign(experiment.output)
+        outcome.refuse_foreign(experiment.output, reported=reported)
     if is_dataflow(options):
         results = on_dataflow(experiment, execution, options, form, wait=wait)
         if results is None:
             return
     else:
         results = _here(experiment, execution, options, temporary=temporary)
-    for warning in filter(notices.is_news, results.run["warnings"]):
-        click.echo(f"warning: {warning}", err=True)
-    for failure in results.failures():
-        click.echo(f"warning: {failure}", err=True)
-    path = None if temporary else warehouse.build(experiment.output)  # before a closed pipe can end it all
-    page = _report(results) if reported else None
-    _show(results, form, per_query, tags or {}, temporary=temporary)
-    if path is not None:
-        click.echo(f"\nrun {execution.run_id} of {experiment.name}", err=form != "table")
-        click.echo(f"tables  {experiment.output}", err=form != "table")
-        click.echo(f"DuckDB  {path}", err=form != "table")
-    if page is not None:
-        click.echo(f"report  {page}", err=form != "table")
-    missed = [results.over_failure_rate(experiment.max_failure_rate), _gates(results, experiment, form)]
-    if any(missed):
-        leave("; ".join(filter(None, missed)), MISSED)
-
-
-def _report(results: "Results") -> str:
-    from pipelines import report
-
-    return report.write(results)
+    for warning in [*filter(notices.is_news, results.run["warnings"]), *results.failures()]:
+        if warning not in early:
+            warn(warning)
+    shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary)
+    outcome.end(results, experiment, shown, reported=reported)
 
 
 def _here(experiment: "Experiment", execution: "Run", options: "PipelineOptions", *, temporary: bool) -> "Results":
@@ -183,35 +181,6 @@ def _here(experiment: "Experiment", execution: "Run", options: "PipelineOptions"
         folders = evaluation.run_folders(experiment.output, execution.run_id)
         left = [] if (spilled := spill.folder()) is None else [spilled]
         raise Interrupted(left + ([experiment.output] if temporary else folders), *kept) from None
-
-
-def _gates(results: "Results", experiment: "Experiment", form: str) -> str:
-    """Hold the run against the experiment's gates; returns how many it misses, in words, or ""."""
-    if not experiment.gates:
-        return ""
-    from pipelines import gate_checks, gate_show
-
-    checks = gate_checks.check(results, experiment.gates)
-    click.echo(f"\n{gate_show.as_text(checks)}", err=form != "table")
-    return "" if all(each.is_met for each in checks) else gate_show.summary(checks)
-
-
-def _show(results: "Results", form: str, per_query: bool, tags: dict[str, str], *, temporary: bool) -> None:
-    from pipelines import show
-
-    if form == "table":
-        if per_query:
-            click.echo(show.as_csv(results, per_query=True))
-        show.print_table(results)
-    elif form == "json":
-        click.echo(show.as_json(results, per_query=per_query, temporary=temporary))
-    elif form == "trec":
-        for line in show.as_trec(results, tags, per_query=per_query):
-            click.echo(line)
-    elif form == "csv":
-        click.echo(show.as_csv(results, per_query=per_query), nl=False)
-    else:
-        click.echo(show.as_markdown(results) if form == "markdown" else show.as_latex(results), nl=False)
 
 
 def _scratch() -> AbstractContextManager[str]:

@@ -14,6 +14,10 @@ FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
 TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
 
+allow_disjoint = click.option(
+    "--allow-disjoint", is_flag=True, help="Go on where runs or the corpus share no id with the judgements."
+)
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="rankbeam", message="rankbeam %(version)s")
@@ -53,3 +57,8 @@ def leave(message: str, status: int) -> None:
     """End the process with a message and an exit status."""
     click.echo(f"rankbeam: {message}", err=True)
     sys.exit(status)
+
+
+def warn(warning: str) -> None:
+    """Say what users should know, and go on."""
+    click.echo(f"warning: {warning}", err=True)

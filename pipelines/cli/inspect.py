@@ -2,23 +2,32 @@
 
 import click
 
-from pipelines.cli.group import TABLE_OR_JSON, main, messages
+from pipelines.cli.group import TABLE_OR_JSON, allow_disjoint, main, messages, warn
 
 
 @main.command()
 @click.argument("experiment")
-def validate(experiment: str) -> None:
+@allow_disjoint
+def validate(experiment: str, allow_disjoint: bool) -> None:
     """Check EXPERIMENT and the files it names, without running anything.
+
+    Judgements are read, and of runs and the corpus as much as shows that they name the same queries and documents.
+    What is in BigQuery is only looked up.
 
     \b
     Example:
       rankbeam validate examples/helpdesk/experiment.yaml
     """
     with messages():
+        from pipelines import dataset_checks
         from pipelines.experiment import load_experiment
 
         found = load_experiment(experiment)
         evaluation = found.evaluation
+        if not allow_disjoint:
+            dataset_checks.refuse_disjoint(found)
+        for warning in evaluation.warnings():
+            warn(warning)
         click.echo(
             f"{experiment}: good. {_number(len(evaluation.configurations), 'configuration')} from "
             f"{_number(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
@@ -29,8 +38,9 @@ def validate(experiment: str) -> None:
 @main.command()
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="The folder of results, instead of the experiment's output.path.")
+@allow_disjoint
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
-def plan(experiment: str, output: str | None, form: str) -> None:
+def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -> None:
     """Say what EXPERIMENT would cost, before any call is made.
 
     Calls per quota pool, minutes at the quota, what the ledger holds already, configurations that are derived from
@@ -46,8 +56,10 @@ def plan(experiment: str, output: str | None, form: str) -> None:
         from pipelines.experiment import load_experiment
         from pipelines.plan import plan_of
 
-        found = load_experiment(experiment)
+        found = load_experiment(experiment).with_disjoint(allow_disjoint)
         found = found if output is None else replace(found, output=output)
+        for warning in found.evaluation.warnings():
+            warn(warning)
         planned = plan_of(found)
         for warning in planned.warnings:
             click.echo(f"warning: {warning}", err=True)

@@ -22,6 +22,7 @@ class Place:
         is_baseline: the others are compared with it.
         may_be_best: it cannot be told from the best; None where that is not known.
         row: of `configuration_metrics`.
+        is_cut_short: the metric looks at more documents than `top_k` leaves.
         mean, interval, joint, bounds, ties: as people read them.
         bar: the interval as a picture.
     """
@@ -31,6 +32,7 @@ class Place:
     is_baseline: bool
     may_be_best: bool | None
     row: Row
+    is_cut_short: bool
     mean: str
     interval: str
     joint: str
@@ -48,6 +50,7 @@ class Board:
         places: the best first.
         axis: of the bars.
         has_joint, has_bounds, has_ties: whether any configuration has such a column.
+        has_cut_short: whether any configuration has such a mean.
         counts: columns of counts that are not all zero.
         verdict: what it says, in sentences.
     """
@@ -58,6 +61,7 @@ class Board:
     has_joint: bool
     has_bounds: bool
     has_ties: bool
+    has_cut_short: bool
     counts: list[str]
     verdict: list[str]
 
@@ -74,6 +78,7 @@ def board(study: Study, metric: str) -> Board:
         has_joint=any(row["joint_low"] is not None for row in rows),
         has_bounds=any(row["failed"] for row in rows),
         has_ties=any(_ties_matter(row) for row in rows),
+        has_cut_short=any(map(study.is_cut_short, rows)),
         counts=[name for name in ("empty", "failed", "missing") if any(row[name] for row in rows)],
         verdict=_verdict(study, metric, order),
     )
@@ -95,6 +100,7 @@ def _place(study: Study, configuration: int, row: Row, scale: Scale | None) -> P
         is_baseline=configuration == study.baseline and len(study.titles) > 1,
         may_be_best=row["may_be_best"],
         row=row,
+        is_cut_short=study.is_cut_short(row),
         mean=words.value(row["mean"]),
         interval=words.interval(row["ci_low"], row["ci_high"]),
         joint=words.interval(row["joint_low"], row["joint_high"]),

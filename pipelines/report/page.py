@@ -73,6 +73,7 @@ def _overview(study: Study) -> list[dict[str, Any]]:
             {
                 "mean": words.value(row["mean"]),
                 "reach": leaderboard.half(row),
+                "is_cut_short": study.is_cut_short(row),
                 "is_best": row["mean"] is not None and row["mean"] == best[metric],
                 "may_be_best": bool(row["may_be_best"]),
             }

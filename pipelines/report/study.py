@@ -113,6 +113,10 @@ class Study:
         """The row of `configuration_metrics`."""
         return self.results.means[self.ids[configuration], name, metric]
 
+    def is_cut_short(self, row: Row) -> bool:
+        """Whether the metric of a mean looks at more documents than `top_k` leaves."""
+        return (row["config_id"], row["metric"]) in self.results.cut_short
+
     def order(self, metric: str) -> list[int]:
         """The configurations, equal ones once, the best first; failed ones last."""
         means = {each: self.mean(each, metric)["mean"] for each in self.titles}

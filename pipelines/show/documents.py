@@ -37,6 +37,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
             {
                 "configuration": row["name"],
                 "config_id": row["config_id"],
+                "cut_short": [name for name in results.metrics if (row["config_id"], name) in results.cut_short],
                 "slices": {
                     name: {
                         metric: {each: results.means[row["config_id"], name, metric][each] for each in numbers}

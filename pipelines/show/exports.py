@@ -7,10 +7,12 @@ from typing import Any
 from pipelines.equals import distinct
 from pipelines.results import Results
 from pipelines.show.parts import (
+    CUT_SHORT,
     Slices,
     best_mean,
     count_columns,
     counts,
+    mark,
     overall,
     slices_by_attribute,
     without_value,
@@ -30,6 +32,7 @@ _LATEX_SPECIALS = {
     "|": r"\textbar{}",
     '"': r"{\string" + '"}',  # \textquotedbl needs the encoding T1, and babel may have made the character a command
 }
+_DAGGER = r"$^\dagger$"
 _LATEX_TABLE = r"""% Needs \usepackage{{booktabs}} in the preamble; names in other alphabets need XeLaTeX or LuaLaTeX.
 \begin{{table}}[ht]
 \centering
@@ -58,7 +61,7 @@ def as_markdown(results: Results) -> str:
         config_id = row["config_id"]
         cells = [
             _markdown_cell(
-                mean, best[mean["metric"]], significance.written(significance.worse(config_id, mean["metric"]))
+                results, mean, best[mean["metric"]], significance.written(significance.worse(config_id, mean["metric"]))
             )
             for mean in overall(results, config_id)
         ]
@@ -75,14 +78,14 @@ def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
-def _markdown_cell(mean: dict[str, Any], best: float | None, superscript: str = "") -> str:
+def _markdown_cell(results: Results, mean: dict[str, Any], best: float | None, superscript: str = "") -> str:
     if mean["mean"] is None:
         return "failed"
     value = f"{mean['mean']:.4f}"
     strong = f"**{value}**" if mean["mean"] == best else value
     raised = f"<sup>{superscript}</sup>" if superscript else ""
     reach = "" if mean["ci_low"] is None else f" [{mean['ci_low']:.3f}, {mean['ci_high']:.3f}]"
-    return strong + raised + reach
+    return strong + mark(results, mean) + raised + reach
 
 
 def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) -> str:
@@ -94,7 +97,10 @@ def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) ->
         [
             letters[row["config_id"]],
             _markdown(row["name"]),
-            *(_markdown_cell(results.means[row["config_id"], name, metric], best[name]) for name in part.names),
+            *(
+                _markdown_cell(results, results.means[row["config_id"], name, metric], best[name])
+                for name in part.names
+            ),
         ]
         for row in distinct(results)
     ]
@@ -105,6 +111,7 @@ def _markdown_notes(results: Results, significance: Significance) -> str:
     told = "Best means in bold"
     if any(mean["ci_low"] is not None for mean in results.means.values()):
         told += f", {100.0 * results.run['statistics']['confidence']:g}% confidence intervals in brackets"
+    told += f". {CUT_SHORT}" if results.cut_short else ""
     if not significance.tested:
         return told + "."
     raised = "Superscripts name the configurations that a value is significantly better than"
@@ -147,16 +154,19 @@ def _latex_column(results: Results, metric: str, significance: Significance) -> 
     best = best_mean(results, ALL, metric)
     worse = {config_id: significance.worse(config_id, metric) for config_id in significance.letters}
     used = [letter for letter in significance.letters.values() if any(letter in each for each in worse.values())]
+    any_cut = any((config_id, metric) in results.cut_short for config_id in worse)
     cells = []
     for config_id, letters in worse.items():
-        mean = results.means[config_id, ALL, metric]["mean"]
+        row = results.means[config_id, ALL, metric]
+        mean = row["mean"]
         if mean is None:
             cells.append("--")
             continue
         value = rf"\textbf{{{mean:.4f}}}" if mean == best else f"{mean:.4f}"
         raised = _raised(significance.written(letters))
         room = _raised(significance.written([letter for letter in used if letter not in letters]))
-        cells.append(value + raised + (rf"\hphantom{{{room}}}" if room else ""))
+        dagger = _DAGGER if mark(results, row) else rf"\hphantom{{{_DAGGER}}}" if any_cut else ""
+        cells.append(value + dagger + raised + (rf"\hphantom{{{room}}}" if room else ""))
     return cells
 
 
@@ -171,6 +181,8 @@ def _latex_caption(results: Results, significance: Significance) -> str:
         f"{metrics}, averaged over {results.run['dataset']['judged']:,} judged queries.",
         "The best results are highlighted in boldface.",
     ]
+    if results.cut_short:
+        told.append(f"{_DAGGER} {_latex(CUT_SHORT.partition(' ')[2])}.")
     if left_out := _left_out(results, significance):
         told.append(f"Left out of the means: {', '.join(left_out)}.")
     if significance.tested:

@@ -17,6 +17,14 @@ def best_mean(results: Results, name: str, metric: str) -> float | None:
     return max((mean for mean in means if mean is not None), default=None)
 
 
+CUT_SHORT = "† looks at more documents than top_k leaves"
+
+
+def mark(results: Results, mean: dict[str, Any]) -> str:
+    """What stands behind a mean that looks at more documents than `top_k` leaves; "" behind others."""
+    return "†" if (mean["config_id"], mean["metric"]) in results.cut_short else ""
+
+
 def overall(results: Results, config_id: str) -> list[dict[str, Any]]:
     """The rows of a configuration over all queries, one a metric."""
     return [results.means[config_id, ALL, metric] for metric in results.metrics]

@@ -10,10 +10,12 @@ from rich.text import Text
 from pipelines.equals import distinct
 from pipelines.results import Results
 from pipelines.show.parts import (
+    CUT_SHORT,
     Slices,
     best_mean,
     count_columns,
     counts,
+    mark,
     overall,
     slices_by_attribute,
     told_from_the_best,
@@ -31,9 +33,11 @@ def print_table(results: Results) -> None:
     table = _new_table(["configuration", *metrics, *count_columns(results)])
     best = {metric: best_mean(results, ALL, metric) for metric in metrics}
     for row in rows:
-        cells = [_cell(results.means[row["config_id"], ALL, metric], best[metric]) for metric in metrics]
+        cells = [_cell(results, results.means[row["config_id"], ALL, metric], best[metric]) for metric in metrics]
         table.add_row(_plain(row["name"]), *cells, *counts(results, row["config_id"]))
     console.print(table)
+    if results.cut_short:
+        console.print(f"\n{CUT_SHORT}")
     if told := told_from_the_best(results, metrics[0]):
         console.print(f"\n{printable(told)}", markup=False)
     _print_failures(results, console, rows)
@@ -77,7 +81,7 @@ def _print_slices(results: Results, console: Console, part: Slices, metric: str,
     table = _new_table([f"{metric} by {part.attribute}", *part.headings(results)])
     best = {each: best_mean(results, each, metric) for each in part.names}
     for row in rows:
-        cells = [_cell(results.means[row["config_id"], each, metric], best[each]) for each in part.names]
+        cells = [_cell(results, results.means[row["config_id"], each, metric], best[each]) for each in part.names]
         table.add_row(_plain(row["name"]), *cells)
     console.print()
     console.print(table)
@@ -94,9 +98,9 @@ def _plain(name: str) -> Text:
     return Text(printable(name))
 
 
-def _cell(row: dict[str, Any], best: float | None) -> Text:
+def _cell(results: Results, row: dict[str, Any], best: float | None) -> Text:
     if row["mean"] is None:
         return Text("failed")
     reach = "" if row["ci_high"] is None else f" ±{(row['ci_high'] - row['ci_low']) / 2:.3f}"
-    text = f"{row['mean']:.4f}{reach}"
+    text = f"{row['mean']:.4f}{mark(results, row)}{reach}"
     return Text(text, style="bold" if row["mean"] == best else "")

@@ -12,6 +12,9 @@ from transforms.records.means import QueryAggregate
 from transforms.records.resampled import Layout
 from transforms.records.scored import ScoredPartition
 
+UNMET = "--allow-disjoint takes this for good"
+"""Ends a warning about results that share no document with the judgements, of a service that was paid for them."""
+
 Key = TypeVar("Key", str, tuple[int, str], tuple[int, int, str])
 State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates)
 
@@ -28,6 +31,8 @@ class RunAggregate:
         failures: how many calls failed.
         with_results: positions of the configurations for which something was retrieved.
         with_judged: positions of those for which something that was retrieved is judged.
+        examples: by position, the first id of a document that was retrieved, and of one that is judged, of the queries
+            for which nothing that was retrieved is judged.
     """
 
     queries: Mapping[tuple[int, str], QueryAggregate] = field(default_factory=dict)
@@ -37,6 +42,7 @@ class RunAggregate:
     failures: int = 0
     with_results: frozenset[int] = frozenset()
     with_judged: frozenset[int] = frozenset()
+    examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, partition: ScoredPartition, evaluation: Evaluation) -> "RunAggregate":
@@ -75,6 +81,7 @@ class RunAggregate:
             partition.failures,
             frozenset(each.configuration for each in partition.configurations if each.has_results),
             frozenset(each.configuration for each in partition.configurations if each.has_judged),
+            {each.configuration: each.examples for each in partition.configurations if each.examples is not None},
         )
 
     def merge(self, other: "RunAggregate") -> "RunAggregate":
@@ -87,6 +94,7 @@ class RunAggregate:
             self.failures + other.failures,
             self.with_results | other.with_results,
             self.with_judged | other.with_judged,
+            _first_of_both(self.examples, other.examples),
         )
 
 
@@ -94,4 +102,14 @@ def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key
     merged = dict(one)
     for key, state in other.items():
         merged[key] = merged[key].merge(state) if key in merged else state
+    return merged
+
+
+def _first_of_both(
+    one: Mapping[int, tuple[str, str]], other: Mapping[int, tuple[str, str]]
+) -> dict[int, tuple[str, str]]:
+    merged = dict(one)
+    for position, (retrieved, judged) in other.items():
+        known = merged.get(position, (retrieved, judged))
+        merged[position] = min(known[0], retrieved), min(known[1], judged)
     return merged

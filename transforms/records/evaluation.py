@@ -1,5 +1,6 @@
 """What a pipeline is asked to do, as plain values: the stages read these and never the command line."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,6 +10,8 @@ from transforms.records.dialects import RANKBEAM, Dialect
 from transforms.records.fusion import FusionPlan
 from transforms.records.metrics import Metric
 from transforms.records.slices import attributes_of
+
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ class Evaluation:
         baseline: position of the configuration that the others are compared with.
         ties: also find how far each value depends on the order of documents with equal scores.
         statistics: how intervals and comparisons are made.
+        allow_disjoint: rankings and corpora may share no query, or no document, with the judgements.
     """
 
     configurations: tuple[Configuration, ...]
@@ -131,6 +135,7 @@ class Evaluation:
     baseline: int = 0
     ties: bool = False
     statistics: Statistics = Statistics()
+    allow_disjoint: bool = False
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -145,6 +150,25 @@ class Evaluation:
     def attributes(self) -> tuple[str, ...]:
         """The attributes of queries that the slices are by, each once."""
         return tuple(dict.fromkeys(name for each in self.slices for name in attributes_of(each)))
+
+    def cut_short(self) -> dict[Metric, tuple[int, ...]]:
+        """The metrics that look at more documents than `top_k` leaves, with the positions of these configurations."""
+        short = {
+            metric: tuple(i for i, each in enumerate(self.configurations) if metric.exceeds(each.top_k))
+            for metric in self.metrics
+        }
+        return {metric: positions for metric, positions in short.items() if positions}
+
+    def warnings(self) -> Iterator[str]:
+        """What users should know before anything is asked."""
+        metrics: dict[tuple[int, ...], list[str]] = {}
+        for metric, positions in self.cut_short().items():
+            metrics.setdefault(positions, []).append(str(metric))
+        for positions, names in metrics.items():
+            some = [f"{self.configurations[i].name} ({self.configurations[i].top_k})" for i in positions[:_MOST_NAMED]]
+            more = f" and {len(positions) - _MOST_NAMED:,} more" if len(positions) > _MOST_NAMED else ""
+            verb = "looks" if len(names) == 1 else "look"
+            yield f"{', '.join(names)} {verb} at more documents than top_k leaves of {', '.join(some)}{more}"
 
     def primary(self, source: int) -> int | None:
         """Position of the configuration that a source is asked for; its others are cut from that one.

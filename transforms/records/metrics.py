@@ -116,6 +116,10 @@ class Metric:
         options = f"({','.join(written)})" if written else ""
         return f"{self.name}{options}" + (f"@{self.cutoff}" if self.cutoff is not None else "")
 
+    def exceeds(self, top_k: int | None) -> bool:
+        """Whether it looks at more documents than there are: R@100 of ten documents is R@10."""
+        return top_k is not None and self.cutoff is not None and self.cutoff > top_k
+
     @property
     def definition(self) -> Definition:
         """What stands behind the name."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray, offsets_of
 from transforms.kernels.orders import order_by_score
@@ -84,6 +85,10 @@ class RankedSource:
         cut = self.ranked.upto(top_k)
         documents = assess(cut.collapsed(pool.queries), self.judgement, pool)
         return documents, assess(cut, self.judgement, pool) if chunks else None
+
+    def first_ids(self, pool: Pool) -> tuple[str, str]:
+        """The first id, in order, of a document that was retrieved, and of one that is judged."""
+        return pc.min(self.retrieved.doc_id).as_py(), pc.min(pool.doc_id).as_py()
 
     def documents(self, pool: Pool, top_k: int | None) -> pa.ListArray:
         """The rankings as lists of `tables.DOCUMENT`."""

@@ -32,6 +32,7 @@ class ScoredConfiguration:
             nobody asked, or nothing is known.
         has_results: something was retrieved.
         has_judged: something that was retrieved is judged.
+        examples: the first id, in order, of what was retrieved and of what is judged; None where one of them has both.
     """
 
     configuration: int
@@ -41,6 +42,7 @@ class ScoredConfiguration:
     tie_bounds: FloatArray | None = None
     has_results: bool = False
     has_judged: bool = False
+    examples: tuple[str, str] | None = None
 
     @property
     def scored(self) -> BoolArray:

@@ -71,6 +71,11 @@ def found(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa
         yield _named(source, first.schema.names, role), map(_as_known, chain([first], batches))
 
 
+def column(source: TableSource, role: str, name: str) -> str:
+    """What a table calls the column that we call by a name, one of `named.WANTED[role]`."""
+    return named.find_columns(str(source), read_tables.describe(source).columns, named.WANTED[role])[name]
+
+
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Rows as Python values; what BigQuery calls JSON, and Arrow a text, is parsed."""
     rows: list[dict[str, Any]] = batch.to_pylist()

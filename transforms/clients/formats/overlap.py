@@ -1,0 +1,144 @@
+"""Whether judgements and another file name the same queries and documents: ids that never meet make a score of 0.
+
+Of the judgements, a hash of each id is kept (8 bytes); the other file is read until it has named one query and one
+document of theirs, which is usually its first block, and to its end only where there is none.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+
+from transforms.clients import files
+from transforms.clients.bigquery import read
+from transforms.clients.bigquery.read_source import TableSource, shown
+from transforms.clients.formats import named, parquet, rows, tables, texts
+from transforms.clients.formats.recognise import Format, recognise
+from transforms.kernels import hashing
+from transforms.kernels.arrays import HashArray, StringArray
+from transforms.records.errors import InputError
+
+QUERY, DOCUMENT = "query", "document"
+_COLUMNS = {QUERY: "query_id", DOCUMENT: "doc_id"}
+_KINDS = {"run": (QUERY, DOCUMENT), "corpus": (DOCUMENT,)}
+_BATCH_ROWS = 1_000
+
+Ids = Mapping[str, StringArray]
+"""Ids of queries, of documents, or of both."""
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The ids of judgements.
+
+    Attributes:
+        hashes: by kind of id, sorted hashes.
+        examples: by kind of id, the first one.
+    """
+
+    hashes: Mapping[str, HashArray]
+    examples: Mapping[str, str]
+
+    def names(self, kind: str, ids: StringArray) -> bool:
+        """Whether any of the ids is judged."""
+        known, wanted = self.hashes[kind], hashing.hash_strings(ids)
+        return bool((known[np.searchsorted(known, wanted).clip(max=len(known) - 1)] == wanted).any())
+
+
+def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
+    """What is wrong with files that share no query, or no document, with judgements.
+
+    Args:
+        qrels: path or pattern of the judgements, or a table of BigQuery.
+        others: role ("run" or "corpus") and path of each other file.
+
+    Raises:
+        InputError: a file, as far as it is read, is not what it should be.
+    """
+    wanted = list(dict.fromkeys(others))
+    judged = _judged(qrels) if wanted else None
+    if judged is None:
+        return []
+    found = [(path, _unmet(judged, role, path)) for role, path in wanted]
+    return [_problem(qrels, path, judged, unmet) for path, unmet in found if unmet]
+
+
+def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
+    """As `disjoint`.
+
+    Raises:
+        InputError: some file shares no query, or no document, with the judgements.
+    """
+    if problems := disjoint(qrels, others):
+        raise InputError("\n".join(map(str, problems)))
+
+
+def _judged(qrels: str) -> _Judged | None:
+    """The ids of judgements; None where there are none, which is reported where these are joined."""
+    hashes: dict[str, list[HashArray]] = {kind: [] for kind in _COLUMNS}
+    examples: dict[str, str] = {}
+    for path in files.expand(qrels):
+        for batch in rows.read_qrels(path):
+            for kind, name in _COLUMNS.items():
+                hashes[kind].append(np.unique(hashing.hash_strings(batch[name])))
+                examples.setdefault(kind, batch[name][0].as_py())
+    if not examples:
+        return None
+    return _Judged({kind: np.unique(np.concatenate(parts)) for kind, parts in hashes.items()}, examples)
+
+
+def _unmet(judged: _Judged, role: str, pattern: str) -> dict[str, str]:
+    """By kind of id, the first one of a file that has none in common with the judgements."""
+    unmet: dict[str, str] = {}
+    pending = set(_KINDS[role])
+    for path in files.expand(pattern):
+        for batch in _ids(path, role):
+            for kind in sorted(pending):
+                if len(batch[kind]):
+                    unmet.setdefault(kind, batch[kind][0].as_py())
+                if judged.names(kind, batch[kind]):
+                    pending.remove(kind)
+            if not pending:
+                return {}
+    return {kind: example for kind, example in unmet.items() if kind in pending}
+
+
+def _problem(qrels: str, path: str, judged: _Judged, unmet: Mapping[str, str]) -> InputError:
+    kind = QUERY if QUERY in unmet else DOCUMENT
+    return InputError(
+        f"has no {kind} in common with the judgements in {shown(qrels)}: it has ids such as {unmet[kind]!r}, "
+        f"they such as {judged.examples[kind]!r}; name them alike, or add --allow-disjoint",
+        path=shown(path),
+    )
+
+
+def _ids(path: str, role: str) -> Iterator[Ids]:
+    if role == "run":
+        for batch in rows.read_run(path):
+            yield {QUERY: batch["query_id"], DOCUMENT: batch["doc_id"]}
+        return
+    field, count = pa.field("_id", pa.string()), 0
+    for column in _columns(path, role):
+        yield {DOCUMENT: named.cast(path, column, field, count)}
+        count += len(column)
+
+
+def _columns(path: str, role: str) -> Iterator[pa.Array]:
+    """The ids of documents, without the other columns where a format has columns."""
+    form = recognise(path, role)
+    if form is Format.BIGQUERY:
+        source = TableSource.parse(path)
+        yield from (batch.column(0) for batch in read.batches(source, [tables.column(source, role, "id")]))
+    elif form is Format.PARQUET:
+        file = parquet.open_file(path)
+        name = named.find_columns(path, file.schema_arrow.names, named.WANTED[role])["id"]
+        try:
+            yield from (batch.column(0) for batch in file.iter_batches(columns=[name], use_threads=False))
+        finally:
+            file.close(force=True)
+    else:
+        entries = texts.read_entries(path, role)
+        while part := [entry.id for entry in islice(entries, _BATCH_ROWS)]:
+            yield pa.array(part, pa.string())
