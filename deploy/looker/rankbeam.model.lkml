@@ -4,7 +4,8 @@ label: "rankbeam"
 include: "/views/*.view.lkml"
 include: "/dashboards/*.dashboard.lookml"
 
-# Every explore shows finished runs only, and by default the latest one of each experiment.
+# Every explore shows finished runs only. Those of single runs show the latest one of each experiment by default: the
+# filter run_choices.run says which others, such as "last good" after an outage.
 
 explore: runs {
   label: "Runs"
@@ -14,7 +15,14 @@ explore: runs {
 explore: leaderboard {
   label: "Leaderboard"
   description: "Configurations by metric, with intervals"
-  always_filter: { filters: [leaderboard.is_latest: "yes"] }
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${leaderboard.run_id} ;;
+  }
   join: runs {
     type: inner
     relationship: many_to_one
@@ -25,19 +33,40 @@ explore: leaderboard {
 explore: slice_leaderboard {
   label: "Slices"
   description: "Configurations by metric, for groups of queries"
-  always_filter: { filters: [slice_leaderboard.is_latest: "yes"] }
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${slice_leaderboard.run_id} ;;
+  }
 }
 
 explore: differences {
   label: "Differences from the baseline"
   description: "Paired comparisons: intervals, p-values, wins and losses"
-  always_filter: { filters: [differences.is_latest: "yes", differences.slice: "all"] }
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest", differences.slice: "all"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${differences.run_id} ;;
+  }
 }
 
 explore: side_by_side {
   label: "Two configurations, query by query"
   description: "For which queries a configuration differs from its baseline"
-  always_filter: { filters: [side_by_side.is_latest: "yes"] }
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${side_by_side.run_id} ;;
+  }
   join: side_by_side_slices {
     view_label: "Slices of the query"
     relationship: one_to_many
@@ -48,8 +77,15 @@ explore: side_by_side {
 explore: queries {
   label: "Queries"
   description: "What happened to a query: its values, its documents, its failures"
-  always_filter: { filters: [runs.is_latest: "yes"] }
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest"] }
   always_join: [runs, configurations] # which have finished runs only
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${queries.run_id} ;;
+  }
   join: runs {
     type: inner
     relationship: many_to_one
@@ -86,8 +122,7 @@ explore: queries {
     view_label: "Failures"
     type: left_outer
     relationship: one_to_many
-    required_joins: [configurations]
-    sql_on: ${failed_calls.run_id} = ${queries.run_id} AND ${failed_calls.config_id} = ${configurations.caller_id}
+    sql_on: ${failed_calls.run_id} = ${queries.run_id} AND ${failed_calls.config_id} = ${queries.config_id}
       AND ${failed_calls.query_id} = ${queries.query_id} ;;
   }
 }
@@ -104,8 +139,15 @@ explore: query_changes {
 
 explore: regressions {
   label: "Regressions"
-  description: "Which configurations got worse since their previous run over the same dataset"
-  always_filter: { filters: [regressions.is_latest: "yes"] }
+  description: "Which configurations got worse since their previous run with values, over the same dataset"
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${regressions.run_id} ;;
+  }
 }
 
 explore: trend {
@@ -116,7 +158,14 @@ explore: trend {
 explore: coverage {
   label: "Coverage"
   description: "Queries without an answer, and why"
-  always_filter: { filters: [coverage.is_latest: "yes"] }
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${coverage.run_id} ;;
+  }
 }
 
 explore: failure_kinds {

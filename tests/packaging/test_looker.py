@@ -87,8 +87,14 @@ def test_keys_drills_and_links_are_right(view: str) -> None:
         assert set(field.get("drill_fields", ())) <= fields.keys()
         assert "type" in field
         for link in field.get("links", ()):
-            assert re.fullmatch(r"/dashboards/rankbeam::(\w+)\?(\w+)=.*", link["url"])
-            assert "Query" in [each["name"] for each in PROJECT.dashboards["query"]["filters"]]
+            address, _, values = link["url"].partition("?")
+            given = dict(each.split("=") for each in values.split("&"))
+            assert address == "/dashboards/rankbeam::query"
+            assert given.keys() == {"Query", "Experiment", "Run"}
+            assert given.keys() <= {each["name"] for each in PROJECT.dashboards["query"]["filters"]}
+            used = re.findall(r"\{\{ (\w+\.\w+)\._value \| url_encode \}\}", values)
+            assert used == [f"{view}.experiment", f"{view}.run_id"]
+            assert all(map(PROJECT.field, used))
 
 
 @pytest.mark.parametrize("explore", PROJECT.explores)
@@ -111,8 +117,10 @@ def test_every_join_and_filter_of_an_explore_exists(explore: str) -> None:
 def test_an_element_of_a_dashboard_can_be_asked(dashboard: str, name: str) -> None:
     each = element(dashboard, name)
     assert each["model"] == "rankbeam"
-    filters = each.get("filters", {}) | dict.fromkeys(each["listen"].values(), "x")
-    query = sqlglot.parse_one(PROJECT.sql(each["explore"], each["fields"], filters), dialect="bigquery")
+    given = {"Started": "90 days"}
+    query = sqlglot.parse_one(
+        PROJECT.of_element(each, {name: given.get(name, "x") for name in each["listen"]}), dialect="bigquery"
+    )
     assert list(resolved(query, all_columns())) == [field.replace(".", "__") for field in each["fields"]]
     empty().execute(query.sql("duckdb")).fetchall()
     asked = {
@@ -134,7 +142,9 @@ def test_the_layout_of_a_dashboard_has_no_overlap(dashboard: str) -> None:
         assert max(columns) < 24
         taken |= own
     for each in PROJECT.dashboards[dashboard]["filters"]:
-        assert PROJECT.sql(each["explore"], [each["field"]])
+        view, _, name = each["field"].partition(".")
+        suggested = PROJECT.views[view].filters.get(name, {}).get("suggest_dimension", name)
+        assert PROJECT.sql(each["explore"], [f"{view}.{suggested}"])
 
 
 @pytest.mark.parametrize(
@@ -171,6 +181,9 @@ def board() -> duckdb.DuckDBPyConnection:
         "CREATE TABLE leaderboard (run_id TEXT, config_id TEXT, metric TEXT, mean DOUBLE, ci_low DOUBLE, "
         "ci_high DOUBLE, queries BIGINT)"
     )
+    connection.execute("DROP VIEW run_choices")
+    connection.execute("CREATE TABLE run_choices (run_id TEXT, is_latest BOOLEAN, is_last_good BOOLEAN)")
+    connection.executemany("INSERT INTO run_choices VALUES (?, TRUE, TRUE)", [("r1",), ("r2",)])
     connection.executemany("INSERT INTO leaderboard VALUES (?, ?, ?, ?, ?, ?, ?)", BOARD)
     return connection
 

@@ -22,6 +22,7 @@ AGGREGATES = {
 JOINS = {"inner": "JOIN", "left_outer": "LEFT JOIN"}
 REFERENCE = re.compile(r"\$\{(?:(\w+)\.)?(\w+)\}")
 PARAMETER = re.compile(r"\{% parameter (\w+) %\}")
+TEMPLATE = re.compile(r"\{% condition (\w+) %\}(.*?)\{% endcondition %\}", re.DOTALL)
 
 
 @dataclass
@@ -68,14 +69,30 @@ class Project:
         Raises:
             LookupError: there is no such explore, join or field.
         """
-        wanted, conditions = list(fields), dict(filters or {})
+        wanted = list(fields)
+        content = self.explores[explore]
+        given = dict(filters_of(content.get("always_filter", {}))) | dict(filters or {})
+        templates = {name: text for name, text in given.items() if name.partition(".")[2] in self.of(name).filters}
+        conditions = {name: text for name, text in given.items() if name not in templates}
         columns = [f"{self.expand(field)} AS {field.replace('.', '__')}" for field in wanted]
         where = [condition(self.expand(field), text) for field, text in conditions.items()]
+        where += [self.replaced(content["sql_always_where"], explore)] if "sql_always_where" in content else []
         groups = [self.expand(field) for field in wanted if not self.field(field)["is_measure"]]
+        always = [view for view, _ in REFERENCE.findall(content.get("sql_always_where", ""))]
         lines = [f"SELECT {', '.join(columns)}", f"FROM {self.views[explore].table} AS {explore}"]
-        lines += list(self._joined(explore, {field.partition(".")[0] for field in (*wanted, *conditions)}))
+        lines += list(self._joined(explore, {*always, *(field.partition(".")[0] for field in (*wanted, *given))}))
         lines += [f"WHERE {' AND '.join(where)}"] if where else []
-        return "\n".join(lines + ([f"GROUP BY {', '.join(groups)}"] if groups else []))
+        text = "\n".join(lines + ([f"GROUP BY {', '.join(groups)}"] if groups else []))
+        values = {name.partition(".")[2]: text for name, text in templates.items()}
+        return TEMPLATE.sub(lambda found: condition(found[2], values[found[1]]) if found[1] in values else "TRUE", text)
+
+    def of_element(self, element: Mapping[str, Any], filters: Mapping[str, str]) -> str:
+        """The query of an element of a dashboard, with values for what it listens to."""
+        listened = {element["listen"][name]: text for name, text in filters.items() if name in element["listen"]}
+        query = self.sql(element["explore"], element["fields"], element.get("filters", {}) | listened)
+        sorts = [each.partition(" ") for each in element["sorts"]]
+        order = ", ".join(f"{name.replace('.', '__')} {way or 'asc'}" for name, _, way in sorts)
+        return f"{query}\nORDER BY {order}\nLIMIT {element['limit']}"
 
     def _joined(self, explore: str, names: set[str]) -> Iterator[str]:
         joins = self.joins(explore)
@@ -96,9 +113,13 @@ class Project:
                 yield self.replaced(join.get("sql") or on, name)
 
     def field(self, name: str) -> dict[str, Any]:
-        """A field by `view.field`."""
+        """A field by `view.field`; also one that is only a filter."""
         view, _, field = name.partition(".")
-        return self.views[view].fields[field]
+        return (self.views[view].filters | self.views[view].fields)[field]
+
+    def of(self, name: str) -> "View":
+        """The view of a field."""
+        return self.views[name.partition(".")[0]]
 
     def expand(self, name: str) -> str:
         """The SQL of a field."""
@@ -121,6 +142,7 @@ class View:
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
         self.parameters = {each["name"]: each for each in content.get("parameters", ())}
+        self.filters = {each["name"]: each for each in content.get("filters", ())}
 
     @property
     def table(self) -> str:
@@ -154,7 +176,11 @@ def condition(sql: str, text: str) -> str:
 
     >>> condition("x", ">0"), condition("x", "worse")
     ('x > 0', "x = 'worse'")
+    >>> condition("x", "90 days")
+    'x >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL 90 DAY)'
     """
+    if days := re.fullmatch(r"(\d+) days", text):
+        return f"{sql} >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {days[1]} DAY)"
     if text == "yes":
         return sql
     if found := re.fullmatch(r"([<>]?)(\d+)", text):

@@ -2,7 +2,8 @@
   title: The story of one query
   layout: newspaper
   preferred_viewer: dashboards-next
-  description: What every configuration made of a query, which documents it found, and how that changed.
+  description: What every configuration made of a query, which documents it found, and how that changed. Run is latest,
+    last good (after an outage, the last run with any value), or an id. Started is for what is shown over time.
 
   filters:
   - name: Experiment
@@ -24,6 +25,25 @@
     explore: queries
     listens_to_filters: [Experiment]
     field: queries.query_id
+  - name: Run
+    title: Run
+    type: field_filter
+    default_value: latest
+    allow_multiple_values: false
+    required: true
+    model: rankbeam
+    explore: queries
+    listens_to_filters: [Experiment]
+    field: run_choices.run
+  - name: Started
+    title: Started
+    type: field_filter
+    default_value: ''
+    allow_multiple_values: true
+    required: false
+    model: rankbeam
+    explore: query_changes
+    field: query_changes.started_date
 
   elements:
   - name: answers
@@ -32,12 +52,11 @@
     explore: queries
     type: looker_grid
     fields: [queries.experiment, queries.query_id, queries.text, configurations.configuration, queries.status]
-    filters:
-      runs.is_latest: 'yes'
     sorts: [queries.experiment, configurations.configuration]
     limit: 100
     listen:
       Experiment: queries.experiment
+      Run: run_choices.run
       Query: queries.query_id
     row: 0
     col: 0
@@ -49,12 +68,11 @@
     explore: queries
     type: looker_grid
     fields: [query_slices.name, query_slices.value]
-    filters:
-      runs.is_latest: 'yes'
     sorts: [query_slices.name]
     limit: 50
     listen:
       Experiment: queries.experiment
+      Run: run_choices.run
       Query: queries.query_id
     row: 0
     col: 16
@@ -67,12 +85,11 @@
     type: looker_bar
     fields: [query_values.metric, configurations.configuration, query_values.average_value]
     pivots: [configurations.configuration]
-    filters:
-      runs.is_latest: 'yes'
     sorts: [query_values.metric, configurations.configuration]
     limit: 100
     listen:
       Experiment: queries.experiment
+      Run: run_choices.run
       Query: queries.query_id
     row: 6
     col: 0
@@ -85,12 +102,11 @@
     type: looker_grid
     fields: [side_by_side.metric, side_by_side.configuration, side_by_side.baseline, side_by_side.value,
       side_by_side.baseline_value, side_by_side.difference]
-    filters:
-      side_by_side.is_latest: 'yes'
     sorts: [side_by_side.metric, side_by_side.difference]
     limit: 200
     listen:
       Experiment: side_by_side.experiment
+      Run: run_choices.run
       Query: side_by_side.query_id
     row: 6
     col: 12
@@ -104,12 +120,11 @@
     type: looker_grid
     fields: [ranked_documents.rank, configurations.configuration, ranked_documents.doc_id, ranked_documents.grade,
       ranked_documents.score, ranked_documents.text]
-    filters:
-      runs.is_latest: 'yes'
     sorts: [configurations.configuration, ranked_documents.rank]
     limit: 500
     listen:
       Experiment: queries.experiment
+      Run: run_choices.run
       Query: queries.query_id
     row: 14
     col: 0
@@ -126,6 +141,7 @@
     limit: 200
     listen:
       Experiment: query_changes.experiment
+      Started: query_changes.started_date
       Query: query_changes.query_id
     row: 24
     col: 0
@@ -136,15 +152,15 @@
     model: rankbeam
     explore: queries
     type: looker_grid
-    fields: [configurations.configuration, failed_calls.stage, failed_calls.kind, failed_calls.attempts,
-      failed_calls.message]
+    fields: [configurations.configuration, failed_calls.caller, failed_calls.stage, failed_calls.kind,
+      failed_calls.attempts, failed_calls.message]
     filters:
-      runs.is_latest: 'yes'
       queries.status: failed
     sorts: [configurations.configuration]
     limit: 100
     listen:
       Experiment: queries.experiment
+      Run: run_choices.run
       Query: queries.query_id
     row: 24
     col: 14

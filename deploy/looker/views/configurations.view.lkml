@@ -24,6 +24,12 @@ view: configurations {
     sql: ${TABLE}.configuration ;;
   }
 
+  dimension: dialect {
+    type: string
+    description: "The tool by whose rules it is scored; empty for runs of older releases"
+    sql: ${TABLE}.dialect ;;
+  }
+
   dimension: position {
     type: number
     sql: ${TABLE}.position ;;
@@ -42,12 +48,6 @@ view: configurations {
   dimension: derived_from {
     type: string
     sql: ${TABLE}.derived_from ;;
-  }
-
-  dimension: caller_id {
-    type: string
-    hidden: yes
-    sql: COALESCE(${TABLE}.derived_from, ${TABLE}.config_id) ;;
   }
 
   dimension: previous_run_id {

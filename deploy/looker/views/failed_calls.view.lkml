@@ -1,12 +1,12 @@
-# Join it to queries, which are of finished runs.
+# Join it to queries. A failed call stands here for every configuration that needed it.
 view: failed_calls {
-  sql_table_name: `@{dataset}.failures` ;;
+  sql_table_name: `@{dataset}.unanswered` ;;
 
   dimension: key {
     type: string
     primary_key: yes
     hidden: yes
-    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.query_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind) ;;
+    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.caller_id, '|', ${TABLE}.query_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind) ;;
   }
 
   dimension: run_id {
@@ -25,6 +25,12 @@ view: failed_calls {
     type: string
     hidden: yes
     sql: ${TABLE}.query_id ;;
+  }
+
+  dimension: caller {
+    type: string
+    description: "The configuration that made the call: the one that this is cut from, or a part of this fusion"
+    sql: ${TABLE}.caller ;;
   }
 
   dimension: stage {
@@ -49,6 +55,7 @@ view: failed_calls {
 
   measure: failures {
     type: count
-    drill_fields: [stage, kind, message]
+    description: "A call counts once for each configuration that needed it"
+    drill_fields: [caller, stage, kind, message]
   }
 }

@@ -35,7 +35,7 @@ view: queries {
     type: string
     link: {
       label: "The story of this query"
-      url: "/dashboards/rankbeam::query?Query={{ value | url_encode }}"
+      url: "/dashboards/rankbeam::query?Query={{ value | url_encode }}&Experiment={{ queries.experiment._value | url_encode }}&Run={{ queries.run_id._value | url_encode }}"
     }
     sql: ${TABLE}.query_id ;;
   }

@@ -68,7 +68,7 @@ view: query_changes {
     type: string
     link: {
       label: "The story of this query"
-      url: "/dashboards/rankbeam::query?Query={{ value | url_encode }}"
+      url: "/dashboards/rankbeam::query?Query={{ value | url_encode }}&Experiment={{ query_changes.experiment._value | url_encode }}&Run={{ query_changes.run_id._value | url_encode }}"
     }
     sql: ${TABLE}.query_id ;;
   }

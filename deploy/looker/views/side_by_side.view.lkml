@@ -61,7 +61,7 @@ view: side_by_side {
     type: string
     link: {
       label: "The story of this query"
-      url: "/dashboards/rankbeam::query?Query={{ value | url_encode }}"
+      url: "/dashboards/rankbeam::query?Query={{ value | url_encode }}&Experiment={{ side_by_side.experiment._value | url_encode }}&Run={{ side_by_side.run_id._value | url_encode }}"
     }
     sql: ${TABLE}.query_id ;;
   }
