@@ -52,7 +52,7 @@ class InFolder:
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """One table, its rows as they were written; columns that the run is too old for are null."""
-        found = pa.concat_tables([parquet.open_file(path).read(columns) for path in self._paths(name)])
+        found = pa.concat_tables([_read(path, columns) for path in self._paths(name)])
         schema = tables.TABLES[name]
         for column in columns or schema.names:
             if column not in found.column_names:
@@ -62,10 +62,16 @@ class InFolder:
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
         """A table, file by file."""
         for path in self._paths(name):
-            yield from parquet.open_file(path).iter_batches(most, columns=columns)
+            with parquet.open_file(path) as file:
+                yield from file.iter_batches(most, columns=columns)
 
     def _paths(self, name: str) -> list[str]:
         return files.expand(run_folder(self.output, name, self.run_id))
+
+
+def _read(path: str, columns: Sequence[str] | None) -> pa.Table:
+    with parquet.open_file(path) as file:
+        return file.read(columns)
 
 
 @dataclass(frozen=True)

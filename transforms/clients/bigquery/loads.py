@@ -68,7 +68,8 @@ def find_run(run_id: str, folders: Mapping[str, str]) -> RunFiles:
     """
     parts = {name: _parts(folder) for name, folder in folders.items()}
     wanted = ["run_id", "experiment", "started_at", "finished_at"]
-    row = parquet.open_file(parts["runs"][0][0]).read(wanted).to_pylist()[0]
+    with parquet.open_file(parts["runs"][0][0]) as file:
+        row = file.read(wanted).to_pylist()[0]
     if row["run_id"] != run_id:
         raise InputError(f"holds the run {row['run_id']!r}, not {run_id!r}", path=folders["runs"])
     return RunFiles(**row, parts=parts)
@@ -202,7 +203,8 @@ def _one_file(paths: list[str], schema: Any) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="rankbeam-") as folder:
         path = files.join(folder, "rows.parquet")
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for part in map(parquet.open_file, paths):
-                for group in range(part.num_row_groups):
-                    writer.write_table(part.read_row_group(group))
+            for path_of_part in paths:
+                with parquet.open_file(path_of_part) as part:
+                    for group in range(part.num_row_groups):
+                        writer.write_table(part.read_row_group(group))
         yield path

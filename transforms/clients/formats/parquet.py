@@ -1,6 +1,7 @@
 """Read columns of a Parquet file under the names that people give them."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,8 +15,12 @@ _ROWS_TO_JUDGE_BY = 1 << 10
 _STREAM_BYTES = 1 << 20
 
 
-def open_file(path: str) -> pq.ParquetFile:
-    """Open a Parquet file on any filesystem.
+@contextmanager
+def open_file(path: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file on any filesystem, and close it at the end of the block.
+
+    Arrow's threads may hold a reader longer than this one does. Of an open file the last of them lets go of Python's
+    object, for which it needs Python's lock: where the interpreter is ending, that ends the process with SIGABRT.
 
     Raises:
         InputError: it is damaged.
@@ -24,9 +29,13 @@ def open_file(path: str) -> pq.ParquetFile:
     # hold the bytes of all row groups at once.
     buffer_size = _STREAM_BYTES if files.is_local(path) else 0
     try:
-        return pq.ParquetFile(files.open_raw(path), buffer_size=buffer_size, pre_buffer=False)
+        file = pq.ParquetFile(files.open_raw(path), buffer_size=buffer_size, pre_buffer=False)
     except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
         raise InputError(f"the Parquet file is cut short or damaged ({error}); copy it again", path=path) from error
+    try:
+        yield file
+    finally:
+        file.close(force=True)
 
 
 def read(path: str, wanted: named.Wanted, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -40,18 +49,16 @@ def read(path: str, wanted: named.Wanted, schema: pa.Schema) -> Iterator[pa.Reco
     Raises:
         InputError: a column is missing, holds nulls, or cannot be cast.
     """
-    file = open_file(path)
-    names = named.find_columns(path, file.schema_arrow.names, wanted)
-    chosen, rows = list(names.values()), 0
-    try:
-        batches = file.iter_batches(batch_size=_batch_rows(file, chosen), columns=chosen, use_threads=False)
-        for batch in named.mapped(path, batches, names, schema):
-            rows += batch.num_rows
-            yield batch
-    except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
-        raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
-    finally:
-        file.close(force=True)
+    with open_file(path) as file:
+        names = named.find_columns(path, file.schema_arrow.names, wanted)
+        chosen, rows = list(names.values()), 0
+        try:
+            batches = file.iter_batches(batch_size=_batch_rows(file, chosen), columns=chosen, use_threads=False)
+            for batch in named.mapped(path, batches, names, schema):
+                rows += batch.num_rows
+                yield batch
+        except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
+            raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
 
 
 def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:

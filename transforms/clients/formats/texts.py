@@ -139,15 +139,15 @@ def _entry(name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
 
 
 def _from_parquet(path: str) -> Iterator[Entry]:
-    file = parquet.open_file(path)
-    names = named.find_columns(path, file.schema_arrow.names, named.WANTED["queries"])
-    line = 0
-    try:
-        for entry in _from_columns(path, file.iter_batches(batch_size=_BATCH_ROWS), names):
-            line = entry.line
-            yield entry
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"row group cannot be read ({error})", path=path, line=line + 1) from error
+    with parquet.open_file(path) as file:
+        names = named.find_columns(path, file.schema_arrow.names, named.WANTED["queries"])
+        line = 0
+        try:
+            for entry in _from_columns(path, file.iter_batches(batch_size=_BATCH_ROWS), names):
+                line = entry.line
+                yield entry
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"row group cannot be read ({error})", path=path, line=line + 1) from error
 
 
 def _from_bigquery(path: str, role: str) -> Iterator[Entry]:
