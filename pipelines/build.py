@@ -100,6 +100,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Any:  # jud
         experiment.queries,
         _buckets(experiment),
         experiment.evaluation.attributes,
+        experiment.evaluation.highest_grade,
         _compared(experiment),
     )
 

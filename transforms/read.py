@@ -4,6 +4,7 @@ A bucket is a hash of the query's id, so rows in any order, from any number of f
 Elements are Arrow batches: one element per row would cost Beam more than everything else together.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -51,6 +52,7 @@ class ReadDataset(beam.PTransform):
         queries: the same of the queries; None takes the judged ones, without text.
         buckets: into how many parts the queries are divided.
         slices: attributes that the queries must have.
+        highest: the highest grade that there may be, and the metric that sets it.
         compared: role and path of the files that must share queries, or documents, with the judgements.
     """
 
@@ -58,6 +60,7 @@ class ReadDataset(beam.PTransform):
     queries: str | None
     buckets: int
     slices: tuple[str, ...] = ()
+    highest: tuple[float, str] = (math.inf, "")
     compared: tuple[tuple[str, str], ...] = ()
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
@@ -71,7 +74,7 @@ class ReadDataset(beam.PTransform):
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()
             | "JudgeQueries"
-            >> beam.ParDo(JudgeQueriesFn(self.qrels, self.queries))
+            >> beam.ParDo(JudgeQueriesFn(self.qrels, self.queries, self.highest))
             .with_output_types(Bucketed, summary=DatasetSummary)
             .with_outputs("summary", main="judged")
         )
@@ -158,8 +161,8 @@ class ReadFn(beam.DoFn):
 class JudgeQueriesFn(beam.DoFn):
     """Joins the queries and the judgements of buckets, a few at once."""
 
-    def __init__(self, qrels: str, queries: str | None) -> None:
-        self._qrels, self._queries = qrels, queries
+    def __init__(self, qrels: str, queries: str | None, highest: tuple[float, str]) -> None:
+        self._qrels, self._queries, self._highest = qrels, queries, highest
 
     def start_bundle(self) -> None:
         """Make ready."""
@@ -184,7 +187,7 @@ class JudgeQueriesFn(beam.DoFn):
         self, bucket: int, queries: list[pa.RecordBatch] | None, qrels: list[pa.RecordBatch]
     ) -> tuple[int, pa.RecordBatch, DatasetSummary]:
         try:
-            return bucket, *judge(queries, qrels)
+            return bucket, *judge(queries, qrels, self._highest)
         except Conflict as conflict:
             raise conflict.located(self._queries, self._qrels) from None
 

@@ -170,6 +170,12 @@ class Evaluation:
             verb = "looks" if len(names) == 1 else "look"
             yield f"{', '.join(names)} {verb} at more documents than top_k leaves of {', '.join(some)}{more}"
 
+    @property
+    def highest_grade(self) -> tuple[float, str]:
+        """The highest grade that every metric can be computed with, and the metric that sets it."""
+        computed = {each.dialect.metric(metric) for each in self.configurations for metric in self.metrics}
+        return min((metric.highest_grade, str(metric)) for metric in computed)
+
     def primary(self, source: int) -> int | None:
         """Position of the configuration that a source is asked for; its others are cut from that one.
 

@@ -25,6 +25,9 @@ from transforms.records.suggestions import did_you_mean
 Option = float | str | bool
 _MOST = 999_999_999
 
+_HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
+"""By gain: of billions of such gains the sum is still less than 2^1024."""
+
 _NAME = re.compile(r"^\s*(?P<name>[A-Za-z_][A-Za-z_0-9]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$")
 
 
@@ -139,6 +142,16 @@ class Metric:
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the kernel."""
         return {**dict(self.options), **({} if self.cutoff is None else {"cutoff": self.cutoff})}
+
+    @property
+    def highest_grade(self) -> float:
+        """The highest grade that it can be computed with: a sum of gains must be a number.
+
+        >>> parse_metric("nDCG(gain=exp)").highest_grade, parse_metric("AP").highest_grade
+        (990.0, inf)
+        """
+        gain = self.definition.options.get("gain")
+        return math.inf if gain is None else _HIGHEST_GRADES[dict(self.options).get("gain", gain.default)]
 
     def values(self, assessment: Assessment) -> FloatArray:
         """The metric of every query.

@@ -1,5 +1,6 @@
 """Join queries with their judgements, and refuse what contradicts itself, with its lines."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from transforms.clients.bigquery.read_source import shown
 from transforms.clients.formats import rows, texts
 from transforms.clients.formats.places import repeated_at
 from transforms.kernels import hashing
-from transforms.kernels.arrays import BoolArray, HashArray, offsets_of
+from transforms.kernels.arrays import BoolArray, HashArray, IntArray, offsets_of
 from transforms.kernels.orders import order_by_id
 from transforms.kernels.rankings import repeats
 from transforms.records import columns
@@ -20,19 +21,22 @@ from transforms.records.errors import InputError
 
 
 def judge(
-    queries: Sequence[pa.RecordBatch] | None, qrels: Sequence[pa.RecordBatch]
+    queries: Sequence[pa.RecordBatch] | None,
+    qrels: Sequence[pa.RecordBatch],
+    highest: tuple[float, str] = (math.inf, ""),
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Join the queries and the judgements of one bucket.
 
     Args:
         queries: batches of `columns.QUERIES`; None where no queries were given.
         qrels: batches of `columns.QRELS`.
+        highest: the highest grade that there may be, and the metric that sets it.
 
     Returns:
         The judged queries, sorted by id, and the summary of the bucket.
 
     Raises:
-        InputError: a query id is given twice, or a document is given two grades.
+        Conflict: a query id is given twice, a document is given two grades, or a grade is too high.
     """
     judgements = pa.Table.from_batches(qrels, columns.QRELS).combine_chunks()
     given = pa.Table.from_batches(queries or [], columns.QUERIES).combine_chunks()
@@ -53,6 +57,7 @@ def judge(
     order = order_by_id(position, _flat(judgements["doc_id"]))
     position, in_order = position[order], pa.array(order)
     doc_id, grade = _flat(judgements["doc_id"]).take(in_order), _flat(judgements["grade"]).take(in_order)
+    _refuse_too_high(ids, position, doc_id, grade, highest)
     lists = pa.ListArray.from_arrays(
         pa.array(offsets_of(position, len(ids)), pa.int32()),
         pa.StructArray.from_arrays(
@@ -99,6 +104,20 @@ class Conflict(Exception):
         return _at_last(problem, qrels, rows.read_qrels, {"query_id": self.query_id, "doc_id": self.doc_id})
 
 
+class TooHigh(Conflict):
+    """A grade with which a metric cannot be computed."""
+
+    def __init__(self, query_id: str, doc_id: str, grade: float, highest: tuple[float, str]) -> None:
+        super().__init__(query_id, doc_id)
+        self.grade, self.highest = grade, highest
+
+    def located(self, queries: str | None, qrels: str) -> InputError:  # noqa: ARG002  the queries have no grades
+        """The error to report."""
+        grade, metric = self.highest
+        problem = f"{metric} cannot be computed with the grade {self.grade:g}: gains overflow above {grade:g}"
+        return _at_last(problem, qrels, rows.read_qrels, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
+
+
 def _at_last(
     problem: str, pattern: str, reader: Callable[[str], Iterator[pa.RecordBatch]], wanted: dict[str, str]
 ) -> InputError:
@@ -108,6 +127,15 @@ def _at_last(
             found = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in wanted.items()])
             places += [(shown(path), line) for line in batch["line"].filter(pa.array(found)).to_pylist()]
     return repeated_at(problem, places)
+
+
+def _refuse_too_high(
+    ids: pa.Array, position: IntArray, doc_id: pa.Array, grade: pa.Array, highest: tuple[float, str]
+) -> None:
+    grades = grade.to_numpy()
+    if len(grades) and grades.max() > highest[0]:
+        place = int(np.argmax(grades))
+        raise TooHigh(ids[position[place]].as_py(), doc_id[place].as_py(), float(grades[place]), highest)
 
 
 def _refuse_repeated_queries(given: pa.Table) -> None:

@@ -132,12 +132,9 @@ def _columns(path: str, role: str) -> Iterator[pa.Array]:
         source = TableSource.parse(path)
         yield from (batch.column(0) for batch in read.batches(source, [tables.column(source, role, "id")]))
     elif form is Format.PARQUET:
-        file = parquet.open_file(path)
-        name = named.find_columns(path, file.schema_arrow.names, named.WANTED[role])["id"]
-        try:
+        with parquet.open_file(path) as file:
+            name = named.find_columns(path, file.schema_arrow.names, named.WANTED[role])["id"]
             yield from (batch.column(0) for batch in file.iter_batches(columns=[name], use_threads=False))
-        finally:
-            file.close(force=True)
     else:
         entries = texts.read_entries(path, role)
         while part := [entry.id for entry in islice(entries, _BATCH_ROWS)]:
