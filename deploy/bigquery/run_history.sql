@@ -1,5 +1,5 @@
 -- Which runs are there, which is the latest of each experiment, and what did each one take?
--- `ledger_share` is the part of all requests that an earlier run, or an earlier attempt, had paid for.
+-- `ledger_share` is the part of all requests that an earlier run had paid for.
 SELECT
   run_id, experiment, started_at, finished_at, state, dataset_fingerprint,
   TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,

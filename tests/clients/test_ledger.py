@@ -57,7 +57,7 @@ def found(folder: str, *keys: str, reach: Reach = ANY) -> dict[str, Entry]:
 
 
 def used(folder: str, run: str, hits: int, calls: int) -> None:
-    Ledger(folder, Owner(run)).record("pool", lambda: Counted(hits, calls, calls)).write()
+    Ledger(folder, Owner(run)).record("pool", 0, lambda: Counted(hits, calls, calls)).write()
 
 
 def in_process(code: str, *arguments: object) -> "subprocess.Popen[str]":
@@ -82,7 +82,7 @@ def test_a_folder_that_is_not_there_holds_nothing_and_is_not_made(folder: str) -
     writer.flush()
     writer.close()
     writer.close()
-    ledger.record("pool", lambda: Counted(0, 0, 0)).write()
+    ledger.record("pool", 0, lambda: Counted(0, 0, 0)).write()
     assert (list(ledger.find({"a": ANY})), ledger.held({"a": ANY}), list(ledger.find({}))) == ([], 0, [])
     assert not Path(folder).parent.exists()
     assert not memory_filesystem.FILES

@@ -11,7 +11,7 @@ from support.services import FAST, Echo, call, make
 from transforms.call import usages, with_lost_attempts
 from transforms.clients.fanout import FanOut
 from transforms.clients.lanes import Lane
-from transforms.clients.ledger import Counted, Entry, Ledger, Owner
+from transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
 from transforms.clients.ledger.leases import Holder, Lease, place_of
 from transforms.clients.upkeep import Upkeep
 from transforms.records.calls import Answer, Quota, Usage
@@ -133,7 +133,7 @@ class Waiting:
         self.other = self.lease(replace(here, run_id=self.run[0], run_started=self.run[1]))
         assert self.other.claim() is None
         ledger = Ledger(str(self.folder), Owner("here", "now", self.wait_s))
-        record = ledger.record("pool", lambda: Counted(0, 0, 0))
+        record = ledger.record("pool", 0, lambda: Counted(0, 0, 0))
         mine = self.lease(here)
         upkeep = Upkeep(
             ledger, mine, ledger.writer(), record, self.look, lambda: None, self.sleep, lambda: self.seconds
@@ -192,3 +192,5 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(tmp_path:
     assert len(outcomes(fan_out, 60)) == 60
     usage = counted(fan_out, third)
     assert (usage.calls, usage.ledger_hits, again.begun) == (0, 60, [])
+    (shown,) = survey(str(tmp_path)).runs
+    assert (shown.calls, shown.hits) == (len(first.begun) + len(second.begun), 60)

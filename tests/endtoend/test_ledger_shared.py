@@ -52,7 +52,7 @@ def test_a_second_run_is_refused_or_waits_and_pays_for_nothing(tmp_path: Path) -
                 line = next(line for line in third.stderr if "waiting" in line)
                 os.kill(first.pid, signal.SIGCONT)
                 assert (first.wait(60), third.wait(60)) == (0, 0)
-        assert server.stats().calls == QUERIES
+        calls = server.stats().calls
     name = (
         f"quota pool http {server.url}, lane 0: run first (host {socket.gethostname()}, process {first.pid}, since 20"
     )
@@ -62,7 +62,9 @@ def test_a_second_run_is_refused_or_waits_and_pays_for_nothing(tmp_path: Path) -
     assert not (tmp_path / "out" / "runs" / "second").exists()
     assert line.startswith(f"rankbeam: {name}")
     runs = [Results(str(tmp_path / "out"), run).run for run in ("first", "third")]
-    assert [(run["calls"], run["ledger_hits"]) for run in runs] == [(QUERIES, 0), (0, QUERIES)]
+    assert [run["ledger_hits"] for run in runs] == [0, QUERIES]
+    assert runs[0]["calls"] >= calls >= QUERIES  # what was in flight when the process was stopped may be asked again
+    assert runs[1]["calls"] == 0
     assert not list((tmp_path / "out" / "ledger" / "leases").glob("lease-*"))
 
 

@@ -27,7 +27,7 @@ def output(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         writer.add(Entry(key, Reach(1), '"x"', 1, 90.0, NOW - timedelta(days=age)))
         writer.close()
     for run_id, counted in (("monday", Counted(0, 1200, 1200)), ("tuesday", Counted(1200, 3, 3))):
-        Ledger(ledger.folder, Owner(run_id)).record("pool", lambda counted=counted: counted).write()
+        Ledger(ledger.folder, Owner(run_id)).record("pool", 0, lambda counted=counted: counted).write()
     yield folder
     memory_filesystem.FILES.clear()
 

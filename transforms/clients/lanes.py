@@ -86,7 +86,7 @@ class LaneRun:
         self._emit, self._emit_found = emit, emit_found
         self._quota = lane.quota
         self._search, self._todo = ledger.search(), dict[str, Request]()
-        self._record_of_use = ledger.record(lane.pool, self._counted)
+        self._record_of_use = ledger.record(lane.pool, lane.number, self._counted)
         self._writer = ledger.writer(self._record_of_use.write)
         self._turns = Turns(lane.quota, lane.number, is_held=lambda: self._writer.problem is not None)
         self._open = asyncio.Semaphore(lane.quota.slots(lane.number) * (1 + _WAITING_PER_SLOT))

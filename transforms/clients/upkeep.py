@@ -113,7 +113,7 @@ class Upkeep:
                 await self._note()
                 await self._look_again()
         except InputError as error:
-            self._problem = error
+            self._problem = InputError(error.problem, path=error.path)  # of this very class: workers send its name
             self._stop()
 
     async def _has_ended(self, seconds: float) -> bool:

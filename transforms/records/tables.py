@@ -56,7 +56,8 @@ RUNS = pa.schema(
 """One row an execution, written last: only runs with a row here are finished.
 
 `dataset`, `versions` and `statistics` (how intervals and tests were made) are JSON. `calls` counts every attempt at a
-remote service, `ledger_hits` the requests that an earlier run, or an earlier attempt at this one, had paid for.
+remote service, also those of bundles that were lost with their worker and made again; `ledger_hits` counts the requests
+that an earlier run had paid for.
 """
 
 CONFIGURATIONS = pa.schema(

@@ -119,14 +119,15 @@ class Ledger:
         """
         return Lease(place_of(self.folder), name, Holder.here(self.owner.run_id, self.owner.started))
 
-    def record(self, pool: str, counted: Callable[[], Counted]) -> UseRecord:
+    def record(self, pool: str, lane: int, counted: Callable[[], Counted]) -> UseRecord:
         """A record of how a lane of a run uses the ledger.
 
         Args:
             pool: the quota pool.
+            lane: of it.
             counted: what was counted so far.
         """
-        return UseRecord(self.folder, self.owner.run_id, self.owner.started, pool, counted)
+        return UseRecord(self.folder, self.owner.run_id, self.owner.started, (pool, lane), counted)
 
     def uses(self) -> list[Use]:
         """The records of the run, also those of lanes that died with their workers.

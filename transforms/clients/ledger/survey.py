@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from transforms.clients.ledger import parts, store, uses
 from transforms.clients.ledger.parts import PartError, PartReader, Vanished
 from transforms.clients.ledger.store import Stored
+from transforms.clients.ledger.uses import Use
 
 
 @dataclass(frozen=True)
@@ -150,14 +151,16 @@ def _distinct(keys: Iterable[pa.ChunkedArray]) -> int:
 
 def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
     """How each run used the ledger, and the records that do not say so."""
-    runs: dict[str, RunUse] = {}
+    runs: dict[str, list[Use]] = {}
     unreadable = []
     for stored in store.uses_in(folder):
         use = uses.read(stored)
         if use is None:
             unreadable.append((stored.path, "no record of how a run used the ledger"))
-            continue
-        sofar = runs.get(use.run_id, RunUse(use.run_id, 0, 0, use.at))
-        last = max(sofar.last, use.at)
-        runs[use.run_id] = RunUse(use.run_id, sofar.hits + use.hits, sofar.calls + use.calls, last)
-    return tuple(sorted(runs.values(), key=lambda run: (run.last, run.run_id), reverse=True)), unreadable
+        else:
+            runs.setdefault(use.run_id, []).append(use)
+    told = [
+        RunUse(run_id, uses.saved(of_run), sum(use.calls for use in of_run), max(use.at for use in of_run))
+        for run_id, of_run in runs.items()
+    ]
+    return tuple(sorted(told, key=lambda run: (run.last, run.run_id), reverse=True)), unreadable

@@ -8,7 +8,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -47,7 +47,7 @@ class Use:
         name: of its file.
         run_id: of the run.
         run_started: when that began; with its id it names the run. "" in records of earlier versions.
-        pool: the quota pool; "" in those.
+        pool, lane: whose calls these are; "" and 0 in those.
         hits, calls, answered: as `Counted`.
         at: when it was written.
     """
@@ -56,10 +56,16 @@ class Use:
     run_id: str
     run_started: str
     pool: str
+    lane: int
     hits: int
     calls: int
     answered: int
     at: datetime
+
+    @property
+    def attempted(self) -> tuple[str, str, str, int]:
+        """What the lane was to do: several records of it are of attempts, of which all but the last were lost."""
+        return self.run_id, self.run_started, self.pool, self.lane
 
 
 class UseRecord:
@@ -69,7 +75,7 @@ class UseRecord:
         folder: of the ledger.
         run_id: of the run.
         run_started: when that began.
-        pool: the quota pool.
+        lane: a quota pool, and the number of a lane of it.
         counted: what was counted so far.
         clock: in seconds.
     """
@@ -79,12 +85,12 @@ class UseRecord:
         folder: str,
         run_id: str,
         run_started: str,
-        pool: str,
+        lane: tuple[str, int],
         counted: Callable[[], Counted],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._counted, self._clock = folder, counted, clock
-        self._about = {"run_id": run_id, "run_started": run_started, "pool": pool}
+        self._about = {"run_id": run_id, "run_started": run_started, "pool": lane[0], "lane": lane[1]}
         self.name = f"use-{_prefix(run_id, run_started)}{uuid.uuid4().hex[:16]}.json"
         self._pause_s = 0.0 if files.is_local(folder) else _SHORTEST_PAUSE_S
         self._lock = threading.Lock()
@@ -118,6 +124,7 @@ def read(stored: Stored) -> Use | None:
             run_id=str(told["run_id"]),
             run_started=str(told.get("run_started", "")),
             pool=str(told.get("pool", "")),
+            lane=int(told.get("lane", 0)),
             hits=int(told["hits"]),
             calls=int(told["calls"]),
             answered=int(told.get("answered", 0)),
@@ -137,6 +144,22 @@ def of_run(folder: str, run_id: str, run_started: str) -> list[Use]:
     prefix = f"use-{_prefix(run_id, run_started)}"
     uses = [read(stored) for stored in store.uses_in(folder) if stored.name.startswith(prefix)]
     return [use for use in uses if use is not None and (use.run_id, use.run_started) == (run_id, run_started)]
+
+
+def saved(records: Iterable[Use]) -> int:
+    """How many answers of earlier runs some lanes found; not those that an attempt at the same lane had paid for."""
+    attempts: dict[tuple[str, str, str, int], list[Use]] = {}
+    for use in records:
+        attempts.setdefault(use.attempted, []).append(use)
+    count = 0
+    for of_lane in attempts.values():
+        *lost, last = sorted(of_lane, key=lambda use: use.at)
+        count += max(0, last.hits - sum(use.answered for use in lost)) if last.run_started else _hits(of_lane)
+    return count
+
+
+def _hits(records: Iterable[Use]) -> int:
+    return sum(use.hits for use in records)
 
 
 def _prefix(run_id: str, run_started: str) -> str:
