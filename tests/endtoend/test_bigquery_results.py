@@ -210,6 +210,16 @@ def test_a_table_that_is_not_there(tables: Tables) -> None:
     assert f"{place}: query_metrics: not found: " in refused("compare", place, "--baseline", "base")
 
 
+def test_a_dataset_of_an_older_release_lacks_columns(runs: Path, tables: Tables) -> None:
+    place = f"bigquery://{tables.dataset}"
+    tables.client.delete_table(f"{tables.dataset}.configurations")
+    of_then = "SELECT * EXCEPT (dialect, parts) FROM `%s.configurations_2`"
+    tables.run(f"CREATE TABLE `%s.configurations` AS {of_then}")
+    rows = [row | {"dialect": None, "parts": None} for row in find_run(str(runs), "pr").configurations]
+    assert find_run(place, "pr").configurations == rows
+    assert answered("report", place, "--run-id", "pr", "--output", runs.parent / "old.html").status == 0
+
+
 def test_a_run_that_is_replaced_meanwhile(tables: Tables) -> None:
     place = f"bigquery://{tables.dataset}"
     run = find_run(place, "main")

@@ -87,13 +87,28 @@ def _rows(
     parameters: Mapping[str, Scalar] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     schema = pa.schema([tables.TABLES[name].field(column) for column in columns])
-    selected = ", ".join(f"`{column}`" for column in schema.names)
-    query = f"SELECT {selected} FROM {dataset.table(name).quoted}{where}"  # noqa: S608  names are checked
-    source = TableSource(project=dataset.project, query=query, parameters=dict(parameters or {}))
     with _refusals(dataset, name):
+        absent = _absent(dataset, name, schema)
+        selected = ", ".join(f"`{column}`" for column in schema.names if column not in absent)
+        query = f"SELECT {selected} FROM {dataset.table(name).quoted}{where}"  # noqa: S608  names are checked
+        source = TableSource(project=dataset.project, query=query, parameters=dict(parameters or {}))
         for batch in read.batches(source, []):
-            arrays = [batch.column(field.name).cast(field.type) for field in schema]
+            arrays = [
+                pa.nulls(batch.num_rows, field.type)
+                if field.name in absent
+                else batch.column(field.name).cast(field.type)
+                for field in schema
+            ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _absent(dataset: DatasetName, name: str, schema: pa.Schema) -> set[str]:
+    """The nullable columns that a table of an older release lacks."""
+    if all(not field.nullable for field in schema):
+        return set()
+    there = read_tables.describe(TableSource(table=str(dataset.table(name)), project=dataset.project)).columns
+    known = {column.lower() for column in there}  # as BigQuery compares names
+    return {field.name for field in schema if field.nullable and field.name not in known}
 
 
 @contextmanager
