@@ -98,7 +98,7 @@ class Failures:
 
     Attributes:
         kinds: the kinds of failures.
-        counts: name of a configuration, and how many of each kind it has.
+        counts: name of a configuration, and how many of each kind it has; a fusion has those of its parts.
         messages: kind, message, and how often it was said; the most frequent first.
         rows: the first failures: name of the configuration, query, stage, kind, attempts, message.
         total: how many there are.
@@ -119,16 +119,22 @@ def failures(study: Study) -> Failures:
     said = Counter(zip(table["kind"].to_pylist(), table["message"].to_pylist(), strict=True))
     kinds = [kind for kind, _ in Counter(table["kind"].to_pylist()).most_common()]
     first = table.sort_by([("config_id", "ascending"), ("query_id", "ascending")]).slice(0, MOST_FAILURES).to_pylist()
-    owners = [each for each in study.ids if any(by_kind[each, kind] for kind in kinds)]
+    counts = [(row["name"], _of_callers(row, kinds, by_kind)) for row in study.results.configurations]
     return Failures(
         kinds=kinds,
-        counts=[(names[each], [by_kind[each, kind] for kind in kinds]) for each in owners],
+        counts=[(name, numbers) for name, numbers in counts if any(numbers)],
         messages=[(kind, message, number) for (kind, message), number in said.most_common(20)],
         rows=[
             (names.get(row["config_id"], row["config_id"]), *(row[name] for name in _FAILURE_COLUMNS)) for row in first
         ],
         total=table.num_rows,
     )
+
+
+def _of_callers(row: Row, kinds: list[str], by_kind: Counter[tuple[str, str]]) -> list[int]:
+    """How many calls of each kind failed: a configuration's own, or, of a fusion, those of its parts."""
+    callers = [] if row["derived_from"] else row.get("parts") or [row["config_id"]]
+    return [sum(by_kind[caller, kind] for caller in callers) for kind in kinds]
 
 
 _FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")
