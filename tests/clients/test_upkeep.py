@@ -1,6 +1,9 @@
 """What a lane keeps up at its ledger: no answer is lost while it cannot be written, and new parts are used."""
 
 import asyncio
+import os
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -149,7 +152,7 @@ class Waiting:
 def test_a_lane_that_waits_looks_new_parts_up_every_minute_until_all_is_answered(tmp_path: Path) -> None:
     waiting = Waiting(tmp_path, left_after_looks=3)
     waiting.enter()
-    assert waiting.looks[:3] == [60.0, 120.0, 180.0]
+    assert waiting.looks[:3] == [50.0, 100.0, 150.0]
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 30.0])
@@ -163,7 +166,7 @@ def test_waiting_has_an_end(tmp_path: Path, wait_s: float) -> None:
 def test_an_earlier_attempt_of_the_same_run_is_waited_for_all_the_same(tmp_path: Path) -> None:
     waiting = Waiting(tmp_path, 0.0, ("here", "now"), left_after_looks=1)
     waiting.enter()
-    assert waiting.seconds == 60.0
+    assert waiting.seconds == 50.0
 
 
 def counted(fan_out: FanOut, ledger: Ledger) -> Usage:
@@ -194,3 +197,35 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(tmp_path:
     assert (usage.calls, usage.ledger_hits, again.begun) == (0, 60, [])
     (shown,) = survey(str(tmp_path)).runs
     assert (shown.calls, shown.hits) == (len(first.begun) + len(second.begun), 60)
+
+
+@pytest.fixture
+def read_only() -> Iterator[Path]:
+    """A folder that everybody may read."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made) / "ledger"
+        folder.mkdir()
+        for each in (folder, folder.parent):
+            each.chmod(0o555)
+        yield folder
+        folder.parent.chmod(0o700)
+
+
+def test_a_folder_that_may_only_be_read_is_found_before_the_first_call(read_only: Path) -> None:
+    if os.geteuid() != 0:
+        with pytest.raises(InputError, match="cannot be written: Permission denied; make room or give rights: no call"):
+            make(CALLS[:1], Echo(), read_only)
+        return
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:  # root may write everywhere
+        try:
+            os.setuid(65534)
+            Ledger(str(read_only)).probe()
+        except InputError as error:
+            os.write(writer, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as said:
+        assert b"cannot be written: Permission denied; make room or give rights: no call was made" in said.read()

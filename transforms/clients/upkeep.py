@@ -18,7 +18,7 @@ from transforms.records.errors import InputError
 
 _TICK_S = 0.25
 _POLL_S = 1.0
-_LOOK_EVERY_S = 60.0
+_LOOK_EVERY_S = 50.0
 _NOTE_EVERY_S = 5.0
 _logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@
       └─────► somebody does: who, since when             └──► taken over: begin no further call
 
 A holder on this machine is gone as soon as its process is. Of another one only the heartbeat is seen: it is gone when
-that stood still for a minute on the clock of who watches it, or when it is a quarter of an hour old.
+that stood still for a minute on the clock of who watches it, or when it is an hour old (clocks differ).
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from transforms.records.errors import InputError
 
 BEAT_S = 10.0
 EXPIRY_S = 60.0
-_ABANDONED = timedelta(minutes=15)
+_ABANDONED = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class Holder:
         return json.dumps(asdict(self)).encode()
 
     def __str__(self) -> str:
+        if not self.token:
+            return "a process whose lease cannot be read, and which is passed over in a minute,"
         run = f"run {self.run_id} " if self.run_id else ""
         return f"{run}(host {self.host}, process {self.pid}, since {self.since.replace('+00:00', ' UTC')})"
 
@@ -126,7 +128,7 @@ class Lease:
             elif self._is_abandoned(seen):
                 won = self._place.replace(self._file, mine.content(), seen)
             else:
-                return Holder.read(seen.content) or replace(mine, run_id="", host="unknown", pid=0, token="")
+                return Holder.read(seen.content) or replace(mine, token="")
             if won:
                 self._held, self._beaten = mine, self._clock()
                 return None  # otherwise another one was faster
