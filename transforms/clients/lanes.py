@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -26,9 +26,10 @@ from tenacity import (
 from transforms.clients.in_flight import InFlight
 from transforms.clients.ledger import Counted, Entry, Ledger
 from transforms.clients.services import Connection, Service
+from transforms.clients.todo import Todo
 from transforms.clients.turns import Stopped, Turns
 from transforms.clients.upkeep import Upkeep
-from transforms.records.calls import Answer, Call, FailedCall, Quota, Reach, Request, merged
+from transforms.records.calls import Answer, Call, FailedCall, Quota, Request, merged
 from transforms.records.counters import Counter
 from transforms.records.errors import CallError
 from transforms.records.failures import Failure, FailureKind
@@ -85,7 +86,8 @@ class LaneRun:
         self._lane, self._services, self._ledger = lane, services, ledger
         self._emit, self._emit_found = emit, emit_found
         self._quota = lane.quota
-        self._search, self._todo = ledger.search(), dict[str, Request]()
+        self._search = ledger.search()
+        self._todo: Todo[Outcome] = Todo([], self._search, self._read)
         self._record_of_use = ledger.record(lane.pool, lane.number, self._counted)
         self._writer = ledger.writer(self._record_of_use.write)
         self._turns = Turns(lane.quota, lane.number, is_held=lambda: self._writer.problem is not None)
@@ -106,7 +108,7 @@ class LaneRun:
         Raises:
             InputError: the services or the ledger cannot be used.
         """
-        self._todo = {request.call.key: request for request in merged(self._lane.calls)}
+        self._todo = Todo(merged(self._lane.calls), self._search, self._read)
         self.tally[Counter.CALLS_PLANNED] += len(self._todo)
         await asyncio.to_thread(self._from_ledger)
         if not self._todo:
@@ -114,7 +116,7 @@ class LaneRun:
             return
         async with self._upkeep():
             try:
-                for service in dict.fromkeys(request.service for request in self._todo.values()):
+                for service in self._todo.services():
                     self._connections[service] = await self._services[service].connect()
                 await self._make()
             finally:
@@ -148,12 +150,7 @@ class LaneRun:
 
     def _from_ledger(self) -> None:
         """Answer what the ledger can; the others stay to be done, in their order."""
-        for entry in self._search.find(self._wanted()):
-            try:
-                outcomes = self._read(self._todo[entry.key], entry.answer, 0)
-            except CallError:
-                continue  # nobody can read it any more: ask again
-            del self._todo[entry.key]
+        for outcomes in self._todo.answered():
             self.tally[Counter.LEDGER_HITS] += 1
             for outcome in outcomes:
                 self._emit_found(outcome)
@@ -162,23 +159,11 @@ class LaneRun:
 
     async def _look_again(self) -> bool:
         """Answer what other calls have brought into the ledger meanwhile; returns whether something is left to do."""
-        requests = dict(self._todo)
-        for key, outcomes in await asyncio.to_thread(self._found_again, requests):
-            if self._todo.pop(key, None) is not None:  # else its call was begun meanwhile
-                self.tally[Counter.LEDGER_HITS] += 1
-                for outcome in outcomes:
-                    self._emit(outcome)
-        return bool(self._todo)
-
-    def _found_again(self, requests: Mapping[str, Request]) -> list[tuple[str, list[Outcome]]]:
-        found = []
-        for entry in self._search.find({key: request.call.reach for key, request in requests.items()}):
-            with contextlib.suppress(CallError):  # as in `_from_ledger`
-                found.append((entry.key, self._read(requests[entry.key], entry.answer, 0)))
-        return found
-
-    def _wanted(self) -> dict[str, Reach]:
-        return {key: request.call.reach for key, request in self._todo.items()}
+        for outcomes in await self._todo.answered_meanwhile():
+            self.tally[Counter.LEDGER_HITS] += 1
+            for outcome in outcomes:
+                self._emit(outcome)
+        return len(self._todo) > 0
 
     async def _make(self) -> None:
         in_flight = InFlight(self._turns.stop)
@@ -190,7 +175,7 @@ class LaneRun:
         self._turns.refuse_when_stopped()
 
     async def _begin(self, in_flight: InFlight) -> None:
-        for request in self._remaining():
+        for request in self._todo.to_begin():
             await self._open.acquire()
             await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
             self._turns.refuse_when_stopped()
@@ -204,10 +189,6 @@ class LaneRun:
             else:
                 health.asking += 1
                 in_flight.begin(self._ask(request))
-
-    def _remaining(self) -> Iterator[Request]:
-        while self._todo:
-            yield self._todo.pop(next(iter(self._todo)))
 
     async def _ask(self, request: Request) -> None:
         """Ask until there is an answer, or no hope of one."""
@@ -269,7 +250,7 @@ class LaneRun:
         call = request.call
         self._writer.add(Entry(call.key, call.reach, answer, attempts, seconds, datetime.now(UTC)))
 
-    def _read(self, request: Request, answer: str, attempts: int) -> list[Outcome]:
+    def _read(self, request: Request, answer: str, attempts: int = 0) -> list[Outcome]:
         """What an answer says to everyone who asked.
 
         Raises:
