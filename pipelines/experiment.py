@@ -18,8 +18,7 @@ from pipelines.yaml_lines import Located, Place, load
 from transforms.clients import files
 from transforms.clients.bigquery.names import DatasetName
 from transforms.clients.bigquery.read_source import pinned
-from transforms.clients.formats import tables
-from transforms.clients.formats.recognise import Format, recognise
+from transforms.clients.formats.check import check
 from transforms.clients.remote import RemoteRetriever
 from transforms.clients.retrievers import RetrieverParameters
 from transforms.clients.run_file import RunFile
@@ -30,8 +29,6 @@ from transforms.records.evaluation import Configuration, Evaluation, Source, Sta
 from transforms.records.metrics import Metric
 from transforms.records.suggestions import did_you_mean
 from transforms.records.trec_names import parse_metrics
-
-_MOST_CHECKED = 100
 
 
 @dataclass(frozen=True)
@@ -302,7 +299,7 @@ def _below(folder: str, path: str | None) -> str | None:
 def _wrong_inputs(
     located: Located, model: ExperimentModel, expanded: configurations.Expanded, folder: str
 ) -> Iterator[InputError]:
-    """Every input file that is missing or of a wrong format, and every table that cannot be read."""
+    """Every input that is missing, of a wrong format or empty, and every table that cannot be read."""
     inputs: list[tuple[Place, str | None, str | None]] = [
         (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus")
     ]
@@ -310,8 +307,8 @@ def _wrong_inputs(
         inputs += [((*place, name), parameters.input_role, path) for name, path in parameters.inputs().items()]
     for place, role, pattern in inputs:
         try:
-            for path in files.expand(files.below(folder, pattern))[:_MOST_CHECKED] if pattern else ():
-                if role is not None and recognise(path, role) is Format.BIGQUERY:
-                    tables.check(path, role)
+            paths = files.expand(files.below(folder, pattern)) if pattern else []
+            if paths and role is not None:
+                check(paths, role)
         except InputError as error:
             yield located.error(place, str(error))

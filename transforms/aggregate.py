@@ -9,6 +9,7 @@ from transforms.clients.formats import overlap
 from transforms.records.aggregates import UNMET, RunAggregate
 from transforms.records.evaluation import Evaluation
 from transforms.records.scored import ScoredPartition
+from transforms.records.slices import ALL
 
 
 @dataclass
@@ -55,6 +56,7 @@ class MergeAggregatesFn(beam.CombineFn):
 
 def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
     """What users should know of the scores as a whole."""
+    yield from _empty(aggregate, evaluation)
     if aggregate.unjudged:
         yield f"{aggregate.unjudged:,} rankings of queries without judgements, not scored"
     yield from evaluation.warnings()
@@ -91,3 +93,12 @@ def _without_judged(aggregate: RunAggregate, evaluation: Evaluation) -> set[int]
     """The sources of which no configuration retrieved a judged document."""
     judged = {evaluation.configurations[position].source for position in aggregate.with_judged}
     return {each.source for each in evaluation.configurations} - judged
+
+
+def _empty(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
+    for position, each in enumerate(evaluation.configurations):
+        state = aggregate.queries[position, ALL]
+        if position not in aggregate.with_results and state.empty + state.missing:
+            is_read = evaluation.sources[each.source].path is not None
+            advice = "; are its query ids those of the judgements?" if is_read else ""
+            yield f"{each.name}: no result for any judged query{advice}"

@@ -83,7 +83,7 @@ FAR = files.BLOCK_BYTES // (1 << 20) + 2
     ("reader", "good", "bad", "words"),
     [
         (read_qrels, b"q %s d 1\n", b"q 0 d x\n", "not a number"),
-        (read_qrels, b"q\td%s\t1\n", b"q\td\n", "fewer than 3"),
+        (read_qrels, b"q\td\t%s\n", b"q\td\n", "fewer than 3"),
         (read_run, b"q Q0 d 1 1 %s\n", b"q Q0 d 1 nan t\n", "finite"),
         (read_queries, b"q\t%s\n", b"q\n", "tab"),
         (read_corpus, b'{"_id": "1", "text": "%s"}\n', b'{"_id": "2"}\n', "text"),
@@ -92,13 +92,13 @@ FAR = files.BLOCK_BYTES // (1 << 20) + 2
 def test_lines_are_counted_past_the_first_block(
     tmp_path: Path, reader: Reader, good: bytes, bad: bytes, words: str
 ) -> None:
-    content = (good.replace(b"%s", b"w" * (1 << 20)) + b"\n") * FAR + bad + good
+    content = (good.replace(b"%s", b"0" * (1 << 20)) + b"\n") * FAR + bad + good
     error = refusal(reader, write(tmp_path / "file", content))
     assert (error.line, words in str(error)) == (2 * FAR + 1, True)
 
 
 def test_a_header_is_skipped_in_the_first_block_only(tmp_path: Path) -> None:
-    filler = b"q\t" + b"w" * (1 << 20) + b"\t1\n"
+    filler = b"q\td\t" + b"0" * (1 << 20) + b"\n"
     error = refusal(read_qrels, write(tmp_path / "qrels.tsv", HEADER.encode() + filler * FAR + HEADER.encode()))
     assert (error.line, "'score' is not a number" in str(error)) == (FAR + 2, True)
 

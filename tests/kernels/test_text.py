@@ -76,7 +76,8 @@ def test_a_block_cut_between_lines_has_the_same_fields(block: bytes, cut: int) -
 RUN = Layout((0, 2, 4), at_least=5, at_most=None)
 TREC_QRELS = Layout((0, 2, 3), at_least=4, at_most=4)
 BEIR_QRELS = Layout((0, 1, 2), at_least=3, at_most=3, tabs=True)
-LAYOUTS = [RUN, TREC_QRELS, BEIR_QRELS]
+RANKED_RUN = Layout((0, 2, 4), at_least=5, at_most=None, rank=3)
+LAYOUTS = [RUN, RANKED_RUN, TREC_QRELS, BEIR_QRELS]
 
 NUMBERS = ["1", "-2", "0.25", "1e3", "+5", ".5", "5.", "1e-999", "1E5", "123456789.123456789012345"]
 ODD_NUMBERS = ["1_000", "nan", "inf", "-Infinity", "1e999", "0x10", "1\0", "0,5", "1f", "high", " 1 ", "\u00a01", ""]
@@ -97,7 +98,7 @@ def rows_of_text(draw: st.DrawFn, layout: Layout) -> bytes:
     width = draw(st.integers(layout.at_least, layout.at_most or 7))
     block = draw(st.sampled_from(["", "", "", " ", "\ufeff", "\n"]))
     for _ in range(draw(st.integers(0, 6))):
-        words = [draw(numbers if place == layout.wanted[2] else ids) for place in range(width)]
+        words = [draw(numbers if place in (layout.wanted[2], layout.rank) else ids) for place in range(width)]
         block += words[0] + "".join(draw(between) + word for word in words[1:]) + draw(end)
     last = draw(st.sampled_from(["", "\n", "q", "q1 0 d 1", "q\td\t1\r"]))
     return (block.removesuffix("\n") + last).encode(errors="surrogateescape")
@@ -111,7 +112,7 @@ def test_what_is_read_fast_is_what_the_lines_hold(layout: Layout, data: st.DataO
     parsed, fields = parse_rows(block, layout), layout.split(block)
     if parsed is None:
         return
-    query, doc, words = (column.to_pylist() for column in fields.columns)
+    query, doc, words, *ranks = (column.to_pylist() for column in fields.columns)
     assert [column.to_pylist() for column in parsed] == [query, doc, [float(word) for word in words]]
     assert all(column.null_count == 0 and column.validate(full=True) is None for column in parsed)
     # Nothing that should be refused is in it, and its rows are its lines; blanks at the very end make none.
@@ -120,7 +121,7 @@ def test_what_is_read_fast_is_what_the_lines_hold(layout: Layout, data: st.DataO
     assert layout.at_least <= fields.count.min() <= fields.count.max() <= (layout.at_most or math.inf)
     assert all(query)
     assert all(doc)
-    assert all(math.isfinite(float(word)) and "_" not in word for word in words)
+    assert all(math.isfinite(float(word)) and "_" not in word for column in (words, *ranks) for word in column)
 
 
 @settings(max_examples=300)
@@ -134,6 +135,8 @@ def test_every_faultless_block_is_read_fast(data: st.DataObject, layout: Layout)
     for _ in range(data.draw(st.integers(1, 5))):
         words = data.draw(st.lists(names, min_size=width, max_size=width))
         words[layout.wanted[2]] = data.draw(st.sampled_from(NUMBERS))
+        if layout.rank is not None:
+            words[layout.rank] = data.draw(st.sampled_from(NUMBERS))
         block += words[0] + "".join(data.draw(between) + word for word in words[1:]) + data.draw(ends)
         rows.append([words[place] for place in layout.wanted])
     parsed = parse_rows(block.rstrip("\r\n\t ").encode(), layout)
@@ -146,6 +149,14 @@ def test_blanks_behind_the_last_newline_are_no_line() -> None:
     parsed = parse_rows(b"q Q0 d 1 0.5 t\n \t", RUN)
     assert parsed is not None
     assert [column.to_pylist() for column in parsed] == [["q"], ["d"], [0.5]]
+
+
+@pytest.mark.parametrize("rank", [b"d", b"guide.md", b"", b"nan", b"1.5.1", b"0x1F"])
+@pytest.mark.parametrize("first", [b"1", b"1.0"])
+def test_a_rank_that_is_no_number_is_left_to_the_tokenizer(first: bytes, rank: bytes) -> None:
+    block = b"q Q0 d %b 0.5 t\nq Q0 user %b 2 0.25\n" % (first, rank)
+    assert parse_rows(block, RANKED_RUN) is None
+    assert rank == b"" or parse_rows(block, RUN) is not None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import io
 import os
 import posixpath
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -23,6 +23,8 @@ from transforms.clients.bigquery.read_tables import describe
 from transforms.records.errors import InputError
 
 BLOCK_BYTES = 4 << 20
+LONGEST_LINE = 64 << 20
+"""Bytes of a line, at most: whatever is longer is no line, and would fill the memory."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -168,9 +170,9 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         Blocks; only the last one may lack its final newline.
 
     Raises:
-        InputError: the file cannot be opened, or its gzip stream is cut short or damaged.
+        InputError: the file cannot be opened, its gzip stream is cut short or damaged, or a line is endless.
     """
-    rest = b""
+    rest: list[bytes] = []  # joined once: a long line is not copied again for each of its pieces
     lines = 0
     try:
         with open_text(path, block_bytes if block_bytes < BLOCK_BYTES else None) as stream:
@@ -178,9 +180,10 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
             for piece in _pieces(stream, block_bytes):
                 end = piece.rfind(b"\n") + 1
                 if not end:
-                    rest += piece
+                    rest.append(piece)
+                    _refuse_endless(path, rest)
                     continue
-                block, rest = b"".join((rest, memoryview(piece)[:end])), piece[end:]
+                block, rest = b"".join((*rest, memoryview(piece)[:end])), [piece[end:]]
                 lines += block.count(b"\n") if packed else 0  # nothing else can be cut short
                 yield block
     except _GZIP_ERRORS as error:
@@ -188,8 +191,13 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         raise InputError(problem, path=path, line=lines + 1) from error
     except gcs.errors(path) as error:
         raise InputError(f"cannot be read on: {error}", path=path) from error
-    if rest:
-        yield rest
+    if any(rest):
+        yield b"".join(rest)
+
+
+def _refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
+    if sum(map(len, pieces)) > LONGEST_LINE:
+        raise InputError(f"has a line of more than {LONGEST_LINE >> 20} MiB; end lines with LF", path=path)
 
 
 def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[bytes]:

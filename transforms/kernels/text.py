@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
@@ -23,6 +24,8 @@ _IS_BLANK: BoolArray = np.isin(np.arange(256), [ord(character) for character in 
 _OTHER_BLANKS = b"\t\r\v\f"
 _TO_BLANK = bytes.maketrans(_OTHER_BLANKS, b" " * len(_OTHER_BLANKS))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST_ID = 8192
+"""Bytes of an id, at most: as long as the longest URL that servers take. Hashing takes a step for every eight bytes."""
 _MOST_FIELDS = 100  # of a line that Arrow's reader is given; more are words behind a tag, and seldom equally many
 
 
@@ -110,16 +113,20 @@ class Layout:
         at_least: how many fields a line has at least.
         at_most: how many fields a line has at most; None where further words are ignored.
         tabs: whether single tabs separate the fields, or else any blanks and tabs.
+        rank: the position of a column that holds a number in every faultless row, and is not wanted otherwise; None
+            where there is none. A word more than there should be on a line shows in it.
     """
 
     wanted: tuple[int, int, int]
     at_least: int
     at_most: int | None
     tabs: bool = False
+    rank: int | None = None
 
     def split(self, block: bytes) -> Fields:
-        """The wanted fields of all lines, whatever they look like."""
-        return (split_tabs if self.tabs else split_blanks)(block, self.wanted)
+        """The wanted fields of all lines, whatever they look like, and the rank behind them where there is one."""
+        rank = [] if self.rank is None else [self.rank]
+        return (split_tabs if self.tabs else split_blanks)(block, [*self.wanted, *rank])
 
 
 def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
@@ -131,7 +138,8 @@ def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, 
 
     Returns:
         Query ids, document ids and finite numbers of all lines, exactly as `layout.split` would find them; or None
-        where the lines have different numbers of fields, one is empty, a comment or wrong, or there is none.
+        where the lines have different numbers of fields, one is empty, a comment or wrong, or there is none, or where
+        an id is longer than `LONGEST_ID`.
         Row and line have the same number; blanks behind the last newline are no line.
 
     >>> run = Layout(wanted=(0, 2, 4), at_least=5, at_most=None)
@@ -148,17 +156,16 @@ def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, 
     return _parse_csv(even, layout, " ") if even != block else None
 
 
-def is_empty(strings: pa.StringArray) -> BoolArray:
-    """Which strings, none of them null, are empty: by their offsets, many times as fast as comparing them.
+def lengths(strings: pa.StringArray) -> npt.NDArray[np.int32]:
+    """How many bytes each string, none of them null, has: from their offsets, without a look at the bytes.
 
-    >>> is_empty(pa.array(["a", "", "b"])[1:]).tolist()
-    [True, False]
+    >>> lengths(pa.array(["a", "", "日"])[1:]).tolist()
+    [0, 3]
     """
     if not len(strings):
-        return np.zeros(0, bool)
+        return np.zeros(0, np.int32)
     offsets = np.frombuffer(strings.buffers()[1], np.int32)[strings.offset : strings.offset + len(strings) + 1]
-    empty: BoolArray = offsets[1:] == offsets[:-1]
-    return empty
+    return np.diff(offsets)
 
 
 def _has_uneven_blanks(block: bytes) -> bool:
@@ -193,19 +200,22 @@ def _parse_csv(block: bytes, layout: Layout, separator: str) -> tuple[StringArra
     if not fits or block.startswith(_BYTE_ORDER_MARK):  # Arrow would drop the mark, which is part of an id here
         return None
     try:
-        query, doc, number = _read_csv(block, layout.wanted, width, separator)
+        query, doc, *numbers = _read_csv(block, layout, width, separator)
     except pa.ArrowInvalid:
         return None
     comment = not layout.tabs and b"#" in block and pc.any(pc.starts_with(query, "#")).as_py()
-    empty = is_empty(query) | is_empty(doc)
-    faultless = not comment and not empty.any() and np.isfinite(number.to_numpy()).all()
-    return (query, doc, number) if faultless else None
+    sizes = [lengths(column) for column in (query, doc)]
+    named = all(size.min() > 0 and size.max() <= LONGEST_ID for size in sizes)
+    finite = all(np.isfinite(column.to_numpy()).all() for column in numbers)
+    return (query, doc, numbers[0]) if named and finite and not comment else None
 
 
-def _read_csv(block: bytes, wanted: Sequence[int], width: int, separator: str) -> list[pa.Array]:
+def _read_csv(block: bytes, layout: Layout, width: int, separator: str) -> list[pa.Array]:
     names = [str(position) for position in range(width)]
-    query, doc, number = (names[position] for position in wanted)
+    query, doc, number = (names[position] for position in layout.wanted)
     types = {query: pa.string(), doc: pa.string(), number: pa.float64()}
+    if layout.rank is not None:
+        types[names[layout.rank]] = pa.float64()  # as whole numbers they would cost less, but 0x1F would be one
     table = csv.read_csv(
         pa.py_buffer(block),
         # One chunk, in this thread: whoever reads many blocks knows better what else the cores could do.

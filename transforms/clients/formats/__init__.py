@@ -11,5 +11,11 @@ What real files hold, and what happens:
     two grades for one document                  refused, with both lines
     an id given twice (queries, corpus)          refused, with both lines
     too few columns, no number, NaN, infinity    refused, with the line
+    a rank that is no number (a blank in an id)  refused, with the line
+    lines that do not end with LF or CRLF        refused, with the line
     a gzip file cut short, bytes not UTF-8       refused, with the line
+    a byte order mark inside, NUL bytes          refused, with the line
+    an id of over 8,192 bytes, or no text or     refused, with the line
+      number (true, a list, NaN)
+    no row, or a column that stands twice        refused
 """

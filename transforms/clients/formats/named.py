@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.kernels import text
+from transforms.clients.formats import ids, utf8
+from transforms.kernels.arrays import BoolArray
 from transforms.records.errors import InputError
 from transforms.records.suggestions import did_you_mean
 
@@ -40,7 +41,7 @@ def find_columns(path: str, found: Sequence[str], wanted: Wanted, *, any_case: b
         any_case: `Query_ID` is `query_id`.
 
     Raises:
-        InputError: a wanted column is missing; the message lists those there are.
+        InputError: a wanted column is missing, and the message lists those there are; or a column stands twice.
     """
     names = {}
     missing = []
@@ -55,6 +56,10 @@ def find_columns(path: str, found: Sequence[str], wanted: Wanted, *, any_case: b
             names[ours] = name
     if missing:
         raise InputError(f"{'; '.join(missing)}; the table has: {', '.join(found)}", path=path)
+    read = found if wanted is TEXTS else list(names.values())  # all columns of texts are read, as attributes
+    twice = next((name for name in read if found.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"has two columns named {twice!r}; keep one", path=path)
     return names
 
 
@@ -86,32 +91,45 @@ def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     Args:
         path: the table, for messages.
         column: the values.
-        field: the wanted name and type; an id must not be empty.
+        field: the wanted name and type; what ids must be, `ids.faults` says.
         rows: how many rows came before.
 
     Raises:
-        InputError: a value is null, empty, or cannot be cast.
+        InputError: a value is null, cannot be cast, or is no id.
     """
     if column.null_count:
         line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"the {field.name} is null", path=path, line=line)
     found = converted(path, column, field, rows)
-    if field.name.endswith("_id") and (empty := text.is_empty(found)).any():
-        raise InputError(f"the {field.name} is empty", path=path, line=rows + 1 + int(np.argmax(empty)))
+    for bad, fault in _faults(column, found) if field.name.endswith("_id") else ():
+        if bad.any():
+            raise InputError(f"the {field.name} {fault}", path=path, line=rows + 1 + int(np.argmax(bad)))
     return found
+
+
+def _faults(column: pa.Array, found: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
+    yield from ids.faults(found)
+    if pa.types.is_boolean(column.type):
+        yield np.ones(len(column), bool), "is a truth value; an id is a text or a number"
+    if pa.types.is_floating(column.type):
+        yield ~np.isfinite(column.to_numpy(zero_copy_only=False)), "is not a finite number"
 
 
 def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     """As `cast`, with nulls and empty ids as they are.
 
     Raises:
-        InputError: a value cannot be cast.
+        InputError: a value cannot be cast, or is not UTF-8.
     """
     try:
-        return pc.cast(column, field.type)
+        found = pc.cast(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         problem = f"column {field.name} holds {column.type}, which cannot be read as {field.type} ({error})"
         raise InputError(problem, path=path, line=_first_uncastable(column, field.type, rows)) from error
+    if pa.types.is_string(field.type):
+        line = pa.array(np.arange(rows + 1, rows + 1 + len(found)))
+        utf8.refuse_wrong(path, line, found, f"the {field.name}")
+    return found
 
 
 def _first_uncastable(column: pa.Array, kind: pa.DataType, rows: int) -> int | None:

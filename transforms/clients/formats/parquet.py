@@ -61,6 +61,32 @@ def read(path: str, wanted: named.Wanted, schema: pa.Schema) -> Iterator[pa.Reco
             raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
 
 
+def check(path: str, role: str) -> None:
+    """Refuse a file that lacks a column of its role.
+
+    Raises:
+        InputError: it does, or it is damaged.
+    """
+    file = open_file(path)
+    try:
+        named.find_columns(path, file.schema_arrow.names, named.WANTED[role])
+    finally:
+        file.close(force=True)
+
+
+def has_rows(path: str) -> bool:
+    """Whether a file holds a row, by its footer.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    file = open_file(path)
+    try:
+        return bool(file.metadata.num_rows)
+    finally:
+        file.close(force=True)
+
+
 def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:
     """How many rows to read at once, by the size of the first ones: ids may be of a few bytes or of a thousand."""
     first = next(file.iter_batches(batch_size=_ROWS_TO_JUDGE_BY, columns=names, use_threads=False), None)

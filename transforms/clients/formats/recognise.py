@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from transforms.clients import files
 from transforms.clients.bigquery.read_source import is_table
+from transforms.clients.formats import lines
 from transforms.records.errors import InputError
 
 
@@ -38,21 +39,26 @@ def recognise(path: str, role: str) -> Format:
     with files.open_raw(path, _HEAD_BYTES) as handle:
         if handle.read(4) == b"PAR1":
             return Format.PARQUET
-    lines = _first_lines(path)
-    if not lines:
-        raise InputError(f"the file is empty; {_EXPECTED[role]} expected", path=path)
-    found = {"queries": _texts, "corpus": _texts, "qrels": _qrels, "run": _run}[role](lines[0])
+    head = files.read_head(path)
+    first = _first_line(head)
+    if first is None:
+        raise InputError(f"the file is empty; {EXPECTED[role]} expected", path=path)
+    lines.refuse_other_encoding(path, head, 0)
+    if role in ("qrels", "run"):
+        lines.refuse_other_ends(path, head, 0)
+    found = {"queries": _texts, "corpus": _texts, "qrels": _qrels, "run": _run}[role](first)
     if found is None:
-        raise InputError(f"is not {_WANTED[role]}; it looks like {_looks_like(lines[0])}", path=path)
+        raise InputError(f"is not {_WANTED[role]}; it looks like {_looks_like(first)}", path=path)
     return found
 
 
-_EXPECTED = {
+EXPECTED = {
     "queries": "queries were",
     "corpus": "a corpus was",
     "qrels": "judgements were",
     "run": "a run was",
 }
+"""By role, what an empty file should have been."""
 _WANTED = {
     "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, or Parquet",
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, or Parquet",
@@ -61,10 +67,10 @@ _WANTED = {
 }
 
 
-def _first_lines(path: str) -> list[str]:
-    head = files.read_head(path).decode("utf-8", errors="replace")
-    lines = [line for line in head.split("\n") if line.strip()]
-    return [line for line in lines if not line.lstrip().startswith("#")][:1] or lines[:1]
+def _first_line(head: bytes) -> str | None:
+    """The first line that holds anything, and is no comment where there is one."""
+    written = [line for line in head.decode("utf-8", errors="replace").split("\n") if line.strip()]
+    return next((line for line in written if not line.lstrip().startswith("#")), next(iter(written), None))
 
 
 def _texts(line: str) -> Format | None:
@@ -87,7 +93,7 @@ def _qrels(line: str) -> Format | None:
 
 def _run(line: str) -> Format | None:
     words = line.split()
-    return Format.TREC_RUN if len(words) >= 5 and _is_number(words[3]) and _is_number(words[4]) else None
+    return Format.TREC_RUN if len(words) >= 5 and all(_is_number(word) for word in words[3:5]) else None
 
 
 def _is_beir_header(line: str) -> bool:

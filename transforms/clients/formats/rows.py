@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from transforms.clients import files
 from transforms.clients.bigquery.read_source import shown
-from transforms.clients.formats import named, parquet, tables
+from transforms.clients.formats import ids, lines, named, parquet, tables, utf8
 from transforms.clients.formats.recognise import Format, recognise
 from transforms.clients.workers import ahead
 from transforms.kernels import text
@@ -28,7 +28,7 @@ class _Kind:
     layout: text.Layout
 
 
-_RUN = _Kind("run", columns.RUN, "score", text.Layout((0, 2, 4), at_least=5, at_most=None))
+_RUN = _Kind("run", columns.RUN, "score", text.Layout((0, 2, 4), at_least=5, at_most=None, rank=3))
 _TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 2, 3), at_least=4, at_most=4))
 _BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 
@@ -63,11 +63,17 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def run_tag(path: str) -> str | None:
-    """The tag in a TREC run's sixth column, from its first line; None for tables or where there is none."""
+    """The tag in a TREC run's sixth column, from its first line; None for tables or where there is none.
+
+    Raises:
+        InputError: it is not UTF-8.
+    """
     if recognise(path, "run") is not Format.TREC_RUN:
         return None
     fields = text.split_blanks(files.read_head(path), [5])
-    return next(iter(fields.columns[0].to_pylist()), None) or None
+    tag = fields.columns[0][:1]
+    utf8.refuse_wrong(path, pa.array(fields.line[:1] + 1), tag)
+    return next(iter(tag.to_pylist()), None) or None
 
 
 def _read(path: str, kind: _Kind, found: Format) -> Iterator[pa.RecordBatch]:
@@ -89,23 +95,24 @@ def _finite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterat
 
 def _read_text(path: str, kind: _Kind) -> Iterator[pa.RecordBatch]:
     schema = columns.with_line(kind.schema)
-    lines = 0
+    seen = 0
     begun = not kind.layout.tabs  # BEIR's judgements begin with a header, as a rule
     for block in files.read_blocks(path):
+        lines.refuse_other_ends(path, block, seen)
         rows = block
         if not begun:
             head = _header(block)
-            lines += head.count(b"\n")
+            seen += head.count(b"\n")
             rows = block[len(head) :]
             begun = bool(block.strip())
         if arrays := text.parse_rows(rows, kind.layout):
-            line = pa.array(np.arange(lines + 1, lines + 1 + len(arrays[0])))
-            lines += len(line)
+            line = pa.array(np.arange(seen + 1, seen + 1 + len(arrays[0])))
+            seen += len(line)
             yield pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
             continue
         fields = kind.layout.split(rows)
-        batch = _Rows(path, pa.array(fields.line + lines + 1), kind).batch(fields)
-        lines += fields.lines_seen
+        batch = _Rows(path, pa.array(fields.line + seen + 1), kind).batch(fields)
+        seen += fields.lines_seen
         if batch.num_rows:
             yield batch
 
@@ -139,21 +146,23 @@ class _Rows:
         if at_most is not None:
             self._refuse(fields.count > at_most, f"has more than {at_most} columns")
         for column in fields.columns:
-            _check_utf8(self._path, self._line, column)
-        query, doc, words = fields.columns
-        values = self._numbers(words)
+            utf8.refuse_wrong(self._path, self._line, column)
+        query, doc, words, *ranks = fields.columns
+        for column in ranks:
+            self._numbers(column, "rank", "; an id in a TREC run holds no blanks (in Parquet it may)")
+        values = self._numbers(words, self._kind.number)
         for name, array in (("query id", query), ("document id", doc)):
-            self._refuse(text.is_empty(array), f"the {name} is empty")
+            for bad, fault in ids.faults(array):
+                self._refuse(bad, f"the {name} {fault}")
         return pa.RecordBatch.from_arrays([query, doc, values, self._line], schema=columns.with_line(self._kind.schema))
 
-    def _numbers(self, words: pa.Array) -> pa.Array:
-        name = self._kind.number
+    def _numbers(self, words: pa.Array, name: str, advice: str = "") -> pa.Array:
         try:
             values = pc.cast(pc.utf8_trim_whitespace(words), pa.float64())
         except pa.ArrowInvalid:
             spelled = words.to_pylist()
             bad = np.array([not _is_number(word) for word in spelled])
-            self._refuse(bad, f"the {name} {spelled[int(np.argmax(bad))]!r} is not a number")
+            self._refuse(bad, f"the {name} {spelled[int(np.argmax(bad))]!r} is not a number{advice}")
             values = pa.array([float(word) for word in spelled])  # spellings that only Python knows
         self._refuse(~np.isfinite(values.to_numpy()), f"the {name} is not a finite number")
         return values
@@ -168,20 +177,6 @@ def _refuse(path: str, line: pa.Array, bad: BoolArray, problem: str) -> None:
         more = int(bad.sum()) - 1
         problem += f" ({more} more such lines follow)" if more else ""
         raise InputError(problem, path=path, line=line[place].as_py())
-
-
-def _check_utf8(path: str, line: pa.Array, column: pa.Array) -> None:
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid as error:
-        data = column.cast(pa.binary())
-        for place, value in enumerate(data.to_pylist()):
-            try:
-                value.decode("utf-8")
-            except UnicodeDecodeError:
-                problem = "is not UTF-8; convert the file, for example with iconv"
-                raise InputError(problem, path=path, line=line[place].as_py()) from error
-        raise
 
 
 def _is_number(word: object) -> bool:

@@ -1,6 +1,9 @@
 """Readers of queries and corpora: fewer rows, with text and attributes."""
 
+import contextlib
 import json
+import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
@@ -9,16 +12,16 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from transforms.clients import files
 from transforms.clients.bigquery.read_source import shown
-from transforms.clients.formats import named, parquet, tables
+from transforms.clients.formats import ids, lines, named, parquet, tables, utf8
 from transforms.clients.formats.recognise import Format, recognise
 from transforms.records import columns
 from transforms.records.errors import InputError
 
 _BATCH_ROWS = 10_000
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ def read_entries(path: str, role: str) -> Iterator[Entry]:
 def _lines(path: str) -> Iterator[tuple[int, str]]:
     number = 0
     for block in files.read_blocks(path):
+        lines.refuse_other_encoding(path, block, number)
         for line in block.split(b"\n")[: None if not block.endswith(b"\n") else -1]:
             number += 1
             if not line.strip():
@@ -96,22 +100,37 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
             try:
                 yield number, line.decode("utf-8").rstrip("\r")
             except UnicodeDecodeError as error:
-                problem = "is not UTF-8; convert the file, for example with iconv"
-                raise InputError(problem, path=path, line=number) from error
+                raise InputError(utf8.CONVERT, path=path, line=number) from error
 
 
 def _from_tabs(path: str, line: int, text: str) -> Entry:
+    lines.refuse_joined(path, text, line)
     name, tab, rest = text.partition("\t")
     if not tab or not name.strip():
         raise InputError("expected id, tab, text", path=path, line=line)
-    return Entry(name.strip(), "", rest.strip(), {}, line)
+    return Entry(_checked_id(path, line, name.strip()), "", rest.strip(), {}, line)
 
 
 def _from_json(path: str, line: int, text: str) -> Entry:
     try:
-        value = json.loads(text)
+        return _from_object(path, line, _parsed(path, line, text))
+    except RecursionError as error:
+        raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error
+
+
+def _parsed(path: str, line: int, text: str) -> Any:
+    try:
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"is not valid JSON: {error.msg} at column {error.colno}", path=path, line=line) from error
+        advice = "; write one object a line, and end lines with LF" if error.msg == "Extra data" else ""
+        problem = f"is not valid JSON: {error.msg} at column {error.colno}{advice}"
+        raise InputError(problem, path=path, line=line) from error
+    except ValueError as error:  # Python reads no number of more digits
+        problem = f"is not valid JSON: it holds a number of more than {sys.get_int_max_str_digits():,} digits"
+        raise InputError(problem, path=path, line=line) from error
+
+
+def _from_object(path: str, line: int, value: Any) -> Entry:
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
     id_name = next((name for name in named.ID_NAMES if value.get(name) not in (None, "")), None)
@@ -121,12 +140,26 @@ def _from_json(path: str, line: int, text: str) -> Entry:
         problem = f"the object has no {missing}; it has: {', '.join(value) or 'nothing'}"
         raise InputError(problem, path=path, line=line)
     rest = {name: item for name, item in value.items() if name not in (id_name, text_name)}
-    entry = _entry(as_text(value[id_name]), as_text(value[text_name]), rest, line)
+    entry = _entry(_json_id(path, line, value[id_name]), as_text(value[text_name]), rest, line)
     try:
         "".join([entry.id, entry.title, entry.text, *entry.attributes, *entry.attributes.values()]).encode()
     except UnicodeEncodeError as error:
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line) from error
     return entry
+
+
+def _json_id(path: str, line: int, value: Any) -> str:
+    if isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value)):
+        shown = as_text(value)
+        shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+        raise InputError(f"the id is {shown}; an id is a text or a number", path=path, line=line)
+    return _checked_id(path, line, as_text(value))
+
+
+def _checked_id(path: str, line: int, name: str) -> str:
+    if (problem := ids.fault(name)) is not None:
+        raise InputError(f"the id {problem}", path=path, line=line)
+    return name
 
 
 def _entry(name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
@@ -158,29 +191,71 @@ def _from_bigquery(path: str, role: str) -> Iterator[Entry]:
 def _from_columns(path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str]) -> Iterator[Entry]:
     line = 0
     for batch in batches:
-        ids = named.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
-        texts = pc.fill_null(named.converted(path, batch[names["text"]], pa.field("text", pa.string()), line), "")
-        rest = tables.plain(batch.drop_columns(list(names.values())))
-        for name, text, others in zip(ids.to_pylist(), texts.to_pylist(), rest, strict=True):
+        entry_ids = named.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
+        texts = named.converted(path, batch[names["text"]], pa.field("text", pa.string()), line)
+        rest = batch.drop_columns(list(names.values()))
+        entries = zip(entry_ids.to_pylist(), texts.to_pylist(), _rows(path, rest, line), strict=True)
+        for name, text, others in entries:
             line += 1
-            yield _entry(name, text, others, line)
+            try:
+                entry = _entry(name, text or "", others, line)
+            except UnicodeDecodeError as error:
+                column = next(key for key, value in others.items() if not _is_text(value))
+                raise InputError(f"the column {column} {utf8.CONVERT}", path=path, line=line) from error
+            yield entry
+
+
+def _is_text(value: object) -> bool:
+    try:
+        as_text(value)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
+    """Rows as Python values.
+
+    Raises:
+        InputError: a text is not UTF-8, or Python has no such value.
+    """
+    with contextlib.suppress(ValueError, OverflowError):
+        return tables.plain(batch)
+    rows = []
+    for place in range(batch.num_rows):
+        try:
+            rows += tables.plain(batch.slice(place, 1))
+        except UnicodeDecodeError as error:
+            raise InputError(f"a column {utf8.CONVERT}", path=path, line=line + place + 1) from error
+        except (ValueError, OverflowError) as error:
+            raise InputError(f"a column cannot be read ({error})", path=path, line=line + place + 1) from error
+    return rows
 
 
 def as_text(value: object) -> str:
-    """A value as text: texts as they are, nothing as nothing, dates and decimal numbers as people write them.
+    """A value as text: texts as they are, bytes as UTF-8, nothing as nothing, dates and decimals as people write them.
 
     All else is JSON.
 
-    >>> as_text("de"), as_text(None), as_text(3), as_text(True), as_text(["a"])
-    ('de', '', '3', 'true', '["a"]')
+    Raises:
+        UnicodeDecodeError: bytes are not UTF-8.
+
+    >>> as_text("de"), as_text(b"de"), as_text(None), as_text(3), as_text(True), as_text(["a"])
+    ('de', 'de', '', '3', 'true', '["a"]')
     >>> as_text(date(2026, 1, 2)), as_text(Decimal("1.500000000")), as_text(Decimal("200"))
     ('2026-01-02', '1.5', '200')
     """
     if value is None or isinstance(value, str):
         return value or ""
+    if isinstance(value, bytes):
+        return value.decode()
     if isinstance(value, date | time):
         return str(value)
     if isinstance(value, Decimal):
         whole, point, fraction = f"{value:f}".partition(".")
         return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_json_value)
+
+
+def _json_value(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

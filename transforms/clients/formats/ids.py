@@ -1,0 +1,35 @@
+"""What an id must be, wherever it is read."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from transforms.kernels.arrays import BoolArray
+from transforms.kernels.text import LONGEST_ID, lengths
+
+_LONG = f"is longer than {LONGEST_ID:,} bytes"
+
+
+def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
+    """For each fault that an id can have, which ones have it, and what to say of them.
+
+    Args:
+        ids: without nulls.
+
+    >>> [bad.tolist() for bad, _ in faults(pa.array(["a", ""]))]
+    [[False, True], [False, False]]
+    """
+    sizes = lengths(ids)
+    yield sizes == 0, "is empty"
+    yield sizes > LONGEST_ID, _LONG
+
+
+def fault(name: str) -> str | None:
+    """What is wrong with one id; None where nothing is.
+
+    >>> fault("d1"), fault("")
+    (None, 'is empty')
+    """
+    if not name:
+        return "is empty"
+    return _LONG if len(name) * 4 > LONGEST_ID and len(name.encode()) > LONGEST_ID else None
