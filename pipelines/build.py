@@ -1,6 +1,5 @@
 """Build the pipeline of an experiment: which stage gets what from which; nothing runs here."""
 
-import shlex
 import sys
 from importlib.metadata import version
 from typing import Any
@@ -10,6 +9,7 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from pipelines import workers
 from pipelines.experiment import Experiment
 from transforms import retrieve, write
 from transforms.aggregate import AggregateScores, met, warnings_of
@@ -154,16 +154,12 @@ def new_pipeline(options: PipelineOptions) -> beam.Pipeline:
 
 
 def _runner(options: PipelineOptions) -> FnApiRunner | None:
-    """Beam's local runner with worker processes; None leaves the choice to the options.
-
-    Beam starts these through a shell without quoting Python's path, which fails below a folder with a blank.
-    """
+    """Beam's local runner with worker processes of ours; None leaves the choice to the options."""
     direct = options.view_as(DirectOptions)
     if options.view_as(StandardOptions).runner != "FnApiRunner" or direct.direct_running_mode != "multi_processing":
         return None
     direct.direct_running_mode = "in_memory"  # the environment below says where the work is done
-    command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
-    return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
+    return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(workers.command()))
 
 
 def versions() -> dict[str, str]:

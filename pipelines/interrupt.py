@@ -13,7 +13,8 @@ Result = TypeVar("Result")
 
 INTERRUPTED = 130
 _REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
-_GRACE_S = 10.0
+GRACE_S = 10.0
+_LEAVING_S = 5.0  # that a worker process has, beyond the grace of its calls, to bring their answers into the ledger
 _GO_ON = "the same command goes on from there without paying for it again"
 _NOTHING = "nothing of this run was kept, other runs are as they were"
 
@@ -36,20 +37,24 @@ def settle(ledger: str) -> str:
 
     Another Ctrl-C ends the wait.
     """
+    from pipelines import workers
     from transforms.clients import fanout
     from transforms.records.errors import InputError
 
-    if not fanout.at_work():  # worker processes have the calls, and end with this one
-        return f"what was answered a second ago is in {ledger}, and {_GO_ON}"
-    wait = f"calls in the air have {_GRACE_S:.0f} s to end, press Ctrl-C again to leave at once"
+    kept = f"what was answered is in {ledger}, and {_GO_ON}"
+    if not fanout.at_work() and not workers.at_work():
+        return kept
+    wait = f"calls in the air have {GRACE_S:.0f} s to end, press Ctrl-C again to leave at once"
     click.echo(f"rankbeam: stopping; {wait}", err=True)
+    threading.excepthook = _silent
     try:
-        fanout.stop_all(_GRACE_S)
+        fanout.stop_all(GRACE_S)
+        workers.stop(GRACE_S + _LEAVING_S)
     except KeyboardInterrupt:
         return f"what was answered a second ago is in {ledger}, and {_GO_ON}"
     except InputError as error:
         return f"the last answers were lost: {error}"
-    return f"what was answered is in {ledger}, and {_GO_ON}"
+    return kept
 
 
 def vanish(folders: list[str]) -> NoReturn:
@@ -58,11 +63,19 @@ def vanish(folders: list[str]) -> NoReturn:
     Python would wait for Beam's threads to finish their work. Another program takes this process over instead: that
     ends them all, and then nobody is left who could write.
     """
+    from pipelines import workers
+
+    threading.excepthook = _silent
+    folders = [*folders, *workers.kill()]
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # closed, as cron and daemons have it
             stream.flush()
     local = [folder for folder in folders if "://" not in folder]
     os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", _REMOVE, str(INTERRUPTED), *local])  # noqa: S606  no shell
+
+
+def _silent(_: threading.ExceptHookArgs) -> None:
+    """Beam's threads have nothing to say of workers that were ended."""
 
 
 def in_background(work: Callable[[], Result]) -> Result:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def count(counter: Counter, number: int, pool: str = "") -> None:
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder is None:
         return
-    with _lock:
+    with _lock, suppress(FileNotFoundError):  # the folder is gone once nobody reads it
         _tally[f"{counter.value} {pool}"] += number
         beside = Path(folder) / f"{os.getpid()}.part"
         beside.write_text(json.dumps(_tally))
