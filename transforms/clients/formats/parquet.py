@@ -67,11 +67,8 @@ def check(path: str, role: str) -> None:
     Raises:
         InputError: it does, or it is damaged.
     """
-    file = open_file(path)
-    try:
+    with open_file(path) as file:
         named.find_columns(path, file.schema_arrow.names, named.WANTED[role])
-    finally:
-        file.close(force=True)
 
 
 def has_rows(path: str) -> bool:
@@ -80,11 +77,8 @@ def has_rows(path: str) -> bool:
     Raises:
         InputError: it is damaged.
     """
-    file = open_file(path)
-    try:
+    with open_file(path) as file:
         return bool(file.metadata.num_rows)
-    finally:
-        file.close(force=True)
 
 
 def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:
