@@ -27,6 +27,8 @@ BAD_LINES = [
     (read_qrels, "q 0 d -inf\n", 1, "finite"),
     (read_run, "q Q0 d 1 1 t\nq Q0 d 1\n", 2, "fewer than 5 columns"),
     (read_run, "q Q0 d 1 1 t\nq Q0 d 1 best t\n", 2, "'best' is not a number"),
+    (read_run, "q Q0 d 1 1 t\n" + "q Q0 d 1 1 t " * 17 + "\n", 2, "more than 100 columns"),
+    (read_run, "q Q0 d 1 1 t\nq Q0 d 1 " + "x" * 9000 + " t\n", 2, "the score 'x{58}… is not a number"),
     (read_run, "q Q0 d 1 1 t\n\n\nq Q0 d 1 NaN t\n", 4, "finite"),
     (read_run, "q Q0 d 1 1 t\nq Q0 d 1 1e999 t\n", 2, "finite"),
     (read_queries, "q1\ttext\nq2 no tab\n", 2, "tab"),

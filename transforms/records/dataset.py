@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from transforms.records.errors import InputError
-from transforms.records.suggestions import did_you_mean
+from transforms.records.suggestions import did_you_mean, shortened
 
 _EXAMPLES = 3
 _MODULUS = 1 << 64
@@ -107,4 +107,4 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _quoted(ids: tuple[str, ...]) -> str:
-    return ", ".join(map(repr, ids)) or "none"
+    return ", ".join(shortened(repr(name)) for name in ids) or "none"

@@ -1,4 +1,4 @@
-"""The nearest valid name, for messages about a misspelt one."""
+"""Names in messages: the nearest valid one to a misspelt one, and no more of a long one than tells it apart."""
 
 import difflib
 from collections.abc import Iterable
@@ -19,3 +19,12 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
     # Swapped letters are the commonest slip, and difflib does not prefer them.
     near.sort(key=lambda name: sorted(name) != sorted(word.lower()))
     return f"did you mean {by_lower[near[0]]!r}?" if near else f"valid are: {', '.join(sorted(by_lower.values()))}"
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """A text as messages show it: its beginning, where it is longer.
+
+    >>> shortened("abc"), shortened("abcdef", most=4)
+    ('abc', 'abc…')
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"

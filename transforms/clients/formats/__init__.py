@@ -5,7 +5,7 @@ What real files hold, and what happens:
     byte order mark, CRLF, blank lines, .gz      accepted
     ids with blanks, quotes, slashes, unicode    accepted (blanks not in TREC's blank-separated files)
     float grades, grades below 0                 accepted; below 0 means "pooled, not judged"
-    trailing words on a run's line, # comments   accepted, ignored, as trec_eval does
+    trailing words on a run's line, # comments   accepted, ignored, as trec_eval does (100 words at most)
     an empty document or query                   accepted, counted in a warning
     the same judgement twice                     accepted once, counted in a warning
     two grades for one document                  refused, with both lines

@@ -32,4 +32,4 @@ def fault(name: str) -> str | None:
     """
     if not name:
         return "is empty"
-    return _LONG if len(name) * 4 > LONGEST_ID and len(name.encode()) > LONGEST_ID else None
+    return _LONG if len(name) * 4 > LONGEST_ID and len(name.encode(errors="replace")) > LONGEST_ID else None

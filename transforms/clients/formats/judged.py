@@ -18,6 +18,7 @@ from transforms.kernels.rankings import repeats
 from transforms.records import columns
 from transforms.records.dataset import DatasetSummary
 from transforms.records.errors import InputError
+from transforms.records.suggestions import shortened
 
 
 def judge(
@@ -96,11 +97,12 @@ class Conflict(Exception):
 
     def located(self, queries: str | None, qrels: str) -> InputError:
         """The error to report."""
+        query = shortened(repr(self.query_id))
         if self.doc_id is None:
             assert queries is not None  # noqa: S101  only a file of queries can repeat one
-            problem = f"query {self.query_id!r} is given more than once; ids must differ"
+            problem = f"query {query} is given more than once; ids must differ"
             return _at_last(problem, queries, texts.read_queries, {"query_id": self.query_id})
-        problem = f"document {self.doc_id!r} has two grades for query {self.query_id!r}; keep one"
+        problem = f"document {shortened(repr(self.doc_id))} has two grades for query {query}; keep one"
         return _at_last(problem, qrels, rows.read_qrels, {"query_id": self.query_id, "doc_id": self.doc_id})
 
 

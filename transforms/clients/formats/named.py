@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from transforms.clients.formats import ids, utf8
 from transforms.kernels.arrays import BoolArray
 from transforms.records.errors import InputError
-from transforms.records.suggestions import did_you_mean
+from transforms.records.suggestions import did_you_mean, shortened
 
 QUERY_NAMES = ("query_id", "query-id", "qid", "query")
 DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id")
@@ -17,6 +17,9 @@ GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
 SCORE_NAMES = ("score",)
 ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docid", "docno")
 TEXT_NAMES = ("text", "query", "question", "contents", "body")
+
+_MOST_COLUMNS = 1000
+"""Characters of a table's column names in a message."""
 
 Wanted = Mapping[str, Sequence[str]]
 """For each of our names, the names people give it, best first."""
@@ -55,11 +58,13 @@ def find_columns(path: str, found: Sequence[str], wanted: Wanted, *, any_case: b
         else:
             names[ours] = name
     if missing:
-        raise InputError(f"{'; '.join(missing)}; the table has: {', '.join(found)}", path=path)
+        raise InputError(
+            f"{'; '.join(missing)}; the table has: {shortened(', '.join(found), _MOST_COLUMNS)}", path=path
+        )
     read = found if wanted is TEXTS else list(names.values())  # all columns of texts are read, as attributes
     twice = next((name for name in read if found.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"has two columns named {twice!r}; keep one", path=path)
+        raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
     return names
 
 
@@ -124,7 +129,8 @@ def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Arr
     try:
         found = pc.cast(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        problem = f"column {field.name} holds {column.type}, which cannot be read as {field.type} ({error})"
+        reason = shortened(str(error), 200)
+        problem = f"column {field.name} holds {column.type}, which cannot be read as {field.type} ({reason})"
         raise InputError(problem, path=path, line=_first_uncastable(column, field.type, rows)) from error
     if pa.types.is_string(field.type):
         line = pa.array(np.arange(rows + 1, rows + 1 + len(found)))

@@ -16,6 +16,7 @@ from transforms.kernels import text
 from transforms.kernels.arrays import BoolArray
 from transforms.records import columns
 from transforms.records.errors import InputError
+from transforms.records.suggestions import shortened
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class _Kind:
     layout: text.Layout
 
 
-_RUN = _Kind("run", columns.RUN, "score", text.Layout((0, 2, 4), at_least=5, at_most=None, rank=3))
+_RUN = _Kind("run", columns.RUN, "score", text.Layout((0, 2, 4), at_least=5, at_most=100, rank=3))
 _TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 2, 3), at_least=4, at_most=4))
 _BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 
@@ -162,7 +163,7 @@ class _Rows:
         except pa.ArrowInvalid:
             spelled = words.to_pylist()
             bad = np.array([not _is_number(word) for word in spelled])
-            self._refuse(bad, f"the {name} {spelled[int(np.argmax(bad))]!r} is not a number{advice}")
+            self._refuse(bad, f"the {name} {shortened(repr(spelled[int(np.argmax(bad))]))} is not a number{advice}")
             values = pa.array([float(word) for word in spelled])  # spellings that only Python knows
         self._refuse(~np.isfinite(values.to_numpy()), f"the {name} is not a finite number")
         return values

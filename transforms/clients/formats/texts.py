@@ -19,9 +19,11 @@ from transforms.clients.formats import ids, lines, named, parquet, tables, utf8
 from transforms.clients.formats.recognise import Format, recognise
 from transforms.records import columns
 from transforms.records.errors import InputError
+from transforms.records.suggestions import shortened
 
 _BATCH_ROWS = 10_000
-_SHOWN = 60
+_MOST_KEYS = 300
+"""Characters of an object's keys in a message."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ def _from_object(path: str, line: int, value: Any) -> Entry:
     text_name = next((name for name in named.TEXT_NAMES if name in value), None)
     if id_name is None or text_name is None:
         missing = "id (_id)" if id_name is None else "text"
-        problem = f"the object has no {missing}; it has: {', '.join(value) or 'nothing'}"
+        keys = shortened(", ".join(value), _MOST_KEYS).encode(errors="replace").decode()
+        problem = f"the object has no {missing}; it has: {keys or 'nothing'}"
         raise InputError(problem, path=path, line=line)
     rest = {name: item for name, item in value.items() if name not in (id_name, text_name)}
     entry = _entry(_json_id(path, line, value[id_name]), as_text(value[text_name]), rest, line)
@@ -150,9 +153,7 @@ def _from_object(path: str, line: int, value: Any) -> Entry:
 
 def _json_id(path: str, line: int, value: Any) -> str:
     if isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value)):
-        shown = as_text(value)
-        shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
-        raise InputError(f"the id is {shown}; an id is a text or a number", path=path, line=line)
+        raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     return _checked_id(path, line, as_text(value))
 
 
