@@ -108,3 +108,15 @@ def test_too_few_queries_give_nan() -> None:
 def test_states_of_different_metrics_do_not_merge() -> None:
     with pytest.raises(ValueError, match="longer than argument"):
         Moments.zero(2).merge(Moments.zero(3))
+
+
+@given(values=tables(ANY, least=1))
+def test_extremes(values: FloatArray) -> None:
+    moments = Moments.of(values)
+    assert (moments.lowest, moments.highest) == (tuple(values.min(axis=0)), tuple(values.max(axis=0)))
+
+
+@given(values=tables(st.sampled_from([0.0, 1.0, -0.0]) | st.sampled_from([0.5, -1.0, 2.0, SMALLEST, 1.0 - 2.0**-53])))
+def test_successes_are_known_where_all_values_are_0_or_1(values: FloatArray) -> None:
+    expected = [int(column.sum()) if set(column) <= {0.0, 1.0} and len(column) else None for column in values.T]
+    assert Moments.of(values).successes() == tuple(expected)

@@ -22,7 +22,7 @@ _MOST = 1 << 24
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, exact sum and exact sum of squares of m metrics over some queries.
+    """Count, exact sum, exact sum of squares, and the extremes of m metrics over some queries.
 
     Results beyond the range of a double raise OverflowError.
 
@@ -30,16 +30,19 @@ class Moments:
         count: number of queries.
         sums: per metric, Σx in units of 2^-1074.
         squares: per metric, Σx² in units of 2^-2148.
+        lowest, highest: per metric, the extreme values; ∞ and -∞ over no query.
     """
 
     count: int
     sums: tuple[int, ...]
     squares: tuple[int, ...]
+    lowest: tuple[float, ...]
+    highest: tuple[float, ...]
 
     @classmethod
     def zero(cls, metrics: int) -> "Moments":
         """The state of no query at all."""
-        return cls(0, (0,) * metrics, (0,) * metrics)
+        return cls(0, (0,) * metrics, (0,) * metrics, (math.inf,) * metrics, (-math.inf,) * metrics)
 
     @classmethod
     def of(cls, values: FloatArray) -> "Moments":
@@ -58,7 +61,8 @@ class Moments:
             raise ValueError("only finite values have moments")
         columns = np.ascontiguousarray(values.T)
         sums, squares = zip(*(_exact_sums(column) for column in columns), strict=True) if len(columns) else ((), ())
-        return cls(len(values), tuple(sums), tuple(squares))
+        lowest, highest = columns.min(axis=1, initial=math.inf), columns.max(axis=1, initial=-math.inf)
+        return cls(len(values), tuple(sums), tuple(squares), tuple(lowest.tolist()), tuple(highest.tolist()))
 
     def merge(self, other: "Moments") -> "Moments":
         """The state of both sets of queries; associative and commutative, with `zero` neutral."""
@@ -66,6 +70,8 @@ class Moments:
             self.count + other.count,
             tuple(a + b for a, b in zip(self.sums, other.sums, strict=True)),
             tuple(a + b for a, b in zip(self.squares, other.squares, strict=True)),
+            tuple(map(min, self.lowest, other.lowest)),
+            tuple(map(max, self.highest, other.highest)),
         )
 
     def totals(self) -> tuple[float, ...]:
@@ -77,6 +83,19 @@ class Moments:
         if self.count == 0:
             return (math.nan,) * len(self.sums)
         return tuple(float(Fraction(total, self.count << _UNIT_EXPONENT)) for total in self.sums)
+
+    def successes(self) -> tuple[int | None, ...]:
+        """How many values are 1, per metric, where all of them are 0 or 1; else None.
+
+        Between 0 and 1 no square exceeds its value, and only those of 0 and 1 are as large: so Σx² = Σx says it.
+
+        >>> Moments.of(np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 0.5]])).successes()
+        (2, None)
+        """
+        return tuple(
+            total >> _UNIT_EXPONENT if 0.0 <= low <= high <= 1.0 and square == total << _UNIT_EXPONENT else None
+            for total, square, low, high in zip(self.sums, self.squares, self.lowest, self.highest, strict=True)
+        )
 
     def variances(self) -> tuple[float, ...]:
         """The unbiased sample variance per metric (divisor n - 1), correctly rounded; NaN below two queries."""
