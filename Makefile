@@ -11,7 +11,7 @@ EMULATED := tests/support/emulators/requirements.txt
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check benchmark pace intervals format clean
+.PHONY: help demo test check benchmark pace intervals simulate format clean
 # Half an environment must not look like a whole one, and two pips must not share one (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -39,6 +39,9 @@ pace: $(STAMP)-dev ## measure how much of a quota remote calls use (PACE="--only
 
 intervals: $(STAMP)-dev ## measure what intervals and comparisons cost (INTERVALS="--queries 100000")
 	@"$(BIN)/python" tests/benchmarks/intervals.py $(INTERVALS)
+
+simulate: $(STAMP)-dev ## count how often intervals hold the true mean (SIMULATE="--queries 50 --only RR")
+	@"$(BIN)/python" tests/benchmarks/simulate.py $(SIMULATE)
 
 format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" check --fix-only --quiet .

@@ -156,19 +156,26 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Found:
         return row["failed"] / max(1, row["queries"] + row["failed"]), ""
     if row["mean"] is None:
         return None, "no query was scored"
-    return _found(row[_COLUMNS[gate.value]], f"too few queries for an interval: {row['queries']:,}")
+    return _found(row[_COLUMNS[gate.value]], _reason(row, "for an interval", run))
 
 
 def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Found:
     """A value of a configuration beside its baseline."""
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
-        return _found(row[_COLUMNS[gate.value]], f"too few queries that both have: {row['queries']:,}")
+        return _found(row[_COLUMNS[gate.value]], _reason(row, "that both have", run))
     if configuration not in differences.configurations:
         return None, "the baseline run has no configuration of this name"
     if gate.metric not in differences.metrics:
         return None, "the baseline run has no such metric"
     return None, f"fewer than {run.run['statistics']['min_slice']} queries of this slice can be compared"
+
+
+def _reason(row: Row, what_for: str, run: Results) -> str:
+    """Why a row has no such value."""
+    if row["std_error"] == 0.0 and row["queries"] >= run.run["statistics"].get("min_slice", 0):
+        return f"{row['queries']:,} equal values of a metric without an upper bound have no interval"
+    return f"too few queries {what_for}: {row['queries']:,}"
 
 
 def _found(number: float | None, reason: str) -> Found:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from transforms.kernels.arrays import FloatArray, IntArray
 from transforms.kernels.corrections import benjamini_hochberg, holm
+from transforms.kernels.estimates import Estimate
 from transforms.kernels.selection import joint_intervals, may_be_best
 from transforms.records import tables
 from transforms.records.aggregates import RunAggregate
@@ -20,6 +21,8 @@ from transforms.records.resampled import Layout
 from transforms.records.slices import ALL
 
 Row = dict[str, Any]
+
+_OF_MANY = ("joint_low", "joint_high", "may_be_best")
 
 
 def metrics_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Table:
@@ -43,7 +46,8 @@ def comparisons_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Tab
         totals = sums[name]
         drawn = _nothing(evaluation) if totals is None else layout.differences(totals, (one, other))
         key = {"config_id": ids[one], "baseline": ids[other], "slice": name}
-        for metric, difference in zip(evaluation.metrics, state.result(drawn, statistics), strict=True):
+        differences = state.result(_highest(evaluation), drawn, statistics)
+        for metric, difference in zip(evaluation.metrics, differences, strict=True):
             found.append({**key, "metric": str(metric), **asdict(difference)})
     _correct(found, {name: _firsts(name, aggregate, evaluation) for name in sums})
     return _table(found, tables.COMPARISONS)
@@ -53,7 +57,7 @@ def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> Ite
     """The rows of every configuration over one slice."""
     statistics, configurations = evaluation.statistics, evaluation.configurations
     layout, totals = Layout.of(evaluation), _totals(aggregate, name)
-    highest = tuple(metric.definition.highest for metric in evaluation.metrics)
+    highest = _highest(evaluation)
     states = [aggregate.queries[position, name] for position in range(len(configurations))]
     drawn = [
         _nothing(evaluation) if totals is None else layout.means(totals, position) for position in range(len(states))
@@ -77,14 +81,28 @@ def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> Ite
     for i, state in enumerate(states):
         if totals is not None and (name == ALL or state.moments.count >= statistics.min_slice):
             alike[configurations[i].dialect].append(i)
-    for column, group in itertools.product(range(len(evaluation.metrics)), alike.values()):
-        known = [i for i in group if rows[i][column]["mean"] is not None]  # one that has no value may be any good
-        if len(known) > 1:
-            _rank([rows[i][column] for i in known], np.stack([drawn[i][column] for i in known]), statistics.confidence)
+    estimates = [state.estimates(highest) for state in states]
     firsts = _firsts(name, aggregate, evaluation)
     for row in itertools.chain.from_iterable(rows):
         first = firsts[row["config_id"], row["metric"]]
         row["equal_to"] = None if first == row["config_id"] else first
+    for column, group in itertools.product(range(len(evaluation.metrics)), alike.values()):
+        known = [i for i in group if rows[i][column]["mean"] is not None]  # one that has no value may be any good
+        if len(known) < 2:
+            continue
+        equals: dict[str, list[int]] = {}  # counted once: there are as many to pick from as there are different ones
+        for i in known:
+            equals.setdefault(firsts[configurations[i].config_id, rows[i][column]["metric"]], []).append(i)
+        ranked = [same[0] for same in equals.values()]
+        _rank(
+            [rows[i][column] for i in ranked],
+            [estimates[i][column] for i in ranked],
+            np.stack([drawn[i][column] for i in ranked]),
+            statistics.confidence,
+        )
+        for leader, *others in equals.values():
+            for i in others:
+                rows[i][column] |= {each: rows[leader][column].get(each) for each in _OF_MANY}
     yield from rows
 
 
@@ -100,22 +118,27 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
     return firsts
 
 
-def _rank(rows: Sequence[Row], replicates: FloatArray, confidence: float) -> None:
+def _rank(rows: Sequence[Row], estimates: Sequence[Estimate], replicates: FloatArray, confidence: float) -> None:
     """Say of one metric's rows which may be the best, and what holds for all of them at once.
 
     Args:
-        rows: of k configurations, each with a mean.
+        rows: of k configurations.
+        estimates: of their means.
         replicates: float64[k, b], the bootstrap's means.
         confidence: of both.
     """
-    counts = [row["queries"] for row in rows]
-    if min(counts) < 2:
+    counts = [each.count for each in estimates if each.count]
+    if not counts or min(counts) < 2:
         return
-    means, errors = (np.array([row[name] for row in rows], np.float64) for name in ("mean", "std_error"))
-    lows, highs = joint_intervals(means, replicates, errors, min(counts), confidence)
+    means = np.array([each.mean for each in estimates], np.float64)
+    lows, highs = joint_intervals(estimates, replicates, confidence)
     best = may_be_best(means, replicates, min(counts), confidence)
     for row, low, high, may_be in zip(rows, lows.tolist(), highs.tolist(), best.tolist(), strict=True):
         row |= {"joint_low": or_null(low), "joint_high": or_null(high), "may_be_best": may_be}
+
+
+def _highest(evaluation: Evaluation) -> tuple[float | None, ...]:
+    return tuple(metric.definition.highest for metric in evaluation.metrics)
 
 
 def _correct(rows: Sequence[Row], firsts: Mapping[str, Mapping[tuple[str, str], str]]) -> None:

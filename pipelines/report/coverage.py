@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.report import words
-from pipelines.report.leaderboard import half
+from pipelines.report.leaderboard import reach
 from pipelines.report.study import Row, Study
 from transforms.records.slices import ALL, grouping_of, value_of
 
@@ -89,7 +89,7 @@ def _slice_cell(row: Row, low: float, high: float, best: float) -> SliceCell:
     mean = row["mean"]
     level = None if mean is None else min(_LEVELS - 1, int((mean - low) / ((high - low) or 1.0) * _LEVELS))
     is_best = mean is not None and mean == best
-    return SliceCell(words.value(mean), half(row), level, is_best, bool(row["may_be_best"]))
+    return SliceCell(words.value(mean), reach(row), level, is_best, bool(row["may_be_best"]))
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,10 @@ def method(study: Study) -> list[str]:
         )
     else:
         drawn = "They are Student's, as the run asked for no bootstrap replicates."
+    rare = (
+        " Values that are all 0 or 1 have the exact interval of a share (Clopper and Pearson); where fewer than ten "
+        "queries have another value than the usual one, intervals allow for values that no query showed."
+    )
     pairs = "every pair of configurations" if known.get("all_pairs") else "every configuration and the baseline"
     tests = (
         f"Comparisons are paired, query by query, between {pairs}; p-values are those of a randomisation test, "
@@ -182,4 +186,4 @@ def method(study: Study) -> list[str]:
         "discovery, Benjamini and Hochberg for their share)."
     )
     small = f"Slices of fewer than {known.get('min_slice', 0)} queries have means, but no interval and no comparison."
-    return [intervals + drawn, tests, small]
+    return [intervals + drawn + rare, tests, small]

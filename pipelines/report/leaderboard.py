@@ -84,13 +84,15 @@ def board(study: Study, metric: str) -> Board:
     )
 
 
-def half(row: Row) -> str:
-    """How far an interval reaches to both sides, about.
+def reach(row: Row) -> str:
+    """How far an interval reaches from the mean, on the side of the further end.
 
-    >>> half({"ci_low": 0.25, "ci_high": 0.5})
+    >>> reach({"mean": 1.0, "ci_low": 0.875, "ci_high": 1.0})
     '±0.125'
     """
-    return "" if row["ci_low"] is None else f"±{(row['ci_high'] - row['ci_low']) / 2:.3f}"
+    if row["ci_low"] is None:
+        return ""
+    return f"±{max(row['ci_high'] - row['mean'], row['mean'] - row['ci_low']):.3f}"
 
 
 def _place(study: Study, configuration: int, row: Row, scale: Scale | None) -> Place:

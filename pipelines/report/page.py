@@ -72,7 +72,7 @@ def _overview(study: Study) -> list[dict[str, Any]]:
         cells = [
             {
                 "mean": words.value(row["mean"]),
-                "reach": leaderboard.half(row),
+                "reach": leaderboard.reach(row),
                 "is_cut_short": study.is_cut_short(row),
                 "is_best": row["mean"] is not None and row["mean"] == best[metric],
                 "may_be_best": bool(row["may_be_best"]),

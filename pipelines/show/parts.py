@@ -99,10 +99,9 @@ def _told(results: Results, metric: str) -> str:
     if len(may_be) == 1:
         (best,) = may_be
         low, high = known[best]["joint_low"], known[best]["joint_high"]
-        return (
-            f"{best} is the best with {level} confidence. "
-            f"Its mean is {low:.3f} to {high:.3f}, allowing for its having been picked from {len(known)}."
-        )
+        picked = f"allowing for its having been picked from {len(known)}"
+        reach = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
+        return f"{best} is the best with {level} confidence.{reach}"
     return f"{len(may_be)} of {len(known)} cannot be told from the best at {level}: {_names(may_be)}."
 
 

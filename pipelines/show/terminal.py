@@ -101,6 +101,8 @@ def _plain(name: str) -> Text:
 def _cell(results: Results, row: dict[str, Any], best: float | None) -> Text:
     if row["mean"] is None:
         return Text("failed")
-    reach = "" if row["ci_high"] is None else f" ±{(row['ci_high'] - row['ci_low']) / 2:.3f}"
+    reach = ""
+    if row["ci_high"] is not None:  # near an end of the range one side is the longer; a plain ± has to hold both
+        reach = f" ±{max(row['ci_high'] - row['mean'], row['mean'] - row['ci_low']):.3f}"
     text = f"{row['mean']:.4f}{mark(results, row)}{reach}"
     return Text(text, style="bold" if row["mean"] == best else "")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from transforms.kernels.intervals import student_interval, student_p_value, student_t_quantile
+from transforms.kernels.intervals import share_interval, student_interval, student_p_value, student_t_quantile
 from transforms.kernels.moments import Moments
 
 DEGREES = (1, 2, 3, 4, 5, 9, 10, 29, 30, 49, 224, 999, 10_000, 100_000)
@@ -97,3 +97,24 @@ def test_p_values_without_spread_or_without_values(
     mean: float, standard_error: float, count: int, expected: float
 ) -> None:
     assert student_p_value(mean, standard_error, count) == pytest.approx(expected, abs=0, nan_ok=True)
+
+
+@pytest.mark.parametrize("tail", [0.1, 0.025, 1e-4, 1e-12, 1e-60])
+@pytest.mark.parametrize("count", [1, 2, 5, 20, 100, 2000, 1_000_000])
+def test_intervals_of_shares_agree_with_scipy(count: int, tail: float) -> None:
+    for successes in {0, 1, 2, count // 3, count - 1, count} & set(range(count + 1)):
+        low, high = share_interval(successes, count, tail)
+        for end, k in ((low, successes), (1.0 - high, count - successes)):
+            # SciPy's own quantile gives up far out; its distribution function does not.
+            if k and end > 1e-9:
+                log_tail = stats.beta.logcdf(end, k, count - k + 1)
+                assert log_tail == pytest.approx(math.log(tail), rel=1e-7, abs=1e-7 * k + 1e-6)
+            assert (end == 0.0) == (k == 0) or end < 1e-9
+
+
+@pytest.mark.parametrize("count", [5, 20, 50])
+def test_intervals_of_shares_hold_every_share_as_often_as_they_say(count: int) -> None:
+    ends = np.array([share_interval(successes, count) for successes in range(count + 1)])
+    for share in np.linspace(0.001, 0.999, 500):
+        holds = (ends[:, 0] <= share) & (share <= ends[:, 1])
+        assert stats.binom.pmf(np.arange(count + 1), count, share)[holds].sum() >= 0.95

@@ -117,7 +117,7 @@ def test_an_environment_that_could_not_be_made_is_made_again(folder: Path) -> No
 
 def test_make_alone_shows_the_commands(folder: Path) -> None:
     shown = [line.split()[:2] for line in make(folder).stdout.splitlines()]
-    names = ("help", "demo", "test", "check", "benchmark", "pace", "intervals", "format", "clean")
+    names = ("help", "demo", "test", "check", "benchmark", "pace", "intervals", "simulate", "format", "clean")
     assert shown == [["make", name] for name in names]
 
 

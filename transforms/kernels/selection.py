@@ -7,10 +7,12 @@ the bootstrap, as in White, "A reality check for data snooping", Econometrica 20
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from transforms.kernels.arrays import BoolArray, FloatArray
+from transforms.kernels.estimates import Estimate
 from transforms.kernels.intervals import student_t_quantile, student_t_tail
 
 _ROUNDING = 1e-12
@@ -18,44 +20,77 @@ _LEAST_TAIL = 1e-100  # the quantile still has a square
 
 
 def joint_intervals(
-    means: FloatArray, replicates: FloatArray, standard_errors: FloatArray, count: int, confidence: float = 0.95
+    estimates: Sequence[Estimate], replicates: FloatArray, confidence: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
-    """Intervals that cover the true means of all configurations at once: mean ± d · standard error.
+    """Intervals that cover the true means of all configurations at once.
 
-    d is the `confidence` quantile over replicates b of max_i |replicates[i, b] - means[i]| / standard_errors[i]
-    (the max-|t| method; Romano and Wolf, "Exact and approximate stepdown methods", JASA 2005), widened for few
-    queries as `_tail` says.
+    The `confidence` quantile over replicates b of max_i |replicates[i, b] - means[i]| / standard_errors[i] (the max-|t|
+    method; Romano and Wolf, "Exact and approximate stepdown methods", JASA 2005), with `_tail` for few queries, says
+    how far in its own tail each interval must end. There it is the interval that `Estimate` gives to a configuration by
+    itself: exact for shares, widened where rare values were hardly seen, and else
+
+        mean ± t · standard error, with t + |s| on the side of the longer tail,
+
+    where s is `_skewness` of the replicates times (1 + 2 t²) / 6: the Cornish-Fisher expansion of Student's statistic,
+    which matters this far out (Johnson, "Modified t tests", JASA 1978; Hall, "On the removal of skewness by
+    transformation", JRSS B 1992). They would move both ends. But the skewness of a small sample may be that of a single
+    query, the one that took its mean too far, so the end on the other side stays. A configuration without spread has no
+    replicates to learn from: it takes its equal share of what may go wrong (Bonferroni), and the others the rest.
 
     Args:
-        means: float64[k].
+        estimates: of k configurations.
         replicates: float64[k, B], bootstrap means; column b is the same resample for all configurations. Columns in
             which a configuration has NaN are left out.
-        standard_errors: float64[k], of the means.
-        count: number of queries n.
         confidence: share of samples for which all intervals cover.
 
     Returns:
         float64[k] lower and float64[k] upper ends. NaN for a configuration without a mean, a standard error or
-        replicates, which does not count for the others, and for all below two queries. With a standard error of 0
-        the interval is the mean itself.
+        replicates, which does not count for the others, and for all where one has fewer than two queries.
 
     Raises:
         ValueError: the confidence is not between 0 and 1.
     """
     _check(confidence)
-    low, high = np.full(len(means), np.nan), np.full(len(means), np.nan)
-    present, aligned = _usable(means, replicates, np.isfinite(standard_errors))
+    low, high = np.full(len(estimates), np.nan), np.full(len(estimates), np.nan)
+    means = np.array([each.mean for each in estimates], np.float64)
+    errors = np.array([each.standard_error for each in estimates], np.float64)
+    present, aligned = _usable(means, replicates, np.isfinite(errors))
+    places = np.flatnonzero(present).tolist()
+    count = min((estimates[i].count for i in places), default=0)
     if count < 2 or not aligned.shape[1]:
         return low, high
-    centre, error = means[present], standard_errors[present]
-    varies = error > 0.0
-    reach = np.zeros(len(centre))
+    centre, error = means[present], errors[present]
+    varies, wrong = error > 0.0, 1.0 - confidence
+    alone = wrong / (2 * len(centre))
+    together = alone
     if varies.any():
         distances = np.abs(aligned[varies] - centre[varies, np.newaxis]) / error[varies, np.newaxis]
-        tail = _tail(float(np.quantile(distances.max(axis=0), confidence)), count)
-        reach = -student_t_quantile(max(tail, _LEAST_TAIL), count - 1) * error
-    low[present], high[present] = centre - reach, centre + reach
+        furthest = float(np.quantile(distances.max(axis=0), 1.0 - wrong * varies.mean()))
+        together = max(_tail(furthest, count), _LEAST_TAIL)
+    tails = np.where(varies, together, alone).tolist()
+    for i, tail, drawn in zip(places, tails, aligned, strict=True):
+        low[i], high[i] = _far_interval(estimates[i], drawn, tail)
     return low, high
+
+
+def _far_interval(estimate: Estimate, replicates: FloatArray, tail: float) -> tuple[float, float]:
+    """An interval that ends further out in its tails than replicates reach."""
+    if (share := estimate.share_interval(tail)) is not None:
+        return share
+    t = -student_t_quantile(tail, estimate.count - 1)
+    longer = _skewness(replicates) * (1.0 + 2.0 * t * t) / 6.0
+    below, above = (t + max(0.0, -longer)) * estimate.standard_error, (t + max(0.0, longer)) * estimate.standard_error
+    return estimate.widened(estimate.mean - below, estimate.mean + above, tail)
+
+
+def _skewness(replicates: FloatArray) -> float:
+    """The skewness of replicates, less what so many have by chance: its variance is 6/b where they have none."""
+    deviations = replicates - replicates.mean()
+    spread = float(np.sqrt(np.mean(deviations**2)))
+    if spread <= _ROUNDING * float(np.abs(replicates).max()):
+        return 0.0
+    skewness = float(np.mean((deviations / spread) ** 3))
+    return skewness**3 / (skewness**2 + 6.0 / len(replicates))
 
 
 def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidence: float = 0.95) -> BoolArray:
@@ -71,8 +106,8 @@ def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidenc
         max_j ((replicates[j, b] - replicates[i, b]) - (means[j] - means[i])) / s[i, j],
 
     widened for few queries as `_tail` says. s[i, j] is the standard error of the difference of i and j: its standard
-    deviation over replicates, times √(n/(n - 1)). If that is 0, to rounding, the queries leave no doubt: the higher
-    mean is better.
+    deviation over replicates, times √(n/(n - 1)). If that is 0, to rounding, every query has the same difference, and
+    the sign test says whether n are enough: 2^-n is at most (1 - confidence) / (k - 1).
 
     Args:
         means: float64[k].
@@ -115,7 +150,8 @@ def _is_beaten(
     variance = np.einsum("jb,jb->j", excess, excess) / excess.shape[1] - drift**2
     spread = np.sqrt(np.maximum(variance, 0.0))
     certain = spread <= rounding
-    if (gains[certain] > rounding).any():
+    is_enough = 0.5**count * (len(means) - 1) <= 1.0 - confidence
+    if is_enough and (gains[certain] > rounding).any():
         return True
     open_ones = np.flatnonzero(~certain)
     if not len(open_ones):

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from transforms.kernels.arrays import FloatArray, HashArray, IntArray
-from transforms.kernels.bootstrap import bootstrap_interval
 from transforms.kernels.corrections import detectable_difference, effect_size
+from transforms.kernels.estimates import Estimate
 from transforms.kernels.intervals import student_p_value
 from transforms.kernels.moments import Moments
 from transforms.kernels.randomisation import Blocks
@@ -78,27 +78,47 @@ class PairedAggregate:
             self.unpaired + other.unpaired,
         )
 
-    def result(self, replicates: FloatArray, statistics: Statistics) -> list[Difference]:
+    def estimates(self, highest: tuple[float | None, ...]) -> list[Estimate]:
+        """What the interval of every metric's mean difference is drawn from.
+
+        Args:
+            highest: per metric, the highest value a query can have, and so a difference; None where there is no bound.
+        """
+        moments = self.moments
+        columns = zip(
+            moments.means(),
+            moments.standard_errors(),
+            moments.lowest,
+            moments.highest,
+            highest,
+            self.wins,
+            self.losses,
+            strict=True,
+        )
+        return [
+            Estimate(
+                moments.count, mean, error, low, high, None if bound is None else -bound, bound, None, wins + losses
+            )
+            for mean, error, low, high, bound, wins, losses in columns
+        ]
+
+    def result(
+        self, highest: tuple[float | None, ...], replicates: FloatArray, statistics: Statistics
+    ) -> list[Difference]:
         """Difference, interval and tests of every metric.
 
         Args:
+            highest: per metric, the highest value a query can have; None where there is no bound.
             replicates: float64[m, b], the bootstrap's differences; without any, intervals are Student's.
             statistics: confidence and seed.
         """
         count = self.moments.count
         p_values = self.blocks.p_values(statistics.seed)
-        rows = zip(
-            self.moments.means(),
-            self.moments.standard_errors(),
-            self.wins,
-            self.losses,
-            p_values,
-            replicates,
-            strict=True,
-        )
+        rows = zip(self.estimates(highest), self.wins, self.losses, p_values, replicates, strict=True)
         differences = []
-        for mean, error, wins, losses, p_value, drawn in rows:
-            low, high = bootstrap_interval(mean, error, drawn, count, statistics.confidence)
+        for estimate, wins, losses, p_value, drawn in rows:
+            mean, error = estimate.mean, estimate.standard_error
+            low, high = estimate.interval(drawn, statistics.confidence)
             differences.append(
                 Difference(
                     difference=or_null(mean),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transforms.kernels.arrays import BoolArray, FloatArray, HashArray
-from transforms.kernels.bootstrap import bootstrap_interval
+from transforms.kernels.estimates import Estimate
 from transforms.kernels.hashing import fingerprints
 from transforms.kernels.moments import Moments
 from transforms.records.scored import ScoredConfiguration, Status
@@ -88,6 +88,27 @@ class QueryAggregate:
         """Identifies the values of one metric: equal where, and only where, every query has an equal value."""
         return self.moments.count, self.moments.sums[metric], self.moments.squares[metric], self.fingerprints[metric]
 
+    def estimates(self, highest: tuple[float | None, ...]) -> list[Estimate]:
+        """What the interval of every metric's mean is drawn from.
+
+        Args:
+            highest: per metric, the highest value a query can have; None where there is no bound. The lowest is 0.
+        """
+        moments = self.moments
+        columns = zip(
+            moments.means(),
+            moments.standard_errors(),
+            moments.lowest,
+            moments.highest,
+            highest,
+            moments.successes(),
+            strict=True,
+        )
+        return [
+            Estimate(moments.count, mean, error, low, high, 0.0, bound, successes if bound == 1.0 else None)
+            for mean, error, low, high, bound, successes in columns
+        ]
+
     def result(
         self, highest: tuple[float | None, ...], replicates: FloatArray, confidence: float = 0.95
     ) -> list[MetricSummary]:
@@ -104,15 +125,14 @@ class QueryAggregate:
         """
         count = self.moments.count
         everyone = count + self.failed
-        means, errors, totals = self.moments.means(), self.moments.standard_errors(), self.moments.totals()
+        estimates, totals = self.estimates(highest), self.moments.totals()
         tie_means = (
-            zip(*(each.means() for each in self.ties), strict=True) if self.ties else [(None, None)] * len(means)
+            zip(*(each.means() for each in self.ties), strict=True) if self.ties else [(None, None)] * len(estimates)
         )
         summaries = []
-        for mean, error, total, bound, tied, drawn in zip(
-            means, errors, totals, highest, tie_means, replicates, strict=True
-        ):
-            low, high = bootstrap_interval(mean, error, drawn, count, confidence)
+        for estimate, total, tied, drawn in zip(estimates, totals, tie_means, replicates, strict=True):
+            mean, error, bound = estimate.mean, estimate.standard_error, estimate.ceiling
+            low, high = estimate.interval(drawn, confidence)
             at_most = mean if not self.failed else None if bound is None else (total + self.failed * bound) / everyone
             at_least = mean if not self.failed else total / everyone
             summaries.append(MetricSummary(*map(or_null, (mean, low, high, error, at_least, at_most, *tied))))

@@ -1,0 +1,119 @@
+"""What scores look like: shapes that are drawn at random, and the scores of real runs.
+
+A shape draws samples of n queries for some configurations. As in an evaluation the configurations see the same queries:
+half of the time a configuration's value is the one that all have in common.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.dataset as pads
+
+FloatArray = npt.NDArray[np.float64]
+Draw = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
+CONFIGURATIONS = 6
+COMMON = 0.5
+METRICS = ("AP", "nDCG@10", "P@10", "RR", "Success@10", "Success@1")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Where samples are from.
+
+    Attributes:
+        name: of the shape.
+        sample: from a generator, and numbers of samples and queries, to float64[samples, queries, k].
+        truth: float64[k], the true means.
+        floor: the lowest value there can be; the highest is 1. Differences have -1.
+    """
+
+    name: str
+    sample: Callable[[np.random.Generator, int, int], FloatArray]
+    truth: FloatArray
+    floor: float = 0.0
+
+
+def drawn(name: str, draw: Draw, mean: float, floor: float = 0.0) -> Shape:
+    """A shape of which every value has the same distribution."""
+
+    def sample(rng: np.random.Generator, samples: int, queries: int) -> FloatArray:
+        shape = (samples, queries, CONFIGURATIONS)
+        common, own = draw(rng, (samples, queries, 1)), draw(rng, shape)
+        return np.where(rng.random(shape) < COMMON, common, own)
+
+    return Shape(name, sample, np.full(CONFIGURATIONS, mean), floor)
+
+
+def population(name: str, values: FloatArray, floor: float = 0.0) -> Shape:
+    """A shape whose queries are drawn from float64[queries, k]."""
+    return Shape(
+        name,
+        lambda rng, samples, queries: values[rng.integers(0, len(values), (samples, queries))],
+        values.mean(axis=0),
+        floor,
+    )
+
+
+def binary(share: float) -> Shape:
+    """Successes."""
+    return drawn(f"success of {share:g}", lambda rng, shape: (rng.random(shape) < share).astype(float), share)
+
+
+def mass(share: float, end: float) -> Shape:
+    """Most values at one end of the range, and the rest anywhere."""
+    return drawn(
+        f"{share:g} at {end:g}, rest uniform",
+        lambda rng, shape: np.where(rng.random(shape) < share, end, rng.random(shape)),
+        share * end + (1.0 - share) / 2.0,
+    )
+
+
+def differing(share: float, draw: Draw, mean: float, name: str) -> Shape:
+    """Differences, most of them none."""
+    return drawn(
+        f"{share:g} differ, {name}",
+        lambda rng, shape: (rng.random(shape) < share) * draw(rng, shape),
+        share * mean,
+        -1.0,
+    )
+
+
+def simulated() -> list[Shape]:
+    """Shapes that are drawn at random."""
+    return [
+        *(binary(share) for share in (0.01, 0.05, 0.1, 0.3, 0.5, 0.9, 0.97, 1.0)),
+        *(mass(share, 1.0) for share in (0.9, 0.95, 0.97)),
+        *(mass(share, 0.0) for share in (0.9, 0.97)),
+        drawn("nDCG, spread out", lambda rng, shape: rng.beta(0.5, 0.5, shape), 0.5),
+        drawn("AP, mostly low", lambda rng, shape: rng.beta(0.4, 1.6, shape), 0.2),
+        drawn("RR", lambda rng, shape: 1.0 / rng.geometric(0.4, shape), -0.4 * np.log(0.4) / 0.6),
+        drawn("0.9 at 0.5, rest 1", lambda rng, shape: np.where(rng.random(shape) < 0.9, 0.5, 1.0), 0.55),
+        differing(0.3, lambda rng, shape: rng.normal(0.05, 0.3, shape).clip(-1, 1), 0.05, "normal"),
+        differing(0.1, lambda rng, shape: rng.uniform(-1.0, 1.0, shape), 0.0, "uniform"),
+        differing(0.05, lambda rng, shape: rng.random(shape), 0.5, "all higher"),
+    ]
+
+
+def real(robust: Path) -> Iterator[Shape]:
+    """Scores of the runs of TREC's Robust track 2003, and their differences from the first run."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked = [word for metric in METRICS for word in ("-m", metric)]
+        runs = sorted(map(str, (robust / "runs").iterdir()))
+        command = [sys.executable, "-m", "pipelines", "score", str(robust / "qrels.txt.gz"), *runs, *asked]
+        subprocess.run([*command, "--output", folder], check=True, capture_output=True)
+        rows = pads.dataset(f"{folder}/query_metrics", partitioning=None).to_table().to_pylist()
+    ids = sorted({row["config_id"] for row in rows})
+    queries = sorted({row["query_id"] for row in rows})
+    values = np.empty((len(queries), len(ids), len(METRICS)))
+    for row in rows:
+        scores = [item["value"] for item in row["metrics"]]
+        values[queries.index(row["query_id"]), ids.index(row["config_id"])] = scores
+    for place, metric in enumerate(METRICS):
+        yield population(f"Robust, {metric}", values[..., place])
+    yield population("Robust, AP, differences", values[:, 1:, 0] - values[:, :1, 0], -1.0)
