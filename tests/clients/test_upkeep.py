@@ -31,18 +31,24 @@ def outcomes(fan_out: FanOut, questions: int, quota: Quota = FAST) -> list[objec
 
 
 class Disk:
-    """A ledger whose folder can be taken away: a file stands in its place then, and nothing can be written."""
+    """A ledger whose folder can be taken away, from one moment to the next: then nothing can be written."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._aside = folder, folder.with_name("aside")
+        self.folder, self._real, self._file = folder, folder.with_name("real"), folder.with_name("file")
+        self._real.mkdir()
+        self._file.write_text("a file in the way")
+        self.give_back()
 
     def take_away(self) -> None:
-        self.folder.rename(self._aside)
-        self.folder.write_text("a file in the way")
+        self._put(self._file)
 
     def give_back(self) -> None:
-        self.folder.unlink()
-        self._aside.rename(self.folder)
+        self._put(self._real)
+
+    def _put(self, target: Path) -> None:
+        link = self.folder.with_name("next")
+        link.symlink_to(target)
+        link.replace(self.folder)
 
 
 def test_what_cannot_be_written_for_a_while_is_kept_and_no_call_begins_meanwhile(tmp_path: Path) -> None:
