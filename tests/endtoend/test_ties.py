@@ -31,7 +31,7 @@ Bounds = dict[tuple[str, str], tuple[float, float]]
 METRICS = {
     "nDCG@3": "ndcg_cut_3", "nDCG": "ndcg", "AP": "map", "AP@4": "map_cut_4", "RR": "recip_rank", "P@2": "P_2",
     "P@5": "P_5", "R@3": "recall_3", "Rprec": "Rprec", "Bpref": "bpref", "Success@1": "success_1",
-    "SetP": "set_P", "SetR": "set_recall",
+    "SetP": "set_P", "SetR": "set_recall", "SetF": "set_F",
 }  # fmt: skip
 ASKED = tuple(word for metric in METRICS for word in ("-m", metric))
 TOLERANCE = 1e-9
@@ -151,6 +151,7 @@ def assert_bounds(output: Path, expected: Bounds) -> None:
         (("-M", "3"), {"max_documents": 3}),
         (("-J",), {"judged_only": True}),
         (("-l", "2"), {"relevance_level": 2}),
+        (("-M", "2", "-J"), {"max_documents": 2, "judged_only": True}),
         (("-M", "4", "-J", "-l", "2"), {"max_documents": 4, "judged_only": True, "relevance_level": 2}),
     ],
     ids=str,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, combinations_with_replacement, groupby, pairwise, permutations, product
 from typing import Any
 
@@ -160,6 +160,15 @@ def test_an_example_worked_out_by_hand(kernel: Kernel, options: dict[str, Any], 
     assert [bound.item() for bound in found] == pytest.approx(expected, rel=0, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["SetP", "SetF"])
+def test_among_the_judged_documents_of_a_cut_an_unjudged_one_is_better_than_a_non_relevant_one(name: str) -> None:
+    # With the unjudged one in the cut in place of the non-relevant, all of its judged documents are relevant.
+    pool = {"r": 1.0, "n": 0.0}
+    a = assess([[["r", "n", "o"]]], [pool], chunks=False)
+    lowest, highest = bounds(a, METRICS[name].kernel, {}, judged_only=True, top_k=2)
+    assert (lowest.item(), highest.item()) == (0.0, 1.0)
+
+
 def test_no_order_may_be_as_bad_as_a_bounded_metrics_lowest_value() -> None:
     # One document with two chunks, tied: it comes first in both orders, but its second chunk might be anyone's.
     chunks = Tied({"a": 1.0}, [["a", "a"]])
@@ -258,7 +267,7 @@ def test_rearranged_hits_are_the_same_hits_inside_their_groups(queries: list[Tie
     a = assess([query.groups for query in queries], [query.pool for query in queries], chunks=True)
     rearranged: list[Callable[[Assessment], Assessment]] = [
         *(luckiest, unluckiest, ties.luckiest_chunks, ties.unluckiest_chunks),
-        lambda a: ties.luckiest_sample(a, rel),
+        *(partial(order, rel=rel) for order in (ties.luckiest_sample, ties.luckiest_share, ties.unluckiest_share)),
     ]
     for b in (rearrange(a) for rearrange in rearranged):
         assert hits_of(b) == hits_of(a)
@@ -277,16 +286,30 @@ def columns(*arrays: Any) -> Iterable[tuple[Any, ...]]:
     return zip(*(array.tolist() for array in arrays), strict=True)
 
 
-@pytest.mark.parametrize("name", [name for name, definition in METRICS.items() if not definition.chunks])
+@pytest.mark.parametrize("judged_only", [False, True])
+@pytest.mark.parametrize("name", METRICS)
 @settings(max_examples=20)
 @given(data=st.data())
-def test_ties_among_judged_documents_alone(name: str, data: st.DataObject) -> None:
-    query, options, kernel = data.draw(tied()), data.draw(options_of(name)), METRICS[name].kernel
-    a = assess([query.groups], [query.pool], chunks=False)
-    lowest, highest = bounds(a, kernel, options, judged_only=True)
+def test_ties_in_rankings_that_are_cut_and_among_judged_documents_alone(
+    name: str, judged_only: bool, data: st.DataObject
+) -> None:
+    chunks, kernel = METRICS[name].chunks, METRICS[name].kernel
+    query, options = data.draw(tied(chunks)), data.draw(options_of(name))
+    top_k = data.draw(st.none() | st.integers(1, 8))
     rankings = orders(query.groups)
-    every = kernel(assess(rankings, [query.pool] * len(rankings), chunks=False).judged_only(), **options)
-    assert [lowest.item(), highest.item()] == pytest.approx([every.min(), every.max()], rel=0, abs=1e-12)
+    seen = assess(rankings, [query.pool] * len(rankings), chunks).upto(top_k)
+    every = kernel(seen.judged_only() if judged_only else seen, **options)
+    a = assess([query.groups], [query.pool], chunks)
+    lowest, highest = bounds(a, kernel, options, judged_only=judged_only, top_k=top_k)
+    rel = options.get("rel", 1.0)
+    if name == "infAP" and top_k is not None:  # 0 to 1, as the documentation says
+        assert lowest[0] <= every.min() <= every.max() <= highest[0]
+        return
+    assert highest.item() == pytest.approx(every.max(), rel=0, abs=1e-12)
+    if is_exact(name, query, rel) or (name == "infAP" and judged_only):
+        assert lowest.item() == pytest.approx(every.min(), rel=0, abs=1e-12)
+    else:
+        assert lowest.item() <= every.min() + 1e-12
 
 
 @pytest.mark.parametrize("name", METRICS)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from transforms.kernels import hits, metrics
-from transforms.kernels.arrays import FloatArray, IntArray, position_in_group
+from transforms.kernels.arrays import BoolArray, FloatArray, IntArray, position_in_group
 from transforms.kernels.rankings import Assessment
 
 Kernel = Callable[..., FloatArray]
@@ -140,6 +140,45 @@ def unluckiest_sample(a: Assessment) -> Assessment:
     return _permuted(a, by, a.hit_rank[by])
 
 
+def luckiest_share(a: Assessment, rel: float = 1.0) -> Assessment:
+    """Best for a share of the judged documents of a cut ranking: in every tie group the non-relevant ones stand last.
+
+    What `judged_only` takes out of the cut costs no share, so documents without a judgement are better than
+    non-relevant ones: they stand between these and the relevant ones. Exact for r / j and r / (j + βR), of r relevant
+    of j judged documents above the cut: both rise with a relevant one, and fall with another.
+
+    >>> luckiest_share(EXAMPLE).hit_rank.tolist(), luckiest_share(EXAMPLE).hit_grade.tolist()
+    ([1, 2, 5], [2.0, 1.0, 0.0])
+    """
+    return _parted(luckiest(a), _is_other(luckiest(a), rel), last=True)
+
+
+def unluckiest_share(a: Assessment, rel: float = 1.0) -> Assessment:
+    """The mirror image of `luckiest_share`: non-relevant documents first, relevant ones last, and the rest between.
+
+    >>> unluckiest_share(EXAMPLE).hit_rank.tolist(), unluckiest_share(EXAMPLE).hit_grade.tolist()
+    ([1, 2, 5], [2.0, 0.0, 1.0])
+    """
+    return _parted(unluckiest(a), _is_other(unluckiest(a), rel), last=False)
+
+
+def _is_other(a: Assessment, rel: float) -> BoolArray:
+    """Which hits are judged and not relevant."""
+    other: BoolArray = (a.hit_grade >= 0) & (a.hit_grade < rel)
+    return other
+
+
+def _parted(a: Assessment, moved: BoolArray, *, last: bool) -> Assessment:
+    """The rankings with some hits of every tie group at its last ranks, or first, and the others at the other end."""
+    first, final = _tie_groups(a)
+    group = _runs(a.hit_query, first)
+    by = _sorted_inside(group, (moved if last else ~moved).astype(np.float64))
+    at_end = moved[by] if last else ~moved[by]
+    place = position_in_group(group, len(group))
+    size = np.bincount(group, minlength=len(group))
+    return _permuted(a, by, np.where(at_end, final + 1 - size[group] + place, first + place))
+
+
 @dataclass(frozen=True)
 class Ties:
     """What ties do to a metric.
@@ -158,6 +197,7 @@ class Ties:
 
 _GRADES = Ties(lambda a, _: unluckiest(a), lambda a, _: luckiest(a))
 _NONE = Ties(lambda a, _: a, lambda a, _: a, Exactness.ORDER_FREE)
+_SHARE = Ties(unluckiest_share, luckiest_share)
 _SAMPLE = Ties(
     lambda a, _: unluckiest_sample(a),
     luckiest_sample,
@@ -176,6 +216,7 @@ _BY_GRADE: tuple[Kernel, ...] = (
     *(metrics.average_precision, metrics.success, metrics.r_precision, metrics.bpref, metrics.judged),
     *(metrics.rank_biased_precision, metrics.expected_reciprocal_rank, metrics.chunk_precision, metrics.chunk_ndcg),
 )
+_OF_THE_JUDGED: tuple[Kernel, ...] = (metrics.set_precision, metrics.set_f, metrics.chunk_precision)
 _OF_THE_SET: tuple[Kernel, ...] = (
     *(metrics.set_precision, metrics.set_recall, metrics.set_f),
     *(metrics.num_retrieved, metrics.num_relevant, metrics.num_relevant_retrieved),
@@ -228,6 +269,8 @@ def bounds(
     ties = TIES[kernel]
     if ties.exactness is Exactness.ORDER_FREE:
         ties = _NONE if top_k is None else _GRADES  # a cut set is a matter of order
+    if judged_only and top_k is not None and kernel in _OF_THE_JUDGED:
+        ties = _SHARE  # and so is how many documents of the cut are judged
     if ties is _NONE or not (first < last).any():
         return value, value
     if ties is _SAMPLE and top_k is not None:  # which order is extreme is not known, but infAP lies in [0, 1]
