@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from transforms.clients import secrets
+from transforms.clients.answers import value_of
 from transforms.clients.http_answers import Reader, check_path
 from transforms.clients.http_texts import (
     PLACEHOLDERS,
@@ -248,9 +249,10 @@ class Http(RemoteRetriever):
     def read(self, answer: str) -> Ranking:
         """The ranking in an answer."""
         try:
-            return self.ranking(json.loads(answer))
-        except json.JSONDecodeError as error:
+            value = value_of(answer)
+        except ValueError as error:
             raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
+        return self.ranking(value)
 
     def ranking(self, answer: Any) -> Ranking:
         """As `read`, of an answer that is parsed."""

@@ -5,10 +5,9 @@ checksums, but not their heads, nor the end of a file: each row has its own hash
 """
 
 import functools
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, BinaryIO
 
@@ -19,6 +18,7 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from transforms.clients import files
+from transforms.clients.answers import value_of
 from transforms.records.calls import Reach
 from transforms.records.errors import InputError
 
@@ -38,6 +38,7 @@ GROUP_ROWS, GROUP_BYTES = 512, 8 << 20
 IMPOSSIBLE = "rows with values that cannot be"
 _LAST_MOMENT = 253_402_300_799_999_999
 """The end of the year 9999, in microseconds."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -148,8 +149,8 @@ class PartReader:
         """Some rows of a row group; None for one that is not as it was written."""
         table = self.rows(group).take(pa.array(list(rows), pa.int64()))
         possible = are_possible(table)
-        told = iter(table.filter(possible).to_pylist())
-        return [_entry(next(told)) if can_be else None for can_be in possible.to_pylist()]
+        told = _told(table.filter(possible))
+        return [_entry(*next(told)) if can_be else None for can_be in possible.to_pylist()]
 
     def _open(self) -> pq.ParquetFile:
         handle: BinaryIO | None = None
@@ -217,34 +218,58 @@ def _bytes(table: pa.Table) -> int:
 
 def _row(entry: Entry) -> dict[str, Any]:
     distance = entry.reach.distance
-    row = {
-        "key": entry.key,
-        "results": int(entry.reach.results),
-        "distance": None if distance is None else float(distance),
-        "attempts": int(entry.attempts),
-        "seconds": float(entry.seconds),
-        "finished_at": entry.finished_at.astimezone(UTC),
-        "answer": entry.answer.encode("utf-8", "surrogatepass"),
-    }
-    return row | {"check": _check(row)}
+    told = (
+        entry.key,
+        int(entry.reach.results),
+        None if distance is None else float(distance),
+        int(entry.attempts),
+        float(entry.seconds),
+        entry.finished_at.astimezone(UTC),
+        entry.answer.encode("utf-8", "surrogatepass"),
+    )
+    return dict(zip(SCHEMA.names, (*told, _check(*told)), strict=True))
 
 
-def _entry(row: dict[str, Any]) -> Entry | None:
+def _told(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The values of rows, in the order of the schema. Arrow makes moments with a time zone slowly."""
+    moments = pc.cast(rows.column("finished_at"), pa.int64()).to_pylist()
+    columns = {name: rows.column(name).to_pylist() for name in SCHEMA.names if name != "finished_at"}
+    columns["finished_at"] = [_EPOCH + timedelta(microseconds=moment) for moment in moments]
+    return zip(*(columns[name] for name in SCHEMA.names), strict=True)
+
+
+def _entry(
+    key: str,
+    results: int,
+    distance: float | None,
+    attempts: int,
+    seconds: float,
+    finished_at: datetime,
+    answer: bytes,
+    check: int,
+) -> Entry | None:
     """What a row says; None where it does not say what was written."""
     try:
-        if row["check"] != _check(row):
+        if check != _check(key, results, distance, attempts, seconds, finished_at, answer):
             return None
-        answer = row["answer"].decode("utf-8", "surrogatepass")
-        json.loads(answer)
-    except (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError):
+        value_of(answer)
+        said = answer.decode("utf-8", "surrogatepass")
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    reach = Reach(row["results"], row["distance"])
-    return Entry(row["key"], reach, answer, row["attempts"], row["seconds"], row["finished_at"])
+    return Entry(key, Reach(results, distance), said, attempts, seconds, finished_at)
 
 
-def _check(row: dict[str, Any]) -> int:
+def _check(
+    key: str,
+    results: int,
+    distance: float | None,
+    attempts: int,
+    seconds: float,
+    finished_at: datetime,
+    answer: bytes,
+) -> int:
     """A hash of all columns."""
-    told = (row["key"], row["results"], row["distance"], row["attempts"], row["seconds"])
-    digest = blake2b(f"{told!r} {row['finished_at'].isoformat()} ".encode("utf-8", "surrogatepass"), digest_size=8)
-    digest.update(row["answer"])
+    told = (key, results, distance, attempts, seconds)
+    digest = blake2b(f"{told!r} {finished_at.isoformat()} ".encode("utf-8", "surrogatepass"), digest_size=8)
+    digest.update(answer)
     return int.from_bytes(digest.digest(), "big")

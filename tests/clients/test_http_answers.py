@@ -1,0 +1,72 @@
+"""Reading of JSON answers: the fast ways say what Python's own reader and JMESPath say."""
+
+import json
+import math
+from typing import Any
+
+import jmespath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transforms.clients.answers import value_of
+from transforms.clients.http import Http
+from transforms.records.errors import CallError
+from transforms.records.evaluation import Ranking
+
+NAMES = st.sampled_from(["a", "b", "_c", "d e", "é"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=20,
+)
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: ".".join(_spelled(name) for name in names))
+
+
+def _spelled(name: str) -> str:
+    return name if name.isascii() and name.isidentifier() else f'"{name}"'
+
+
+@given(VALUES, st.booleans())
+def test_json_is_read_as_python_reads_it(value: Any, ascii_only: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    found = value_of(text)
+    assert json.dumps(found) == json.dumps(json.loads(text))
+
+
+@given(st.text() | st.binary())
+def test_what_is_no_json_is_refused(text: str | bytes) -> None:
+    try:
+        expected = json.loads(text)
+    except ValueError:
+        with pytest.raises(ValueError):  # noqa: PT011  whatever Python says
+            value_of(text)
+    else:
+        assert str(value_of(text)) == str(expected)
+
+
+@given(PATHS, PATHS, PATHS, VALUES)
+def test_names_alone_lead_where_jmespath_leads(id_path: str, score: str, text: str, result: Any) -> None:
+    def found(path: str) -> Any:
+        return jmespath.search(path, result)
+
+    http = Http(url="http://none.invalid/", results="hits", id=id_path, score=score, text=text)
+    other = Http(
+        url="http://none.invalid/", results="hits", id=f"{id_path} || id", score=f"@ | {score}", text=f"@ | {text}"
+    )
+    answer = json.dumps({"hits": [result]})
+    usable_id = (isinstance(found(id_path), str) and found(id_path) != "") or _is_number(found(id_path))
+    usable_score = found(score) is None or _is_number(found(score))
+    usable_text = found(text) is None or isinstance(found(text), str)
+    if not (usable_id and usable_score and usable_text):
+        for each in (http, other):
+            with pytest.raises(CallError):
+                each.read(answer)
+        return
+    expected_score = math.nan if found(score) is None else float(found(score))
+    expected = Ranking((str(found(id_path)),), (expected_score,), (found(text) or "",))
+    assert str(http.read(answer)) == str(other.read(answer)) == str(expected)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2.0**1023
