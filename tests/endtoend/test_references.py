@@ -14,6 +14,7 @@ from support.standins import Standin, serve
 
 from pipelines.experiment import load_experiment
 from pipelines.results import Results
+from transforms.clients.http import Http
 from transforms.clients.remote import payload_of
 from transforms.records.calls import Reach
 from transforms.records.evaluation import Query
@@ -77,6 +78,7 @@ async def ask(retriever: Any) -> None:
         {"params": {"index": "${env:RB_INDEX}"}},
         {"headers": {"X-Index": "i-${env:RB_INDEX}"}},
         {"url": "/search?index=${env:RB_INDEX}"},
+        {"url": "/search?a&${env:RB_INDEX}&b="},
         {"body": {"query": "{query}", "in": [{"index": "${env:RB_INDEX}"}]}},
     ],
 )
@@ -95,6 +97,12 @@ def test_a_value_counts_wherever_it_stands(
             seen = server.stats().requests[-1]
             assert value in str([seen["target"], seen["headers"].get("x-index"), seen["body"]])
         assert len(keys) == 2
+
+
+@pytest.mark.parametrize("url", ["http://h//${env:RB_INDEX}?q={query}", "http://h?${env:RB_INDEX}={query}"])
+def test_every_reference_in_a_url_is_known(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RB_INDEX", "alpha")
+    assert Http(url=url, results="hits", id="id").environment == {"${env:RB_INDEX}": "alpha"}
 
 
 def test_a_secret_is_no_part_of_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

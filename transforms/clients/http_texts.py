@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from pydantic import JsonValue
 
@@ -46,7 +46,7 @@ class Text:
             ValueError: without the text.
         """
         secrets.check_references(self.value)
-        if self.is_secret and self.value not in PLACEHOLDERS:
+        if self.is_secret and self.value and self.value not in PLACEHOLDERS:
             secrets.refuse_literal(self.place, self.value)
 
 
@@ -61,9 +61,9 @@ def in_url(url: str) -> Iterator[Text]:
         names = "".join(secrets.REFERENCE.findall(user)) if password else user
         for value in filter(None, (password, names)):
             yield Text("user and password in the url", ("url",), value, is_secret=True)
-    parts = urlsplit(found["rest"] or "")
-    yield Text("the url", ("url",), parts.path, is_secret=False)
-    for name, value in parse_qsl(parts.query):
+    path, _, query = (found["rest"] or "").partition("?")
+    yield Text("the url", ("url",), path, is_secret=False)
+    for name, value in parse_qsl(query, keep_blank_values=True):
         yield Text("the url", ("url",), name, is_secret=False)
         is_secret = names_secret_parameter(name)
         yield Text(f"parameter {name}" if is_secret else "the url", ("url",), value, is_secret)
