@@ -12,6 +12,7 @@ from pipelines.dataflow import package, record, settings
 from pipelines.dataflow.record import Job
 from pipelines.dataflow.service import DONE, Service, ServiceError, Snapshot, gist, translated
 from pipelines.experiment import Experiment
+from transforms.clients import files
 from transforms.clients.bigquery.errors import LoadFailed
 from transforms.records.errors import InputError
 from transforms.records.evaluation import Run
@@ -30,6 +31,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> 
     """
     settings.complete(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     _refuse_no_job(options)
+    _refuse_unwritable(options)
     _refuse_second(experiment.output, execution.run_id, options)
     with tempfile.TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:
         package.stage(options, folder)
@@ -101,6 +103,17 @@ def _refuse_no_job(options: PipelineOptions) -> None:
         raise InputError("--template_location writes a job down instead of submitting it; see deploy/flex_template")
     if options.view_as(TestOptions).dry_run:
         raise InputError("--dry_run submits no job; rankbeam plan says what a run would cost")
+
+
+def _refuse_unwritable(options: PipelineOptions) -> None:
+    """Make sure that the job's own files can be written: Beam tries for minutes, without a word."""
+    cloud = options.view_as(GoogleCloudOptions)
+    for name in ("temp_location", "staging_location"):
+        if place := getattr(cloud, name):
+            try:
+                files.make_folder(place)
+            except InputError as error:
+                raise InputError(f"--{name}: {error}") from error
 
 
 def _refuse_second(output: str, run_id: str, options: PipelineOptions) -> None:

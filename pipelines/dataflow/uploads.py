@@ -1,7 +1,10 @@
 """Files of this machine, which workers elsewhere could not read: what is refused, and how to bring them there."""
 
+import glob
+import os
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
@@ -28,15 +31,16 @@ def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
     bucket = _bucket(options)
     lines = ["the workers of this job cannot reach files of this machine:"]
     lines += [f"  {place}: {path}" for place, path in (read | written).items()]
+    folder = f"{bucket}/{_name(experiment)}"
     if read:
-        lines += ["upload what is read, and name it in the experiment by its new place:"]
-        lines += [
-            f"  {each}" for each in _commands(list(dict.fromkeys(read.values())), f"{bucket}/{_name(experiment)}")
-        ]
+        places = _places(list(read.values()), folder)
+        lines += ["upload what is read:", *(f"  {each}" for each in _commands(places))]
+        lines += ["name it in the experiment by its new place:"]
+        lines += [f"  {place}: {places[path]}" for place, path in read.items()]
     if "output" in written:
-        lines += [f"write elsewhere: --output {bucket}/{_name(experiment)}/out"]
+        lines += [f"write elsewhere: --output {folder}/out"]
     if "ledger" in written and experiment.ledger_path is not None:
-        lines += [f"keep answers elsewhere: output.ledger: {bucket}/{_name(experiment)}/ledger"]
+        lines += [f"keep answers elsewhere: output.ledger: {folder}/ledger"]
     raise InputError("\n".join(lines))
 
 
@@ -50,22 +54,36 @@ def _inputs(experiment: Experiment) -> dict[str, str]:
     return found
 
 
-def _commands(paths: list[str], folder: str) -> Iterator[str]:
-    """The commands that upload; files of the same name go to folders of their own."""
-    groups: list[dict[str, str]] = []
-    for path in paths:
-        name = path.rstrip("/").rpartition("/")[2]
-        group = next((each for each in groups if name not in each), None)
-        if group is None:
-            groups.append(group := {})
-        group[name] = path
-    for number, group in enumerate(groups, 1):
-        target = f"{folder}/" if number == 1 else f"{folder}/{number}/"
-        yield shlex.join(["gcloud", "storage", "cp", "--recursive", *_sorted(group), target])
+def _places(paths: list[str], folder: str) -> dict[str, str]:
+    """Where each path is to go: below a folder as it now lies below the one that all have in common.
+
+    >>> _places(["/a/qrels/test.tsv", "/a/runs/*.run"], "gs://b/e")
+    {'/a/qrels/test.tsv': 'gs://b/e/qrels/test.tsv', '/a/runs/*.run': 'gs://b/e/runs/*.run'}
+    """
+    absolute = {path: Path(path).expanduser().absolute() for path in paths}
+    root = os.path.commonpath([_fixed(each).parent for each in absolute.values()])
+    return {path: f"{folder}/{each.relative_to(root).as_posix()}" for path, each in absolute.items()}
 
 
-def _sorted(group: Mapping[str, str]) -> list[str]:
-    return [group[name] for name in sorted(group)]
+def _commands(places: Mapping[str, str]) -> Iterator[str]:
+    """The commands that upload: files of one folder together, and a folder with all that it holds."""
+    together: dict[str, list[str]] = {}
+    for path, place in places.items():
+        fixed = _fixed(Path(path))
+        if fixed.is_dir():
+            inside = Path(path).relative_to(fixed).as_posix()
+            target = place if inside == "." else place.removesuffix(f"/{inside}")
+            yield shlex.join(["gcloud", "storage", "rsync", "--recursive", str(fixed), target])
+        else:
+            together.setdefault(f"{place.rpartition('/')[0]}/", []).append(path)
+    for target, paths in sorted(together.items()):
+        yield shlex.join(["gcloud", "storage", "cp", *sorted(paths), target])
+
+
+def _fixed(path: Path) -> Path:
+    """The beginning of a path, up to a folder whose name is a pattern."""
+    patterns = [] if path.exists() else [each for each in path.parents if glob.has_magic(each.name)]
+    return patterns[-1].parent if patterns else path
 
 
 def _bucket(options: PipelineOptions) -> str:

@@ -1,6 +1,5 @@
 """What is set for a job on Dataflow, what may be set instead, what is staged, and what is refused at once."""
 
-import shlex
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -193,10 +192,15 @@ def test_files_of_this_machine_are_refused_all_at_once(experiment: str, tmp_path
         f"  old, retriever.path: {tmp_path}/runs/test",
         f"  output: {tmp_path}/out",
         f"  ledger: {tmp_path}/answers",
-        "upload what is read, and name it in the experiment by its new place:",
-        "  " + shlex.join(["gcloud", "storage", "cp", "--recursive", f"{tmp_path}/corpus.jsonl",
-                           f"{tmp_path}/queries.jsonl", f"{tmp_path}/qrels/test", "gs://bucket/My-test/"]),
-        f"  gcloud storage cp --recursive {tmp_path}/runs/test gs://bucket/My-test/2/",
+        "upload what is read:",
+        f"  gcloud storage cp {tmp_path}/corpus.jsonl {tmp_path}/queries.jsonl gs://bucket/My-test/",
+        f"  gcloud storage cp {tmp_path}/qrels/test gs://bucket/My-test/qrels/",
+        f"  gcloud storage cp {tmp_path}/runs/test gs://bucket/My-test/runs/",
+        "name it in the experiment by its new place:",
+        "  dataset.qrels: gs://bucket/My-test/qrels/test",
+        "  dataset.queries: gs://bucket/My-test/queries.jsonl",
+        "  dataset.corpus: gs://bucket/My-test/corpus.jsonl",
+        "  old, retriever.path: gs://bucket/My-test/runs/test",
         "write elsewhere: --output gs://bucket/My-test/out",
         "keep answers elsewhere: output.ledger: gs://bucket/My-test/ledger",
     ]  # fmt: skip

@@ -85,7 +85,7 @@ def expand(pattern: str) -> list[str]:
         found = [] if _is_folder(pattern) else [path for path in _match(pattern) if not _is_folder(path)]
         found = found or _parquet(folder)
     except (BeamIOError, OSError, ValueError, *gcs.errors(pattern)) as error:
-        raise InputError(f"cannot be looked up: {error}{gcs.advice(pattern)}", path=pattern) from error
+        raise InputError(f"cannot be looked up: {gcs.told(error, pattern)}", path=pattern) from error
     if not found and _is_folder(pattern):
         raise InputError(
             f"is a folder without Parquet files; write {join(pattern, '*')} for all its files", path=pattern
@@ -105,7 +105,7 @@ def exists(path: str) -> bool:
     try:
         return bool(FileSystems.exists(path))
     except (BeamIOError, OSError, *gcs.errors(path)) as error:
-        raise InputError(f"cannot be looked up: {error}{gcs.advice(path)}", path=path) from error
+        raise InputError(f"cannot be looked up: {gcs.told(error, path)}", path=path) from error
 
 
 def size(pattern: str) -> int:
@@ -145,7 +145,7 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
     try:
         handle: BinaryIO = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     except (BeamIOError, OSError, *gcs.errors(path)) as error:
-        raise InputError(f"cannot be opened: {error}{gcs.advice(path)}", path=path) from error
+        raise InputError(f"cannot be opened: {gcs.told(error, path)}", path=path) from error
     return handle if read_ahead_bytes is None else gcs.reading_ahead(handle, read_ahead_bytes)
 
 
@@ -190,7 +190,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         problem = f"the gzip file is cut short or damaged ({error}); copy it again"
         raise InputError(problem, path=path, line=lines + 1) from error
     except gcs.errors(path) as error:
-        raise InputError(f"cannot be read on: {error}", path=path) from error
+        raise InputError(f"cannot be read on: {gcs.told(error, path)}", path=path) from error
     if any(rest):
         yield b"".join(rest)
 
@@ -243,7 +243,7 @@ def write(path: str, content: bytes) -> None:
         with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as handle:
             handle.write(content)
     except (BeamIOError, OSError, *gcs.errors(path)) as error:
-        raise InputError(f"cannot be written: {error}", path=path) from error
+        raise InputError(f"cannot be written: {gcs.told(error, path)}", path=path) from error
 
 
 def delete(path: str) -> None:
@@ -271,10 +271,13 @@ def make_folder(path: str) -> None:
         if not FileSystems.exists(path):
             FileSystems.mkdirs(path)
     except (BeamIOError, OSError, *gcs.errors(path)) as error:
-        raise InputError(f"the folder cannot be made: {error}", path=path) from error
+        raise InputError(f"the folder cannot be made: {gcs.told(error, path)}", path=path) from error
     probe = join(path, ".rankbeam-can-write")
     write(probe, b"")
-    delete(probe)
+    try:
+        delete(probe)
+    except (BeamIOError, OSError, *gcs.errors(path)) as error:
+        raise InputError(f"cannot be deleted: {gcs.told(error, path)}", path=probe) from error
 
 
 class _Raw(io.RawIOBase):

@@ -7,6 +7,7 @@ tracebacks. A public bucket needs no credentials.
 import os
 import socket
 from functools import cache
+from http import HTTPStatus
 from typing import BinaryIO
 
 from transforms.records.errors import InputError
@@ -35,8 +36,9 @@ def errors(path: str) -> tuple[type[Exception], ...]:
         return ()
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
+    from google.cloud.storage.exceptions import DataCorruption, InvalidResponse  # of uploads and downloads in pieces
 
-    return GoogleAPIError, GoogleAuthError, OSError
+    return GoogleAPIError, GoogleAuthError, InvalidResponse, DataCorruption, OSError
 
 
 def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
@@ -46,11 +48,33 @@ def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
     return handle
 
 
-def advice(path: str) -> str:
-    """What to add to a problem with a path: that there are no credentials, where that may be why."""
-    if not path.startswith(SCHEME) or _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")):
-        return ""
-    return f"; there are no credentials: {SIGN_IN}"
+def told(error: BaseException, path: str) -> str:
+    """What an error of a path's filesystem says, and what to do about it, in one line."""
+    if not path.startswith(SCHEME):
+        return str(error)
+    bucket = path.removeprefix(SCHEME).partition("/")[0]
+    advice = {
+        401: SIGN_IN,
+        403: f"grant the account that asks the role Storage Object User on the bucket {bucket}",
+        404: f"is there a bucket {bucket}? make it, or name another one",
+    }
+    status = _status(error)
+    said = HTTPStatus(status).phrase if status in advice else " ".join(str(error).split())
+    more = advice.get(status or 0, "")
+    if not _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")):
+        more = f"there are no credentials: {SIGN_IN}"
+    return f"{said}; {more}" if more else said
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that a refusal came with; Beam wraps it in errors of its own."""
+    from apache_beam.io.filesystem import BeamIOError
+
+    if isinstance(error, BeamIOError):
+        inner = list((error.exception_details or {}).values())
+        return next((found for each in inner if (found := _status(each)) is not None), None)
+    status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "code", None)
+    return int(status) if isinstance(status, int) else None
 
 
 def _find_host(path: str) -> None:

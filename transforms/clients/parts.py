@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from transforms.clients import files
+from transforms.clients import files, gcs
 from transforms.records.errors import InputError
 
 _UNFINISHED = "_unfinished"  # readers of a folder of Parquet files leave out what begins like this
@@ -23,8 +23,8 @@ class Part:
             if files.is_local(folder):
                 Path(self._path).parent.mkdir(parents=True, exist_ok=True)
             self._handle = FileSystems.create(self._path, compression_type=CompressionTypes.UNCOMPRESSED)
-        except (BeamIOError, OSError) as error:
-            raise InputError(f"cannot be written: {error}", path=self._path) from error
+        except (BeamIOError, OSError, *gcs.errors(folder)) as error:
+            raise InputError(f"cannot be written: {gcs.told(error, folder)}", path=self._path) from error
         self._writer = pq.ParquetWriter(self._handle, schema, compression="zstd")
 
     def write(self, rows: pa.Table) -> None:

@@ -1,0 +1,154 @@
+"""Buckets that are missing or closed to us: one message with what to do; and how local files are brought to one."""
+
+import json
+import os
+import shlex
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from support.cli import Outcome, rankbeam
+from support.emulators import Cloud
+from support.inputs import json_texts, run_table, trec_qrels, trec_run, write, write_table
+
+from pipelines.dataflow.launch import submit
+from pipelines.evaluate import new_run
+from pipelines.experiment import load_experiment
+from pipelines.options import pipeline_options
+from transforms.records.errors import InputError
+
+pytest_plugins = ["support.emulators.fixtures"]
+
+ROWS = [("q1", "d1", 1.0), ("q2", "d2", 1.0)]
+ON_DATAFLOW = ("--runner=DataflowRunner", "--project=p", "--region=r")
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    """An experiment whose files lie in several folders; two have the same name, one is a folder, one a pattern."""
+    write(tmp_path / "data" / "qrels" / "test", trec_qrels(ROWS))
+    write(tmp_path / "data" / "queries.jsonl", json_texts([("q1", "alpha"), ("q2", "beta")]))
+    write(tmp_path / "data" / "runs" / "test", trec_run(ROWS))
+    write_table(tmp_path / "data" / "table" / "part" / "a.parquet", run_table(ROWS))
+    write(tmp_path / "data" / "days" / "1" / "a.run", trec_run(ROWS[:1]))
+    write(tmp_path / "data" / "days" / "2" / "a.run", trec_run(ROWS[1:]))
+    paths = {"file": "data/runs/test", "folder": "data/table", "pattern": "data/days/*/a.run", "flat": "data/runs/*"}
+    content = {
+        "name": "e",
+        "dataset": {"qrels": "data/qrels/test", "queries": "data/queries.jsonl"},
+        "configurations": [{"name": n, "retriever": {"type": "run_file", "path": p}} for n, p in paths.items()],
+        "metrics": ["RR"],
+        "output": {"path": "out"},
+    }
+    return Path(write(tmp_path / "e.yaml", yaml.safe_dump(content, sort_keys=False)))
+
+
+class Closed(BaseHTTPRequestHandler):
+    """Cloud Storage whose every bucket is closed to us."""
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = json.dumps({"error": {"code": 403, "message": "nobody does not have storage.objects.create"}}).encode()
+        self.send_response(403)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  the base class has these names
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def closed(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:  # noqa: ARG001  its credentials
+    with ThreadingHTTPServer(("127.0.0.1", 0), Closed) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+        yield "gs://closed"
+        server.shutdown()
+
+
+def message(outcome: Outcome) -> str:
+    """The one line that says why."""
+    assert (outcome.status, outcome.stdout) == (2, "")
+    (line,) = [line for line in outcome.stderr.splitlines() if line.startswith("rankbeam: ")]
+    assert outcome.stderr.endswith(f"{line}\n")
+    return line.removeprefix("rankbeam: ")
+
+
+@pytest.mark.usefixtures("cloud")
+def test_an_output_in_a_bucket_that_is_not_there(experiment: Path) -> None:
+    told = message(rankbeam("evaluate", str(experiment), "--output", "gs://not-there/out"))
+    assert told.startswith("gs://not-there/out")
+    assert told.endswith("cannot be written: Not Found; is there a bucket not-there? make it, or name another one")
+
+
+def test_an_output_in_a_bucket_that_is_closed(experiment: Path, closed: str) -> None:
+    told = message(rankbeam("evaluate", str(experiment), "--output", f"{closed}/out"))
+    assert told.startswith(f"{closed}/out")
+    assert told.endswith("Forbidden; grant the account that asks the role Storage Object User on the bucket closed")
+
+
+@pytest.mark.usefixtures("cloud")
+def test_an_input_in_a_bucket_that_is_not_there(experiment: Path) -> None:
+    told = message(rankbeam("score", "gs://not-there/qrels", str(experiment.parent / "data" / "runs" / "test")))
+    assert "gs://not-there/qrels: cannot be looked up: Not Found; is there a bucket not-there?" in told
+
+
+def test_an_input_in_a_bucket_that_is_closed(closed: str) -> None:
+    told = message(rankbeam("validate", f"{closed}/e.yaml"))
+    assert told.startswith(f"{closed}/e.yaml: cannot be looked up: Forbidden; grant the account")
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_temp_location_is_tried_before_the_job_is_made(experiment: Path) -> None:
+    loaded = load_experiment(str(experiment))
+    options = pipeline_options([*ON_DATAFLOW, "--temp_location=gs://not-there/temp"])
+    with pytest.raises(InputError, match=r"^--temp_location: gs://not-there/temp.*is there a bucket not-there\?"):
+        submit(loaded, new_run(loaded), options)
+
+
+def gcloud(words: list[str], root: Path) -> None:
+    """What `gcloud storage` does, with a folder a bucket: `cp` flattens, `rsync --recursive` does not."""
+    assert words[:2] == ["gcloud", "storage"]
+    command, *paths, target = words[2:]
+    place = root / target.removeprefix("gs://")
+    if command == "rsync":
+        recursive, source = paths
+        assert recursive == "--recursive"
+        shutil.copytree(source, place, dirs_exist_ok=True)
+        return
+    assert command == "cp"
+    assert target.endswith("/")
+    place.mkdir(parents=True, exist_ok=True)
+    for pattern in paths:
+        for source in Path("/").glob(pattern.lstrip("/")):
+            assert source.is_file()
+            shutil.copy(source, place)
+
+
+def test_what_is_printed_brings_every_file_to_the_place_that_is_printed(experiment: Path, tmp_path: Path) -> None:
+    refused = rankbeam("evaluate", str(experiment), *ON_DATAFLOW, "--temp_location=gs://bucket/temp")
+    lines = [line.strip() for line in refused.stderr.splitlines()]
+    for line in lines:
+        if line.startswith("gcloud "):
+            gcloud(shlex.split(line), tmp_path / "cloud")
+    places = dict(line.split(": gs://", 1) for line in lines if ": gs://" in line)
+    content = yaml.safe_load(experiment.read_text())
+    for role in content["dataset"]:
+        content["dataset"][role] = f"{tmp_path}/cloud/{places[f'dataset.{role}']}"
+    for each in content["configurations"]:
+        each["retriever"]["path"] = f"{tmp_path}/cloud/{places[each['name'] + ', retriever.path']}"
+    for name in ("data", "out"):
+        shutil.rmtree(tmp_path / name, ignore_errors=True)
+    experiment.write_text(yaml.safe_dump(content))
+    done = rankbeam("evaluate", str(experiment), "--format", "csv")
+    assert done.status == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == [f"{name},all,RR,1.0" for name in ("file", "folder", "pattern", "flat")]
+    assert os.listdir(tmp_path / "cloud") == ["bucket"]  # noqa: PTH208  names alone
