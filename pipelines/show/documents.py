@@ -1,9 +1,10 @@
 """What a run says, for programs: JSON, CSV, and the lines that trec_eval prints."""
 
 import csv
+import functools
 import io
 import json
-import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,9 +102,20 @@ def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) 
         yield f"{'runid':<22}\t{ALL}\t{tags.get(row['name'], row['name'])}"
         yield f"{'num_q':<22}\t{ALL}\t{len(queries)}"
         for metric in metrics:
-            mean = results.means[row["config_id"], ALL, str(metric)]["mean"]
-            total = math.fsum(query["metrics"][str(metric)] for query in queries)
-            yield _trec_line(metric, ALL, total if metric.definition.summed else mean)
+            total = _added([query["metrics"][str(metric)] for query in queries])
+            yield _trec_line(metric, ALL, total if metric.definition.summed else total / max(1, len(queries)))
+
+
+def _added(values: list[float]) -> float:
+    """The sum as trec_eval makes it, query by query in the order of their ids.
+
+    The means of the tables are rounded once, after an exact sum; that is better, but its last printed digit may be
+    another one. Python's own `sum` would be exact as well.
+
+    >>> _added([1e16, 1.0, -1e16])
+    0.0
+    """
+    return functools.reduce(operator.add, values, 0.0)
 
 
 def _trec_line(metric: Metric, query_id: str, value: float) -> str:

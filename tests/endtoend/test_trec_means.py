@@ -1,0 +1,68 @@
+"""Means of `--format trec` to the last digit that trec_eval prints: it adds doubles, query by query in order of ids."""
+
+import gzip
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytrec_eval
+from support.data import SHARED_DATA, needs_shared_data
+from support.inputs import trec_qrels, trec_run, write
+from support.runs import rankbeam
+
+from transforms.records.trec_names import parse_metrics, trec_name
+
+ROBUST = SHARED_DATA / "robust03"
+MEASURES = {"map", "map_cut", "Rprec", "bpref", "recip_rank", "P", "recall", "infAP", "ndcg", "ndcg_cut", "success"}
+MEASURES |= {"set_P", "set_recall", "set_F"}
+COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "runid")
+
+
+def mean(values: Iterable[float]) -> float:
+    """As trec_eval makes it: one rounding for each addition, and one for the division."""
+    total, count = 0.0, 0
+    for value in values:
+        total, count = total + value, count + 1
+    return total / count
+
+
+def means(stdout: str) -> list[dict[str, str]]:
+    """Of every run, the lines of all queries but the counts."""
+    runs: list[dict[str, str]] = []
+    for line in stdout.splitlines():
+        name, query, value = (part.strip() for part in line.split("\t"))
+        assert query == "all"
+        if name == "runid":
+            runs.append({})
+        if name not in COUNTS:
+            runs[-1][name] = value
+    return runs
+
+
+def test_a_mean_in_the_middle_between_two_printed_ones(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    hits = {
+        f"q{n:02}": draw.randrange(6) for n in range(32)
+    }  # P_5 of 0, 0.2, …, whose mean is 0.43125 but for rounding
+    judged = [(query, f"d{n}", float(n < found)) for query, found in hits.items() for n in range(5)]
+    ranked = [(query, f"d{n}", float(-n)) for query in reversed(hits) for n in range(5)]
+    qrels, run = write(tmp_path / "qrels", trec_qrels(judged)), write(tmp_path / "run", trec_run(ranked))
+    outcome = rankbeam("score", qrels, run, "-m", "P.5", "--format", "trec")
+    expected = mean(hits[query] / 5 for query in sorted(hits, key=str.encode))
+    assert f"{expected:6.4f}" == "0.4312"
+    assert means(outcome.stdout) == [{"P_5": "0.4312"}]
+
+
+@needs_shared_data
+def test_means_of_real_runs_are_those_of_trec_evals_code() -> None:
+    paths = sorted((ROBUST / "runs").iterdir())[:3]
+    with gzip.open(ROBUST / "qrels.txt.gz", "rt") as file:
+        evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(file), MEASURES)
+    command = ["score", ROBUST / "qrels.txt.gz", *paths, "-m", "all_trec", "--format", "trec", "--replicates", "0"]
+    printed = means(rankbeam(*command, "--dialect", "pytrec_eval").stdout)
+    names = [name for each in parse_metrics(["all_trec"]) if (name := trec_name(each)) not in (None, *COUNTS)]
+    for path, found in zip(paths, printed, strict=True):
+        with gzip.open(path, "rt") as file:
+            values = evaluator.evaluate(pytrec_eval.parse_run(file))
+        in_order = [values[query] for query in sorted(values, key=str.encode)]
+        assert found == {name: f"{mean(each[name] for each in in_order):6.4f}" for name in names}
