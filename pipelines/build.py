@@ -1,6 +1,7 @@
 """Build the pipeline of an experiment: which stage gets what from which; nothing runs here."""
 
 import sys
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -11,6 +12,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from pipelines import workers
 from pipelines.experiment import Experiment
+from pipelines.gate_table import verdict_of
 from transforms import retrieve, write
 from transforms.aggregate import AggregateScores, met, warnings_of
 from transforms.call import Called, CallServices
@@ -78,8 +80,15 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         rows["rankings"] = scored | "RankingRows" >> beam.FlatMap(write.rankings, evaluation)
     written = [rows[name] | f"Write_{name}" >> write.WriteTable(name, output, execution) for name in rows]
     told = warnings | "EveryWarning" >> beam.Flatten()
+    judge = partial(
+        verdict_of,
+        evaluation=evaluation,
+        gates=experiment.gates,
+        max_failure_rate=experiment.max_failure_rate,
+        run=execution,
+    )
     finish = write.FinishRun(
-        output, execution, versions(), evaluation.statistics, written, summary, aggregate, told, usage
+        output, execution, versions(), evaluation.statistics, judge, written, summary, aggregate, told, usage
     )
     finished = pipeline | "FinishRun" >> finish
     if experiment.bigquery is not None:

@@ -1,6 +1,6 @@
-"""Where the tables of a finished run are: Parquet files below a folder, or rows in BigQuery."""
+"""Where the tables of a run are: in Parquet files below a folder, in BigQuery, or, before it is finished, in memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -72,6 +72,25 @@ class InFolder:
 def _read(path: str, columns: Sequence[str] | None) -> pa.Table:
     with parquet.open_file(path) as file:
         return file.read(columns)
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Tables of a run that is not finished yet.
+
+    Attributes:
+        tables: those that are known, by name.
+    """
+
+    tables: Mapping[str, pa.Table]
+
+    def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        """One table."""
+        return self.tables[name] if columns is None else self.tables[name].select(columns)
+
+    def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
+        """A table in parts."""
+        yield from self.table(name, columns).to_batches(most)
 
 
 @dataclass(frozen=True)

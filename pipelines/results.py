@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -43,18 +42,17 @@ class Results:
     @cached_property
     def run(self) -> dict[str, Any]:
         """The row of `runs`, with its JSON columns as values."""
-        row: dict[str, Any] = self.table("runs").to_pylist()[0]
-        return row | {name: json.loads(row[name]) for name in ("dataset", "versions", "statistics")}
+        return self._row | {name: json.loads(self._row[name]) for name in ("dataset", "versions", "statistics")}
 
     @property
     def experiment(self) -> str:
         """The name of the experiment."""
-        return self.stored.run.experiment if isinstance(self.stored, InBigQuery) else str(self.run["experiment"])
+        return self.stored.run.experiment if isinstance(self.stored, InBigQuery) else str(self._row["experiment"])
 
     @property
     def execution(self) -> tuple[str, datetime]:
         """What no other run has, wherever its tables are: its id, and when it was started."""
-        started_at = self.stored.run.started_at if isinstance(self.stored, InBigQuery) else self.run["started_at"]
+        started_at = self.stored.run.started_at if isinstance(self.stored, InBigQuery) else self._row["started_at"]
         return self.run_id, started_at
 
     @property
@@ -142,15 +140,6 @@ class Results:
 
         return sorted(self.configurations, key=height)
 
-    def failures(self) -> list[str]:
-        """What failed, for people: of each kind how many queries, and what the service said to one of them."""
-        rows = sorted(
-            self.table("failures", ["kind", "attempts", "message"]).to_pylist(), key=lambda row: -row["attempts"]
-        )
-        kinds = Counter(row["kind"] for row in rows)
-        said = {kind: next(row["message"] for row in rows if row["kind"] == kind) for kind in kinds}
-        return [f"{count:,} queries have no answer ({kind}): {said[kind]}" for kind, count in kinds.most_common()]
-
     def over_failure_rate(self, most: float) -> str:
         """Which configurations have a larger share of failed queries than that, for people; "" when none has."""
         rows = [(row["name"], self.means[row["config_id"], ALL, self.metrics[0]]) for row in self.configurations]
@@ -188,6 +177,11 @@ class Results:
             most: rows at once.
         """
         return self._tables.batches(name, columns, most)
+
+    @cached_property
+    def _row(self) -> dict[str, Any]:
+        row: dict[str, Any] = self.table("runs").to_pylist()[0]
+        return row
 
     @property
     def _tables(self) -> RunTables:

@@ -4,7 +4,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -77,32 +77,18 @@ def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> Ite
         if name != ALL and state.moments.count < statistics.min_slice:
             for row in rows[-1]:
                 row["ci_low"] = row["ci_high"] = None
+    firsts = _firsts(name, aggregate, evaluation)
+    for row in itertools.chain.from_iterable(rows):
+        first = firsts[row["config_id"], row["metric"]]
+        row["equal_to"] = None if first == row["config_id"] else first
     alike = defaultdict(list)  # values by the rules of different tools are no better or worse than each other
     for i, state in enumerate(states):
         if totals is not None and (name == ALL or state.moments.count >= statistics.min_slice):
             alike[configurations[i].dialect].append(i)
     estimates = [state.estimates(highest) for state in states]
-    firsts = _firsts(name, aggregate, evaluation)
-    for row in itertools.chain.from_iterable(rows):
-        first = firsts[row["config_id"], row["metric"]]
-        row["equal_to"] = None if first == row["config_id"] else first
     for column, group in itertools.product(range(len(evaluation.metrics)), alike.values()):
-        known = [i for i in group if rows[i][column]["mean"] is not None]  # one that has no value may be any good
-        if len(known) < 2:
-            continue
-        equals: dict[str, list[int]] = {}  # counted once: there are as many to pick from as there are different ones
-        for i in known:
-            equals.setdefault(firsts[configurations[i].config_id, rows[i][column]["metric"]], []).append(i)
-        ranked = [same[0] for same in equals.values()]
-        _rank(
-            [rows[i][column] for i in ranked],
-            [estimates[i][column] for i in ranked],
-            np.stack([drawn[i][column] for i in ranked]),
-            statistics.confidence,
-        )
-        for leader, *others in equals.values():
-            for i in others:
-                rows[i][column] |= {each: rows[leader][column].get(each) for each in _OF_MANY}
+        contenders = [Contender(rows[i][column], estimates[i][column], drawn[i][column]) for i in group]
+        _rank_distinct(contenders, statistics.confidence)
     yield from rows
 
 
@@ -118,23 +104,44 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
     return firsts
 
 
-def _rank(rows: Sequence[Row], estimates: Sequence[Estimate], replicates: FloatArray, confidence: float) -> None:
+class Contender(NamedTuple):
+    """One metric of one configuration, beside others."""
+
+    row: Row
+    estimate: Estimate
+    replicates: FloatArray
+    """float64[b], the bootstrap's means."""
+
+
+def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> None:
     """Say of one metric's rows which may be the best, and what holds for all of them at once.
 
-    Args:
-        rows: of k configurations.
-        estimates: of their means.
-        replicates: float64[k, b], the bootstrap's means.
-        confidence: of both.
+    Those with equal values count once: one is picked from as many as are different. One without a value may be any
+    good, and nothing is said of it.
     """
-    counts = [each.count for each in estimates if each.count]
-    if not counts or min(counts) < 2:
+    equals: defaultdict[str, list[Contender]] = defaultdict(list)
+    for each in contenders:
+        if each.row["mean"] is not None:
+            equals[each.row["equal_to"] or each.row["config_id"]].append(each)
+    if sum(map(len, equals.values())) < 2:
+        return
+    _rank([same[0] for same in equals.values()], confidence)
+    for leader, *others in equals.values():
+        for each in others:
+            each.row.update({name: leader.row.get(name) for name in _OF_MANY})
+
+
+def _rank(contenders: Sequence[Contender], confidence: float) -> None:
+    estimates = [each.estimate for each in contenders]
+    count = min(each.count for each in estimates)
+    if count < 2:
         return
     means = np.array([each.mean for each in estimates], np.float64)
+    replicates = np.stack([each.replicates for each in contenders])
     lows, highs = joint_intervals(estimates, replicates, confidence)
-    best = may_be_best(means, replicates, min(counts), confidence)
-    for row, low, high, may_be in zip(rows, lows.tolist(), highs.tolist(), best.tolist(), strict=True):
-        row |= {"joint_low": or_null(low), "joint_high": or_null(high), "may_be_best": may_be}
+    best = may_be_best(means, replicates, count, confidence)
+    for each, low, high, may_be in zip(contenders, lows.tolist(), highs.tolist(), best.tolist(), strict=True):
+        each.row.update({"joint_low": or_null(low), "joint_high": or_null(high), "may_be_best": may_be})
 
 
 def _highest(evaluation: Evaluation) -> tuple[float | None, ...]:
@@ -182,5 +189,4 @@ def _nothing(evaluation: Evaluation) -> FloatArray:
 
 
 def _table(found: list[Row], schema: pa.Schema) -> pa.Table:
-    common = {field.name for field in tables.COMMON}
-    return pa.Table.from_pylist(found, schema=pa.schema([field for field in schema if field.name not in common]))
+    return pa.Table.from_pylist(found, schema=tables.own_columns(schema))

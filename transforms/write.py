@@ -1,7 +1,7 @@
 """Write tables: Parquet files below the output, one folder a table and run, and the row of `runs` last."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -13,14 +13,16 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.clients import files
+from transforms.clients.formats import parquet
 from transforms.clients.parts import Part, put_in_place
 from transforms.kernels.arrays import offsets_of
 from transforms.records import tables
 from transforms.records.aggregates import RunAggregate
 from transforms.records.calls import Usage
+from transforms.records.counters import Counter, count
 from transforms.records.dataset import DatasetSummary
 from transforms.records.evaluation import Evaluation, Run, Statistics
-from transforms.records.failures import Failure
+from transforms.records.failures import Failure, failure_warnings
 from transforms.records.scored import ScoredPartition, Status
 from transforms.records.slices import slice_values
 
@@ -82,6 +84,21 @@ class WriteFn(beam.DoFn):
             yield GlobalWindows.windowed_value((self._name, self._part.close()))
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """How a run stands beside the limits of its experiment.
+
+    Attributes:
+        gates: rows of `tables.GATES`, without the common columns.
+        is_missed: whether it misses any of them.
+        warnings: of limits that are no gates.
+    """
+
+    gates: pa.Table
+    is_missed: bool
+    warnings: tuple[str, ...]
+
+
 @dataclass
 class FinishRun(beam.PTransform):
     """Put all tables in their place, and write the row of `runs` last: whoever reads it knows the run is complete.
@@ -91,7 +108,8 @@ class FinishRun(beam.PTransform):
         run: the run.
         versions: of rankbeam and the libraries that make its numbers.
         statistics: how intervals and comparisons were made.
-        written: what `WriteTable` yields for every other table.
+        judge: holds all scores against the limits of the experiment.
+        written: what `WriteTable` yields for every other table but `gates`.
         summary: the dataset's.
         aggregate: of all scores.
         warnings: what users should know, of the retrievers and of the scores.
@@ -102,6 +120,7 @@ class FinishRun(beam.PTransform):
     run: Run
     versions: dict[str, str]
     statistics: Statistics
+    judge: Callable[[RunAggregate], Verdict]
     written: list[beam.PCollection[WrittenPart]]
     summary: beam.PCollection[DatasetSummary]
     aggregate: beam.PCollection[RunAggregate]
@@ -121,6 +140,7 @@ class FinishRun(beam.PTransform):
                 self.run,
                 self.versions,
                 self.statistics,
+                self.judge,
                 beam.pvalue.AsSingleton(self.summary),
                 beam.pvalue.AsSingleton(self.aggregate),
                 beam.pvalue.AsIter(self.warnings),
@@ -135,6 +155,7 @@ def write_run(
     run: Run,
     versions: dict[str, str],
     statistics: Statistics,
+    judge: Callable[[RunAggregate], Verdict],
     summary: DatasetSummary,
     aggregate: RunAggregate,
     told: Iterable[str],
@@ -148,21 +169,27 @@ def write_run(
         run: the run.
         versions: as `FinishRun`.
         statistics: as `FinishRun`.
+        judge: as `FinishRun`.
         summary: the dataset's.
         aggregate: of all scores.
         told: what users should know besides what the summary says; each is kept once.
         usage: of the quota pools, one or more each.
-        written: the complete parts of all other tables.
+        written: the complete parts of all other tables but `gates`.
     """
     used = list(usage)
-    parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name != "runs"}
+    parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates")}
     for name, path in chain.from_iterable(written):
         parts[name].append(path)
-    for name, paths in parts.items():
-        put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
-    warnings = [*summary.warnings(), *sorted(set(told))]
+    places = {
+        name: put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
+        for name, paths in parts.items()
+    }
+    verdict = judge(aggregate)
+    count(Counter.RUNS_MISSED, int(verdict.is_missed))
+    _write_alone("gates", output, run, verdict.gates)
+    failed = failure_warnings(_failures(places["failures"]))
     row = {
-        "state": "done",
+        "state": "missed" if verdict.is_missed else "done",
         "finished_at": datetime.now(UTC),
         "experiment_yaml": run.experiment_yaml,
         "dataset_fingerprint": summary.fingerprint,
@@ -172,13 +199,25 @@ def write_run(
         "calls": sum(each.calls for each in used),
         "ledger_hits": sum(each.ledger_hits for each in used),
         "failures": aggregate.failures,
-        "warnings": warnings,
+        "warnings": [*summary.warnings(), *sorted(set(told)), *failed, *verdict.warnings],
     }
-    plain = pa.schema([field for field in tables.RUNS if field.name in row])
-    folder = run_folder(output, "runs", run.run_id)
-    part = Part(folder, tables.RUNS)
-    part.write(run.stamp(pa.Table.from_pylist([row], plain), tables.RUNS))
-    return put_in_place(folder, [part.close()], tables.RUNS)[0]
+    return _write_alone("runs", output, run, pa.Table.from_pylist([row], tables.own_columns(tables.RUNS)))
+
+
+def _write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
+    """Write a table of few rows, that lack the common columns, to one file; returns its path."""
+    folder, schema = run_folder(output, name, run.run_id), tables.TABLES[name]
+    part = Part(folder, schema)
+    part.write(run.stamp(rows, schema))
+    return put_in_place(folder, [part.close()], schema)[0]
+
+
+def _failures(paths: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """Of every failed call, the kind, the attempts and the message."""
+    for path in paths:
+        with parquet.open_file(path) as file:
+            for batch in file.iter_batches(columns=["kind", "attempts", "message"]):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.Table]:
@@ -250,7 +289,7 @@ def configurations(evaluation: Evaluation) -> pa.Table:
             }
             for position, each in enumerate(evaluation.configurations)
         ],
-        schema=pa.schema([field for field in tables.CONFIGURATIONS if field not in tables.COMMON]),
+        schema=tables.own_columns(tables.CONFIGURATIONS),
     )
 
 
@@ -266,4 +305,4 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
         "attempts": failure.attempts,
         "message": failure.message,
     }
-    return pa.Table.from_pylist([row], pa.schema([field for field in tables.FAILURES if field not in tables.COMMON]))
+    return pa.Table.from_pylist([row], tables.own_columns(tables.FAILURES))

@@ -77,6 +77,39 @@ resource "google_monitoring_alert_policy" "failed_calls" {
   depends_on = [google_project_service.used]
 }
 
+resource "google_monitoring_alert_policy" "missed_limit" {
+  display_name          = "rankbeam: a run misses a limit"
+  combiner              = "OR"
+  severity              = "WARNING"
+  notification_channels = local.channels
+
+  conditions {
+    display_name = "A run misses a gate, or its max_failure_rate"
+
+    condition_threshold {
+      filter          = "metric.type = \"dataflow.googleapis.com/job/user_counter\" AND metric.label.\"metric_name\" = \"runs_that_miss_a_limit\" AND ${local.jobs}"
+      comparison      = "COMPARISON_GT"
+      threshold_value = 0
+      duration        = "0s"
+
+      aggregations {
+        alignment_period     = "300s"
+        per_series_aligner   = "ALIGN_MAX"
+        cross_series_reducer = "REDUCE_MAX"
+        group_by_fields      = ["resource.label.job_name"]
+      }
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    subject   = "rankbeam: the run of $${resource.label.job_name} misses a limit"
+    content   = "The table gates says which gate of which configuration, and by how much; the warnings of the run say the rest."
+  }
+
+  depends_on = [google_project_service.used]
+}
+
 # A launch that Dataflow refuses makes no job, so no metric: only the scheduler's log knows.
 resource "google_monitoring_alert_policy" "failed_launch" {
   count = length(var.schedules) > 0 ? 1 : 0

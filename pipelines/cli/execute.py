@@ -158,8 +158,9 @@ def _run(
             return
     else:
         results = _here(experiment, execution, options, temporary=temporary)
-    for warning in [*filter(notices.is_news, results.run["warnings"]), *results.failures()]:
-        if warning not in early:
+    over = results.over_failure_rate(experiment.max_failure_rate)
+    for warning in filter(notices.is_news, results.run["warnings"]):
+        if warning not in (*early, over):  # that is said last
             warn(warning)
     shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary)
     outcome.end(results, experiment, shown, reported=reported)

@@ -23,6 +23,7 @@ _WORDS = {
     Counter.CALLS_FAILED: "calls failed",
     Counter.FAILURES: "queries without an answer",
     Counter.QUERIES_SCORED: "queries scored",
+    Counter.RUNS_MISSED: "runs that miss a limit",
     Counter.THROTTLED_S: "seconds that lanes waited",
 }
 

@@ -381,9 +381,11 @@ def test_the_schedule_is_sent_as_the_api_wants_it() -> None:
 
 
 def test_alerts_watch_what_there_is() -> None:
-    assert f'\\"metric_name\\" = \\"{Counter.CALLS_FAILED.value}\\"' in TEXT
+    for counter in (Counter.CALLS_FAILED, Counter.RUNS_MISSED):
+        assert f'\\"metric_name\\" = \\"{counter.value}\\"' in TEXT
     policies = {name: block for name, block in RESOURCES.items() if name.startswith("google_monitoring_alert_policy.")}
-    assert {name.partition(".")[2] for name in policies} == {"failed_job", "failed_calls", "failed_launch"}
+    names = {name.partition(".")[2] for name in policies}
+    assert names == {"failed_job", "failed_calls", "missed_limit", "failed_launch"}
     assert all(block["notification_channels"] == "${local.channels}" for block in policies.values())
 
 

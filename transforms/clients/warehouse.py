@@ -12,11 +12,8 @@ from transforms.records.errors import InputError
 
 FILE_NAME = "results.duckdb"
 
-_ALWAYS = {
-    *("runs", "configurations", "rankings", "query_metrics", "configuration_metrics", "comparisons", "failures"),
-    *("leaderboard", "per_query"),
-}
-"""What every version has put into the file, the first release included."""
+_ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
+"""What every version has put into the file."""
 
 
 def build(output: str) -> str:
@@ -67,16 +64,6 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) 
     connection.execute(f'CREATE TABLE "{name}" AS FROM columns_of_now {rows}', [parts] if parts else [])
 
 
-def _parts(output: str, name: str, run_id: str) -> list[str]:
-    """The files of a table of a run; none where the run is older than the table."""
-    try:
-        return files.expand(files.join(output, name, run_id))
-    except InputError:
-        if name in _ALWAYS:
-            raise
-        return []
-
-
 def refuse_foreign(output: str) -> None:
     """Make sure that what `build` will replace is nothing, or a file that it made.
 
@@ -118,6 +105,16 @@ def finished_runs(output: str) -> list[str]:
     except InputError as error:
         raise InputError("holds no finished run", path=output) from error
     return sorted(path.replace("\\", "/").split("/")[-2] for path in found)
+
+
+def _parts(output: str, name: str, run_id: str) -> list[str]:
+    """The files of a table of a run; none where the run is older than the table."""
+    try:
+        return files.expand(files.join(output, name, run_id))
+    except InputError:
+        if name in tables.ADDED:
+            return []
+        raise
 
 
 def _local(path: str, folder: str) -> str:

@@ -34,6 +34,7 @@ class Counter(StrEnum):
     RETRIES = "retries"
     CALLS_DONE = "calls_done"
     CALLS_FAILED = "calls_failed"
+    RUNS_MISSED = "runs_that_miss_a_limit"
     # Dataflow knows this very name: whoever waits on purpose does not get more workers.
     THROTTLED_S = "cumulativeThrottlingSeconds"
 

@@ -1,5 +1,7 @@
 """Failed calls: typed, kept, never dropped."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -43,3 +45,25 @@ class Failure:
     attempts: int
     message: str
     only_thresholds: bool = False
+
+
+def failure_warnings(rows: Iterable[tuple[str, int, str]]) -> list[str]:
+    """What failed, for people: of each kind how many queries, and what the service said to one of them.
+
+    Args:
+        rows: of each failure kind, attempts and message.
+
+    >>> failure_warnings([("quota", 3, "slow down"), ("quota", 9, "wait"), ("timeout", 1, "too late")])
+    ['2 queries have no answer (quota): wait', '1 query has no answer (timeout): too late']
+    """
+    counts: Counter[str] = Counter()
+    said: dict[str, tuple[int, str]] = {}
+    for kind, attempts, message in rows:
+        counts[kind] += 1
+        said[kind] = max(said.get(kind, (0, "")), (attempts, message))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [f"{_queries(count)} no answer ({kind}): {said[kind][1]}" for kind, count in ordered]
+
+
+def _queries(count: int) -> str:
+    return "1 query has" if count == 1 else f"{count:,} queries have"

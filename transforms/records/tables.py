@@ -55,9 +55,10 @@ RUNS = pa.schema(
 )
 """One row an execution, written last: only runs with a row here are finished.
 
-`dataset`, `versions` and `statistics` (how intervals and tests were made) are JSON. `calls` counts every attempt at a
-remote service, also those of bundles that were lost with their worker and made again; `ledger_hits` counts the requests
-that an earlier run had paid for.
+`state` is "done", or "missed" where the run misses one of its gates or has more failures than `max_failure_rate`.
+`warnings` also say what failed. `dataset`, `versions` and `statistics` (how intervals and tests were made) are JSON.
+`calls` counts every attempt at a remote service, also those of bundles that were lost with their worker and made again;
+`ledger_hits` counts the requests that an earlier run had paid for.
 """
 
 CONFIGURATIONS = pa.schema(
@@ -185,6 +186,29 @@ FAILURES = pa.schema(
 )
 """One row a failed call."""
 
+GATES = pa.schema(
+    [
+        *COMMON,
+        _required("position", pa.int64()),
+        pa.field("config_id", pa.string()),
+        _required("slice", pa.string()),
+        pa.field("metric", pa.string()),
+        _required("value", pa.string()),
+        pa.field("at_least", pa.float64()),
+        pa.field("at_most", pa.float64()),
+        pa.field("found", pa.float64()),
+        pa.field("margin", pa.float64()),
+        _required("met", pa.bool_()),
+        pa.field("reason", pa.string()),
+    ]
+)
+"""One row a check of one of the experiment's gates, which is at `position` there, for a configuration and slice.
+
+`value` is what is held against the limit, `at_least` or `at_most`. `found` is null where there is none, and `reason`
+says why; such a gate is missed. `margin` is how far it is on the good side of the limit. The failure rate is of no
+metric, and a gate that is about no configuration there is has no `config_id`.
+"""
+
 TABLES = {
     "runs": RUNS,
     "configurations": CONFIGURATIONS,
@@ -193,4 +217,18 @@ TABLES = {
     "configuration_metrics": CONFIGURATION_METRICS,
     "comparisons": COMPARISONS,
     "failures": FAILURES,
+    "gates": GATES,
 }
+
+ADDED = frozenset({"gates"})
+"""Tables that runs of earlier versions do not have."""
+
+
+def own_columns(schema: pa.Schema) -> pa.Schema:
+    """The columns of a table besides the common ones.
+
+    >>> own_columns(FAILURES).names[:2]
+    ['config_id', 'query_id']
+    """
+    common = {field.name for field in COMMON}
+    return pa.schema([field for field in schema if field.name not in common])

@@ -66,7 +66,7 @@ def find_run(run_id: str, folders: Mapping[str, str]) -> RunFiles:
     Raises:
         InputError: files are missing.
     """
-    parts = {name: _parts(folder) for name, folder in folders.items()}
+    parts = {name: _parts(name, folder) for name, folder in folders.items()}
     wanted = ["run_id", "experiment", "started_at", "finished_at"]
     with parquet.open_file(parts["runs"][0][0]) as file:
         row = file.read(wanted).to_pylist()[0]
@@ -110,7 +110,7 @@ def load(session: Session, run: RunFiles, key: str, columns: Mapping[str, list[C
 
 
 class _Load:
-    """The jobs that load one table, one after the other until one succeeds."""
+    """The jobs that load one table, one after the other until one succeeds; none where there are no files."""
 
     def __init__(
         self, session: Session, key: str, name: str, parts: tuple[tuple[str, int], ...], columns: list[Column]
@@ -122,7 +122,7 @@ class _Load:
     def begin(self) -> None:
         """Begin a job, or find one that is under way or has succeeded."""
         staging = tables.stage(self._session, self._staging, self._columns)
-        while True:
+        while self._parts:
             job_id = next(self._ids)
             found = self._session.job(job_id)
             self._job = found or self._submit(job_id)
@@ -131,6 +131,8 @@ class _Load:
 
     def finish(self) -> None:
         """Wait for the job; begin another when it failed for a reason that passes."""
+        if not self._parts:
+            return
         for attempt in range(self._session.patience.attempts):
             self._job = self._session.wait(self._job)
             if not self._job.error_result:
@@ -174,13 +176,18 @@ def uris_of(paths: list[str]) -> list[str]:
     return [f"{folder}/part-*-of-{last.rpartition('-of-')[2]}"]
 
 
-def _parts(folder: str) -> tuple[tuple[str, int], ...]:
-    """The parts of a table, all of them.
+def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
+    """The parts of a table, all of them; none where the run is older than the table.
 
     Raises:
         InputError: some are missing.
     """
-    found = [(path.replace("\\", "/"), size) for path, size, _ in files.version(folder)]
+    try:
+        found = [(path.replace("\\", "/"), size) for path, size, _ in files.version(folder)]
+    except InputError:
+        if table in schemas.ADDED:
+            return ()
+        raise
     names = [_PART.fullmatch(path.rpartition("/")[2]) for path, _ in found]
     wanted = max((int(name[2]) for name in names if name), default=0)
     if [int(name[1]) if name and int(name[2]) == wanted else None for name in names] != list(range(wanted)):

@@ -85,5 +85,5 @@ class GcsPlace:
         try:
             yield
         except gcs.errors(self._folder) as error:
-            problem = f"the ledger's lease cannot be written: {error}{gcs.advice(self._folder)}"
+            problem = f"the ledger's lease cannot be written: {gcs.told(error, self._folder)}"
             raise InputError(problem, path=f"{self._folder}/{name}") from error

@@ -1,0 +1,109 @@
+"""What a run misses is in its tables, found by the run itself: nobody needs to wait for it."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.cli import rankbeam
+from support.finished import experiment, install, ranks
+from support.inputs import write
+from support.strict_bigquery import serve
+
+from transforms.clients import warehouse
+from transforms.clients.bigquery import schemas
+from transforms.records import tables
+
+MISSED = 3
+GATES = [
+    {"metric": "RR", "at_least": 0.6},
+    {"metric": "RR", "at_least": 0.2, "slice": "language"},
+    {"metric": "P@1", "value": "difference_low", "at_least": -0.5},
+    {"metric": "RR", "value": "difference", "at_most": 0.5, "configuration": "flaky", "slice": "language=fr"},
+    {"value": "failure_rate", "at_most": 0.01},
+]
+CONFIGURATIONS = {"base": ranks(1, 2), "better": ranks(1), "flaky": ranks(2, q03=-1, q10=-1)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        install(tmp_path_factory.mktemp("ranked"), monkeypatch)
+        yield
+
+
+def evaluated(folder: Path, gates: object, **more: Any) -> tuple[int, str]:
+    """Evaluate an experiment with gates; its tables are in `folder/out`."""
+    content = experiment(folder, CONFIGURATIONS, gates=gates, metrics=["RR", "P@1"], **more)
+    path = write(folder / "e.yaml", yaml.safe_dump({"name": "e", "output": {"path": "out"}, **content}))
+    outcome = rankbeam("evaluate", path, "--run-id", "r", "--format", "json")
+    return outcome.status, outcome.stderr
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(folder / "out" / name / "r").to_pylist()
+    return found
+
+
+def test_the_table_holds_what_the_command_finds(tmp_path: Path) -> None:
+    assert evaluated(tmp_path, GATES)[0] == MISSED
+    names = {row["config_id"]: row["name"] for row in rows(tmp_path, "configurations")}
+    written = [
+        {
+            "configuration": names.get(row["config_id"]),
+            **{name: row[name] for name in ("slice", "metric", "value", "found", "margin", "met")},
+            **{name: row[name] for name in ("at_least", "at_most") if row[name] is not None},
+            "reason": row["reason"] or "",
+        }
+        for row in rows(tmp_path, "gates")
+    ]
+    document = json.loads(rankbeam("gate", str(tmp_path / "out"), "--format", "json").stdout)
+    assert written == document["checks"]
+    for row in rows(tmp_path, "gates"):
+        given = GATES[row["position"]]
+        assert (given.get("metric"), given.get("value", "mean")) == (row["metric"], row["value"])
+    assert [row["state"] for row in rows(tmp_path, "runs")] == ["missed"]
+
+
+def test_a_run_that_keeps_its_limits_is_done(tmp_path: Path) -> None:
+    status, _ = evaluated(tmp_path, [{"metric": "RR", "at_least": 0.1, "configuration": "base"}], max_failure_rate=0.5)
+    assert (status, [row["state"] for row in rows(tmp_path, "runs")]) == (0, ["done"])
+    assert [row["met"] for row in rows(tmp_path, "gates")] == [True]
+
+
+def test_failures_are_in_the_warnings_of_the_run(tmp_path: Path) -> None:
+    status, said = evaluated(tmp_path, [], max_failure_rate=0.01)
+    assert status == MISSED
+    (run,) = rows(tmp_path, "runs")
+    failed = "2 queries have no answer (quota): out of quota"
+    over = "more than 1.0% of the queries failed (max_failure_rate): flaky (8.3%)"
+    assert (run["state"], run["warnings"][-2:]) == ("missed", [failed, over])
+    assert [said.count(each) for each in run["warnings"]] == [1] * len(run["warnings"])
+    assert said.splitlines()[-1] == f"rankbeam: {over}"
+    assert rows(tmp_path, "gates") == []
+
+
+def test_runs_of_earlier_versions_have_no_such_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated(tmp_path, GATES[:1])
+    shutil.copytree(tmp_path / "out", tmp_path / "old" / "out")
+    shutil.rmtree(tmp_path / "old" / "out" / "gates")
+    for folder, count in ((tmp_path, 3), (tmp_path / "old", 0)):
+        with duckdb.connect(warehouse.build(str(folder / "out"))) as connection:
+            assert connection.execute("SELECT count(met) FROM gates").fetchone() == (count,)
+            connection.execute("DROP TABLE gates")
+        warehouse.refuse_foreign(str(folder / "out"))  # a file of an earlier version is ours
+    with serve() as bigquery:
+        monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", bigquery.url)
+        bigquery.dataset("warehouse")
+        for folder, count in ((tmp_path, 3), (tmp_path / "old", 0)):
+            done = rankbeam("warehouse", "load", str(folder / "out"), "--dataset", "test-project.warehouse")
+            assert done.status == 0, done.stderr
+            assert len(bigquery.rows("gates")) == count
+            assert len(bigquery.rows("runs")) == 1
+        assert bigquery.names() == set(tables.TABLES)
+        assert bigquery.table("warehouse", "gates").columns == schemas.columns_of(tables.GATES)
