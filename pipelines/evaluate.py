@@ -88,6 +88,10 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> 
 
 
 def _make_room(experiment: Experiment, execution: Run) -> None:
+    if experiment.bigquery is not None:
+        from transforms.clients.bigquery import places  # few experiments need it
+
+        places.refuse_apart(experiment.output, experiment.bigquery)
     files.make_folder(experiment.output)
     _refuse_taken(experiment.output, execution)
     for folder in run_folders(experiment.output, execution.run_id):

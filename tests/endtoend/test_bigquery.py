@@ -149,6 +149,22 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_done(bigquery: 
     assert in_files(tmp_path / "out", "runs")
 
 
+def test_a_bucket_elsewhere_than_the_dataset_is_refused(
+    cloud: Cloud, bigquery: StrictBigQuery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The emulator has all buckets in the United States; datasets there take files of any bucket."""
+    monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", bigquery.url)
+    bucket = cloud.gcs.bucket()
+    path = experiment(tmp_path, output=f"gs://{bucket}/out")
+    refused = evaluate(path)
+    assert refused.status == 2
+    assert f"the bucket {bucket} is in US, and the dataset {DATASET} in europe-west1" in refused.stderr
+    assert (list(cloud.gcs.folder.glob(f"{bucket}/*")), bigquery.jobs) == ([], {})
+    bigquery.datasets["warehouse"] = "us-central1"
+    bigquery.root = cloud.gcs.folder
+    assert evaluate(path).status == 0
+
+
 # A run id that another experiment has
 
 

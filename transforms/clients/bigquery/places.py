@@ -1,0 +1,84 @@
+"""Where data lie: BigQuery loads files into a dataset only from buckets that are where the dataset is."""
+
+import re
+from typing import Any
+
+from transforms.clients import gcs
+from transforms.clients.bigquery.errors import BigQueryError
+from transforms.clients.bigquery.names import DatasetName
+from transforms.clients.bigquery.session import IMPATIENT, Patience, Session
+from transforms.records.errors import InputError
+
+_REGION = re.compile(r"[A-Z]+-[A-Z]+[0-9]+")
+_FROM_ANYWHERE = "US"
+"""The one location of datasets that takes files from any bucket."""
+
+
+def refuse_apart(output: str, dataset: DatasetName, patience: Patience = IMPATIENT) -> None:
+    """Make sure, as far as it can be known, that files of a folder can be loaded into a dataset.
+
+    Whoever writes objects need not be allowed to see where their bucket is; then nothing is refused here.
+
+    Args:
+        output: the folder.
+        dataset: where its files will be loaded.
+        patience: with requests that fail.
+
+    Raises:
+        InputError: the bucket and the dataset are in different places.
+    """
+    if not output.startswith(gcs.SCHEME):
+        return
+    name = output.removeprefix(gcs.SCHEME).partition("/")[0]
+    bucket = _bucket(output, name)
+    if bucket is None or not bucket.location:
+        return
+    try:
+        place = Session(dataset, patience).location
+    except BigQueryError as error:
+        raise InputError(f"{dataset}: {error.advice(dataset)}") from error
+    if not can_load(place, bucket.location, tuple(bucket.data_locations or ())):
+        problem = f"the bucket {name} is in {bucket.location}, and the dataset {dataset} in {place}"
+        advice = "BigQuery loads only from where the dataset is; choose another bucket or another dataset"
+        raise InputError(f"{problem}: {advice}", path=output)
+
+
+def can_load(dataset: str, bucket: str, regions: tuple[str, ...] = ()) -> bool:
+    """Whether BigQuery may load files of a bucket; False only where it surely does not.
+
+    Args:
+        dataset: its location.
+        bucket: its location.
+        regions: of a bucket in two regions of one's choice, which these are.
+
+    >>> can_load("europe-west1", "EUROPE-WEST1"), can_load("EU", "EUROPE-WEST4"), can_load("US", "ASIA")
+    (True, True, True)
+    >>> can_load("us-central1", "US-EAST1"), can_load("EU", "US"), can_load("europe-west1", "US")
+    (False, False, False)
+    """
+    dataset, places = dataset.upper(), {bucket.upper(), *(each.upper() for each in regions)}
+    if dataset in (_FROM_ANYWHERE, *places):
+        return True
+    if _REGION.fullmatch(dataset) and all(map(_REGION.fullmatch, places)):
+        return False
+    return any(_continent(dataset) == _continent(place) for place in places)
+
+
+def _continent(place: str) -> str:
+    """The two letters that regions, pairs of regions and larger areas of a continent have in common.
+
+    >>> _continent("EUROPE-WEST1") == _continent("EUR4") == _continent("EU"), _continent("NAM4") == _continent("US")
+    (True, True)
+    """
+    return "US" if place.startswith(("NAM", "NORTHAMERICA", "US")) else place[:2]
+
+
+def _bucket(output: str, name: str) -> Any | None:
+    """The bucket; None where there is none, or where it may not be seen."""
+    from apache_beam.io.gcp.gcsio import GcsIO
+
+    gcs.prepare(output)
+    try:
+        return GcsIO().get_bucket(name)
+    except gcs.errors(output):  # a missing bucket is refused where it is written to
+        return None
