@@ -71,7 +71,7 @@ def test_an_insert_takes_only_rows_of_the_execution(bigquery: StrictBigQuery, tm
     run = loads.find_run("run", {**finished(tmp_path / "out"), "rankings": other["rankings"]})
     session = Session(DATASET, QUICK)
     loads.load(session, run, "0a", {name: ensure(session, name) for name in tables.TABLES})
-    _, _, unguarded = publish.statements(DATASET, "0a").partition("\n")
+    _, _, unguarded = publish.statements(DATASET, "0a", {"runs"}).partition("\n")
     assert session.wait(session.query("unguarded", unguarded, publish.parameters(run))).error_result is None
     assert bigquery.rows("rankings") == []
     assert bigquery.rows("query_metrics")

@@ -142,12 +142,17 @@ class Warehouse:
         if query.get("useLegacySql", True) or query.get("parameterMode") != "NAMED":
             raise Refusal("invalidQuery", "Legacy SQL, or parameters without names")
 
+        script = self.script(query, place)
+        pause_s, dies = (0.0, None) if fault is None else (fault.seconds, fault.after if fault.what == "dies" else None)
+        script.run(query["query"], pause_s, dies)
+
+    def script(self, query: Mapping[str, Any], place: str) -> Script:
+        """What runs statements, with parameters, where a dataset is."""
+
         def named(name: str) -> Table:
             project, dataset, table = name.split(".")
             if project != self.project or self.place(dataset) != place:
                 raise Refusal("notFound", f"Not found: Dataset {project}:{dataset} was not found in location {place}")
             return self.table(dataset, table)
 
-        script = Script(named, values_of(query["queryParameters"]), self.lock)
-        pause_s, dies = (0.0, None) if fault is None else (fault.seconds, fault.after if fault.what == "dies" else None)
-        script.run(query["query"], pause_s, dies)
+        return Script(named, values_of(query["queryParameters"]), self.lock)

@@ -17,7 +17,13 @@ PLAIN: Mapping[Any, Any] = {pa.string(): "x", pa.int64(): 3, pa.int32(): 1, pa.f
 
 
 def finished(
-    output: Path | str, run_id: str = "run", minute: int = 0, parts: int = 2, rows: int = 3, text: str = "x"
+    output: Path | str,
+    run_id: str = "run",
+    minute: int = 0,
+    parts: int = 2,
+    rows: int = 3,
+    text: str = "x",
+    experiment: str = "experiment",
 ) -> dict[str, str]:
     """Write the files of a run; returns where those of each table lie.
 
@@ -28,8 +34,9 @@ def finished(
         parts: of every table but `runs`.
         rows: of every part.
         text: in its columns.
+        experiment: its name.
     """
-    run = Run(run_id, "experiment", BEGAN + timedelta(minutes=minute), "name: experiment")
+    run = Run(run_id, experiment, BEGAN + timedelta(minutes=minute), "name: experiment")
     folders = {name: run_folder(str(output), name, run_id) for name in tables.TABLES}
     for name, schema in tables.TABLES.items():
         counts = [1] if name == "runs" else [rows] * parts

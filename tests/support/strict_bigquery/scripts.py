@@ -11,11 +11,11 @@ from support.strict_bigquery.faults import Refusal
 from support.strict_bigquery.tables import Row, Table
 
 NAME = r"`([^`]+)`"
-IF = re.compile(r"IF EXISTS \(SELECT run_id FROM (.+) WHERE (.+?)\) THEN(?: (.+); END IF)?")
 ROWS = re.compile(rf"SELECT [\w, ]+ FROM {NAME}")
-RAISE = re.compile(r"SELECT ERROR\('([^']*)'\)")
-RAISE_FOR = re.compile(rf"SELECT ERROR\(CONCAT\('([^']*)', (\w+)\)\) FROM {NAME} WHERE (.+)")
+RAISE = re.compile(r"SELECT ERROR\((?:'([^']*)'|CONCAT\('([^']*)', (\w+)\))\) FROM (.+) WHERE (.+)")
 DELETE = re.compile(rf"DELETE FROM {NAME} WHERE (.+)")
+LOOK = re.compile(r"SELECT name FROM \((.+)\) WHERE (.+) GROUP BY name")
+NAMED = re.compile(rf"SELECT run_id, '(\w+)' AS name FROM {NAME}")
 INSERT = re.compile(rf"INSERT INTO {NAME} \((.+)\) SELECT (.+) FROM {NAME} WHERE (.+)")
 CONDITION = re.compile(r"(\w+) (!?=) @(\w+)")
 TEXT = re.compile(rf"{NAME}|(?<=ERROR\()'[^']*'|(?<=CONCAT\()'[^']*'")
@@ -57,7 +57,6 @@ class Script:
     def __init__(self, tables: Callable[[str], Table], parameters: Mapping[str, Any], lock: Any) -> None:
         self._table, self._parameters, self._lock = tables, parameters, lock
         self._views: dict[str, View] | None = None
-        self._open_blocks: list[bool] = []
 
     def run(self, text: str, pause_s: float, statements: int | None) -> None:
         """Run it.
@@ -80,24 +79,10 @@ class Script:
             time.sleep(pause_s)
         if self._views is not None:
             raise Refusal("invalidQuery", "the transaction was not committed")
-        if self._open_blocks:
-            raise Refusal("invalidQuery", "Syntax error: expected END IF")
         if unused := set(self._parameters) - set(re.findall(r"@(\w+)", text)):
             raise Refusal("invalidQuery", f"unused parameters: {unused}")
 
     def _statement(self, text: str) -> None:
-        if text == "END IF":
-            self._open_blocks.pop()
-        elif match := IF.fullmatch(text):
-            holds = all(self._open_blocks) and any(self._chosen(*match.groups()[:2]))
-            if match[3] is None:
-                self._open_blocks.append(holds)
-            elif holds:
-                self._statement(match[3])
-        elif all(self._open_blocks):
-            self._do(text)
-
-    def _do(self, text: str) -> None:
         if text == "BEGIN TRANSACTION":
             if self._views is not None:
                 raise Refusal("invalidQuery", "Transactions cannot be nested")
@@ -108,10 +93,8 @@ class Script:
                 raise Refusal("invalidQuery", "There is no transaction")
             self._commit(views)
         elif match := RAISE.fullmatch(text):
-            raise Refusal("invalidQuery", match[1])
-        elif match := RAISE_FOR.fullmatch(text):
-            for row in self._chosen(f"`{match[3]}`", match[4]):
-                raise Refusal("invalidQuery", f"{match[1]}{row[match[2]]} at [1:1]")
+            for row in self._chosen(match[4], match[5]):
+                raise Refusal("invalidQuery", f"{match[1] or match[2] + row[match[3]]} at [1:1]")
         elif match := DELETE.fullmatch(text):
             condition = match[2]
             self._change(match[1], lambda view: self._delete(view, condition))
@@ -119,6 +102,18 @@ class Script:
             self._insert(*match.groups())
         else:
             raise Refusal("invalidQuery", f"Syntax error: {text}")
+
+    def look(self, query: str) -> list[str]:
+        """What a query answers that asks which tables have some rows.
+
+        Raises:
+            Refusal: it is another query.
+        """
+        match = LOOK.fullmatch(query)
+        if match is None:
+            raise Refusal("invalidQuery", f"Syntax error: {query}")
+        named = [NAMED.fullmatch(each) for each in match[1].split(" UNION ALL ")]
+        return [each[1] for each in named if each and self._chosen(f"`{each[2]}`", match[2])]
 
     def _chosen(self, source: str, condition: str) -> list[Row]:
         """The rows of a table, or of several, for which a condition holds."""

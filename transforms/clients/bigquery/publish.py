@@ -7,7 +7,7 @@ nothing, and does not wait for others.) Any attempt can be repeated.
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import count
 from typing import Any
 
@@ -24,6 +24,7 @@ _OWN = "run_id = @run_id AND started_at = @started_at"
 _OTHERS = "run_id != @run_id OR started_at != @started_at"
 _MIXED = "the files are of several executions"
 _TAKEN = "the run id is in use there by the experiment "
+_TAKEN_BY_OTHERS = "run_id = @run_id AND experiment != @experiment"
 _NAMES = (*(name for name in schemas.TABLES if name != "runs"), "runs")
 
 
@@ -50,44 +51,43 @@ def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], pati
     return run
 
 
-def statements(dataset: DatasetName, key: str) -> str:
+def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str:
     """One script: everything is in its place after it, or as it was before. Values are its parameters.
 
     Args:
         dataset: where the tables are.
         key: of the staging tables.
+        replaced: the tables that hold rows of the run_id. Others have no DELETE, which would only be in others' way.
     """
-    names = [(dataset.table(name), dataset.table(loads.staging_name(key, name))) for name in _NAMES]
-    loaded = _union("run_id, started_at", [staging for _, staging in names])
-    there = _union("run_id", [table for table, _ in names])
+    pairs = [(dataset.table(name), dataset.table(loads.staging_name(key, name))) for name in _NAMES]
+    loaded = " UNION ALL ".join(f"SELECT run_id, started_at FROM {staging.quoted}" for _, staging in pairs)  # noqa: S608  names are checked
+    runs = dataset.table("runs").quoted
     return "\n".join(
         [
             # Files of two executions that wrote to one folder at the same time are no run.
-            f"IF EXISTS (SELECT run_id FROM ({loaded}) WHERE {_OTHERS}) THEN SELECT ERROR('{_MIXED}'); END IF;",  # noqa: S608
+            f"SELECT ERROR('{_MIXED}') FROM ({loaded}) WHERE {_OTHERS};",  # noqa: S608
             "BEGIN TRANSACTION;",
-            f"IF EXISTS (SELECT run_id FROM ({there}) WHERE run_id = @run_id) THEN",  # noqa: S608
-            _refuse_other_experiment(dataset.table("runs")),
-            *(_delete(table) for table, _ in names),
-            "END IF;",
-            *(_insert(table, staging, name) for (table, staging), name in zip(names, _NAMES, strict=True)),
+            f"SELECT ERROR(CONCAT('{_TAKEN}', experiment)) FROM {runs} WHERE {_TAKEN_BY_OTHERS};",  # noqa: S608
+            # Not by partition: an earlier execution may have begun on any day, and the clustering finds its rows.
+            *(_delete(table) for name, (table, _) in zip(_NAMES, pairs, strict=True) if name in replaced),
+            *(_insert(table, staging, name) for (table, staging), name in zip(pairs, _NAMES, strict=True)),
             "COMMIT TRANSACTION;",
         ]
     )
 
 
-def _union(columns: str, tables: Sequence[TableName]) -> str:
-    return " UNION ALL ".join(f"SELECT {columns} FROM {table.quoted}" for table in tables)  # noqa: S608  names are checked
-
-
-def _refuse_other_experiment(runs: TableName) -> str:
-    wanted = f"{runs.quoted} WHERE run_id = @run_id AND experiment != @experiment"
-    return f"SELECT ERROR(CONCAT('{_TAKEN}', experiment)) FROM {wanted};"  # noqa: S608  a name that is checked
+def _holding(session: Session, run: RunFiles) -> set[str]:
+    """The tables that hold rows of a run_id."""
+    tables_of_all = " UNION ALL ".join(
+        f"SELECT run_id, '{name}' AS name FROM {session.dataset.table(name).quoted}"  # noqa: S608  names are checked
+        for name in _NAMES
+    )
+    query = f"SELECT name FROM ({tables_of_all}) WHERE run_id = @run_id GROUP BY name"  # noqa: S608
+    return {row["name"] for row in session.rows(query, parameters(run, "run_id"))}
 
 
 def _delete(table: TableName) -> str:
-    """Not by partition: an earlier execution may have begun on any day, and the clustering finds its rows."""
-    rows = f"FROM {table.quoted} WHERE run_id = @run_id"
-    return f"IF EXISTS (SELECT run_id {rows}) THEN DELETE {rows}; END IF;"
+    return f"DELETE FROM {table.quoted} WHERE run_id = @run_id;"  # noqa: S608  a name that is checked
 
 
 def _insert(table: TableName, staging: TableName, name: str) -> str:
@@ -120,15 +120,16 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
     Raises:
         BigQueryError: it failed.
     """
-    script = statements(session.dataset, key)
     series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id)}"
     conflicts = 0
     for number in count(max(0, _jobs_before(session, series) - 1)):  # the last one may be at work
         job = session.job(f"{series}_{number}")
         if job is not None and job.state == "DONE":
             continue  # of an earlier attempt, or of another execution of this run_id
+        # Nothing can have replaced the run_id since: that would have taken the job of this number.
+        script = job.query if job else statements(session.dataset, key, _holding(session, run))
         job = _ended(session, job or session.query(f"{series}_{number}", script, parameters(run)))
-        if job.query != script:
+        if loads.staging_name(key, "runs") not in job.query:
             continue  # another execution; it had its turn
         if not job.error_result:
             return
@@ -163,13 +164,10 @@ def _ended(session: Session, job: Any) -> Any:
         raise BigQueryError(error.trouble, f"{error.message}; {may}") from error
 
 
-def parameters(run: RunFiles) -> Any:
-    """The values that the script takes."""
+def parameters(run: RunFiles, *names: str) -> Any:
+    """The values of the script's parameters, or of some of them."""
     from google.cloud import bigquery
 
-    values = [
-        bigquery.ScalarQueryParameter("run_id", "STRING", run.run_id),
-        bigquery.ScalarQueryParameter("started_at", "TIMESTAMP", run.started_at),
-        bigquery.ScalarQueryParameter("experiment", "STRING", run.experiment),
-    ]
+    types = {"run_id": "STRING", "started_at": "TIMESTAMP", "experiment": "STRING"}
+    values = [bigquery.ScalarQueryParameter(name, types[name], getattr(run, name)) for name in names or types]
     return bigquery.QueryJobConfig(query_parameters=values, use_legacy_sql=False)

@@ -148,6 +148,11 @@ class Session:
             ),
         )
 
+    def rows(self, query: str, config: Any) -> list[Any]:
+        """What a query answers, which changes nothing."""
+        where = {"location": self.location, "retry": None, "job_retry": None, "api_timeout": _REQUEST_S}
+        return self._call(lambda: list(self.client.query_and_wait(query, job_config=config, **where)))
+
     def load_uris(self, job_id: str, uris: list[str], table: TableName, config: Any) -> Any:
         """Begin to load files of Cloud Storage, or find the job of that id."""
         where = {"location": self.location, "retry": None, "timeout": _REQUEST_S}
