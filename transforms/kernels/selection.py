@@ -78,19 +78,22 @@ def _far_interval(estimate: Estimate, replicates: FloatArray, tail: float) -> tu
     if (share := estimate.share_interval(tail)) is not None:
         return share
     t = -student_t_quantile(tail, estimate.count - 1)
-    longer = _skewness(replicates) * (1.0 + 2.0 * t * t) / 6.0
+    longer = _skewness(replicates, estimate.count) * (1.0 + 2.0 * t * t) / 6.0
     below, above = (t + max(0.0, -longer)) * estimate.standard_error, (t + max(0.0, longer)) * estimate.standard_error
     return estimate.widened(estimate.mean - below, estimate.mean + above, tail)
 
 
-def _skewness(replicates: FloatArray) -> float:
-    """The skewness of replicates, less what so many have by chance: its variance is 6/b where they have none."""
+def _skewness(replicates: FloatArray, count: int) -> float:
+    """The skewness of a mean of n values, from b replicates.
+
+    That of b replicates has a variance of 6/b by chance alone. That of scores is about 1, and so of their mean 1/√n.
+    Hence the estimate is shrunk by (1/n) / (1/n + 6/b), which leaves nothing of it where n is large.
+    """
     deviations = replicates - replicates.mean()
     spread = float(np.sqrt(np.mean(deviations**2)))
     if spread <= _ROUNDING * float(np.abs(replicates).max()):
         return 0.0
-    skewness = float(np.mean((deviations / spread) ** 3))
-    return skewness**3 / (skewness**2 + 6.0 / len(replicates))
+    return float(np.mean((deviations / spread) ** 3)) / (1.0 + 6.0 * count / len(replicates))
 
 
 def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidence: float = 0.95) -> BoolArray:
