@@ -10,7 +10,7 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from pipelines import workers
+from pipelines import worker_processes
 from pipelines.experiment import Experiment
 from pipelines.gate_table import verdict_of
 from transforms import retrieve, write
@@ -168,7 +168,7 @@ def _runner(options: PipelineOptions) -> FnApiRunner | None:
     if options.view_as(StandardOptions).runner != "FnApiRunner" or direct.direct_running_mode != "multi_processing":
         return None
     direct.direct_running_mode = "in_memory"  # the environment below says where the work is done
-    return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(workers.command()))
+    return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(worker_processes.command()))
 
 
 def versions() -> dict[str, str]:

@@ -37,19 +37,19 @@ def settle(ledger: str) -> str:
 
     Another Ctrl-C ends the wait.
     """
-    from pipelines import workers
+    from pipelines import worker_processes
     from transforms.clients import fanout
     from transforms.records.errors import InputError
 
     kept = f"what was answered is in {ledger}, and {_GO_ON}"
-    if not fanout.at_work() and not workers.at_work():
+    if not fanout.at_work() and not worker_processes.at_work():
         return kept
     wait = f"calls in the air have {GRACE_S:.0f} s to end, press Ctrl-C again to leave at once"
     click.echo(f"rankbeam: stopping; {wait}", err=True)
     threading.excepthook = _silent
     try:
         fanout.stop_all(GRACE_S)
-        workers.stop(GRACE_S + _LEAVING_S)
+        worker_processes.stop(GRACE_S + _LEAVING_S)
     except KeyboardInterrupt:
         return f"what was answered a second ago is in {ledger}, and {_GO_ON}"
     except InputError as error:
@@ -63,10 +63,10 @@ def vanish(folders: list[str]) -> NoReturn:
     Python would wait for Beam's threads to finish their work. Another program takes this process over instead: that
     ends them all, and then nobody is left who could write.
     """
-    from pipelines import workers
+    from pipelines import worker_processes
 
     threading.excepthook = _silent
-    folders = [*folders, *workers.kill()]
+    folders = [*folders, *worker_processes.kill()]
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # closed, as cron and daemons have it
             stream.flush()

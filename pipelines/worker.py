@@ -10,14 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipelines.interrupt import GRACE_S
-from pipelines.workers import PROBLEM
+from pipelines.worker_processes import PROBLEM
 
 
 def main(folder: Path) -> None:
     """Work until the runner has no more work, or until SIGTERM.
 
     Args:
-        folder: where `pipelines.workers` looks for worker processes.
+        folder: where `pipelines.worker_processes` looks for worker processes.
     """
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
