@@ -6,12 +6,16 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-peers
 EMULATORS := .venv-emulators
 EMULATED := tests/support/emulators/requirements.txt
+GO_MODULE := tests/support/emulators/go
+GO_PROGRAM := github.com/goccy/bigquery-emulator
+GO_VERSION = $(shell sed -n 's|.*$(GO_PROGRAM) \(v[0-9.]*\).*|\1|p' $(GO_MODULE)/go.mod)
+GO_EMULATOR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankbeam/bigquery-emulator-$(GO_VERSION)
 
 # An oracle of the tests. Only its evaluation is used; with its dependencies it would bring PyTorch.
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check benchmark pace intervals simulate format clean
+.PHONY: help demo test check benchmark pace intervals simulate format clean go-emulator
 # Half an environment must not look like a whole one, and two pips must not share one (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -76,7 +80,7 @@ $(PEERS)/.installed: pyproject.toml
 
 # Emulators want other versions than rankbeam does. Without them `make test` goes on: the tests that need them say why
 # they were skipped, and fail in CI. DuckDB takes its extensions from PyPI here, and looks for them below HOME.
-$(EMULATORS)/.installed: $(EMULATED)
+$(EMULATORS)/.installed: $(EMULATED) $(wildcard $(GO_MODULE)/go.sum)
 	@echo "Installing emulators of Google's services into $(EMULATORS) (once, about a minute)"
 	@rm -rf $(EMULATORS) && mkdir $(EMULATORS)
 	@{ "$(PYTHON)" -m venv $(EMULATORS) \
@@ -85,3 +89,13 @@ $(EMULATORS)/.installed: $(EMULATED)
 			'import duckdb_extensions as d; d.import_extension("spatial"); d.import_extension("avro")'; \
 	} >$(EMULATORS)/install.log 2>&1 && touch $@ \
 		|| { echo "The emulators could not be installed; the tests that need them will not run:"; tail -1 $(EMULATORS)/install.log; } >&2
+	@$(MAKE) --no-print-directory go-emulator
+
+# Another emulator of BigQuery, which parses SQL as BigQuery does. It is built once for a machine, where there is Go.
+go-emulator:
+	@if [ -x "$(GO_EMULATOR)" ] || ! command -v go >/dev/null; then exit 0; fi; \
+		echo "Building $(GO_PROGRAM) into $(GO_EMULATOR) (once, some minutes)"; \
+		mkdir -p "$$(dirname "$(GO_EMULATOR)")" \
+		&& CGO_ENABLED=0 go build -C $(GO_MODULE) -o "$(GO_EMULATOR).part" $(GO_PROGRAM)/cmd/bigquery-emulator \
+		&& mv "$(GO_EMULATOR).part" "$(GO_EMULATOR)" \
+		|| echo "It could not be built; the tests that need it will be skipped" >&2

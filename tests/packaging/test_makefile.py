@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.data import REPOSITORY
+from support.emulators import googlesql
 
 PYTHON = ".venv/bin/python"
 CREATE = ["python3.11", "-m", "venv", ".venv"]
@@ -126,3 +127,22 @@ def test_emulators_are_installed_once_and_again_when_their_versions_change(folde
     os.utime(folder / EMULATED, (3000, 3000))
     assert f"--requirement {EMULATED}" in make(folder, "--dry-run", "test").stdout
     assert EMULATED not in make(folder, "--dry-run", "demo").stdout
+
+
+def test_the_emulator_in_go_is_built_once_for_a_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = folder / "tests/support/emulators/go"
+    shutil.copytree(REPOSITORY / "tests/support/emulators/go", module)
+    go = folder / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text('#!/bin/sh\necho "$@" >>go.log\n[ -z "$BROKEN" ] && touch "$5"\n')
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "the cache"))
+    monkeypatch.setenv("BROKEN", "yes")
+    assert "the tests that need it will be skipped" in make(folder, "go-emulator").stderr
+    assert not googlesql.program().exists()
+    monkeypatch.delenv("BROKEN")
+    assert (make(folder, "go-emulator").returncode, googlesql.program().exists()) == (0, True)
+    googlesql.program().chmod(0o755)
+    assert make(folder, "go-emulator").stdout == ""
+    assert len((folder / "go.log").read_text().splitlines()) == 2

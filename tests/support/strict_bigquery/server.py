@@ -28,7 +28,6 @@ ROUTES = {
     ("PUT", "upload"): re.compile(rf"{BASE}/jobs"),
     ("GET", "jobs.get"): re.compile(rf"{BASE}/jobs/([^/]+)"),
     ("POST", "jobs.query"): re.compile(rf"{BASE}/queries"),
-    ("GET", "jobs.getQueryResults"): re.compile(rf"{BASE}/queries/([^/]+)"),
 }
 
 
@@ -221,13 +220,6 @@ class Handler(BaseHTTPRequestHandler):
         schema = {"fields": [{"name": "name", "type": "STRING", "mode": "NULLABLE"}]}
         answer = {"jobReference": reference, "schema": schema, "rows": rows, "totalRows": str(len(rows))}
         return 200, {**answer, "jobComplete": True}
-
-    def _jobs_getQueryResults(self, job_id: str, *, body: bytes) -> tuple[int, dict[str, Any]]:  # noqa: ARG002, N802
-        job = self._job(job_id, self.query.get("location", "US"))
-        done = job.ended.wait(float(self.query.get("timeoutMs", 10_000)) / 1000)
-        if done and job.error is not None:
-            raise job.error
-        return 200, {"jobReference": job.resource["jobReference"], "jobComplete": done, "totalRows": "0", "rows": []}
 
     def _job(self, job_id: str, place: str) -> Job:
         if (place, job_id) not in self.bigquery.jobs:

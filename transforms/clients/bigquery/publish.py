@@ -126,7 +126,7 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
         job = session.job(f"{series}_{number}")
         if job is not None and job.state == "DONE":
             continue  # of an earlier attempt, or of another execution of this run_id
-        # Nothing can have replaced the run_id since: that would have taken the job of this number.
+        # What is looked at here stays so until the job begins: whoever changes it needs the job of this number.
         script = job.query if job else statements(session.dataset, key, _holding(session, run))
         job = _ended(session, job or session.query(f"{series}_{number}", script, parameters(run)))
         if loads.staging_name(key, "runs") not in job.query:

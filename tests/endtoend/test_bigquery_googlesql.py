@@ -1,0 +1,78 @@
+"""What rankbeam sends to BigQuery, on an independent emulator that parses GoogleSQL: loading runs, and all views."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import bigquery
+from support.cli import rankbeam
+from support.data import REPOSITORY
+from support.emulators import googlesql
+from support.strict_bigquery.runs import finished
+
+from transforms.clients import views
+from transforms.records import tables
+
+DATASET = f"{googlesql.PROJECT}.warehouse"
+ROWS = {name: 1 if name == "runs" else 2 for name in tables.TABLES}
+
+
+@pytest.fixture
+def emulator(monkeypatch: pytest.MonkeyPatch) -> Iterator[bigquery.Client]:
+    googlesql.require()
+    with googlesql.serve("warehouse") as url:
+        monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", url)
+        yield bigquery.Client(googlesql.PROJECT, credentials=AnonymousCredentials())
+
+
+def load(folder: Path) -> None:
+    outcome = rankbeam("warehouse", "load", str(folder), "--dataset", DATASET)
+    assert outcome.status == 0, outcome.stderr
+
+
+def asked(client: bigquery.Client, query: str) -> list[tuple[Any, ...]]:
+    return [row.values() for row in client.query_and_wait(query)]
+
+
+def counted(client: bigquery.Client) -> dict[str, tuple[int, str]]:
+    """Of every table how many rows, and the minutes of the hour in which their executions began."""
+    parts = (
+        f"SELECT '{name}', COUNT(*), STRING_AGG(DISTINCT FORMAT_TIMESTAMP('%M', started_at)) FROM `{DATASET}.{name}`"
+        for name in tables.TABLES
+    )
+    return {name: (count, minutes) for name, count, minutes in asked(client, " UNION ALL ".join(parts))}
+
+
+def test_a_load_that_is_killed_shows_nothing_and_is_repeated_and_replaced(
+    emulator: bigquery.Client, tmp_path: Path
+) -> None:
+    for minute in (0, 1):
+        finished(tmp_path / str(minute), "r", minute=minute, parts=1, rows=2)
+    words = ["warehouse", "load", str(tmp_path / "0"), "--dataset", DATASET]
+    command = [sys.executable, "-c", "from pipelines.cli import main; main()", *words]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 90
+        while not any(each.table_id.startswith("_") for each in emulator.list_tables("warehouse")):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert {count for count, _ in counted(emulator).values()} == {0}
+    for minute in (0, 1):
+        load(tmp_path / str(minute))
+        assert counted(emulator) == {name: (count, f"0{minute}") for name, count in ROWS.items()}
+
+
+def test_all_views_can_be_made_and_read(emulator: bigquery.Client) -> None:
+    """Over empty tables: with rows this emulator takes minutes, and another one has them."""
+    made = rankbeam("warehouse", "apply", "--dataset", DATASET)
+    assert made.status == 0, made.stderr
+    assert sorted(made.stdout.split()) == sorted(f"{DATASET}.{name}" for name in views.sources())
+    for name in views.sources():
+        assert asked(emulator, f"SELECT * FROM `{DATASET}.{name}`") == []
