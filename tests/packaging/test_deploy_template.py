@@ -37,6 +37,7 @@ PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_tex
 NOT_OFFERED = {
     "wait": "the launcher leaves when the job is described",
     "form": "there is nobody to show results to",
+    "allow_disjoint": "a job that nobody watches should not go on with ids that never meet",
     "beam_options": "Dataflow has a field of its own for each, and the launcher passes it on",
 }
 # What a template offers that is Beam's.
