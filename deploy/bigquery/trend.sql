@@ -2,30 +2,27 @@
 -- runs over another dataset start another line. The previous point of a line is the last earlier run with a value, of
 -- the configuration of this name or, where there is none, of the same parameters under another; `change` is from it.
 SELECT
-  experiment, dataset_fingerprint, configuration, dialect, metric, started_at, run_id, is_latest,
-  mean, ci_low, ci_high, std_error, queries, empty, failed, missing, lowest, highest,
-  previous.mean AS previous_mean, mean - previous.mean AS change,
-  config_id != previous.config_id AS parameters_changed,
-  previous.run_id AS previous_run_id, previous.started_at AS previous_started_at,
-  config_id, previous.config_id AS previous_config_id
+  p.experiment, p.dataset_fingerprint, p.configuration, p.dialect, p.metric, p.started_at, p.run_id, p.is_latest,
+  p.mean, p.ci_low, p.ci_high, p.std_error, p.queries, p.empty, p.failed, p.missing, p.lowest, p.highest,
+  b.mean AS previous_mean, p.mean - b.mean AS change, p.config_id != b.config_id AS parameters_changed,
+  b.run_id AS previous_run_id, b.started_at AS previous_started_at, p.config_id, b.config_id AS previous_config_id
 FROM (
   SELECT
-    r.experiment, r.dataset_fingerprint, r.is_latest, c.name AS configuration, c.dialect, m.*,
+    r.experiment, r.dataset_fingerprint, r.is_latest, c.name AS configuration, c.dialect,
+    m.run_id, m.started_at, m.config_id, m.slice, m.metric,
+    m.mean, m.ci_low, m.ci_high, m.std_error, m.queries, m.empty, m.failed, m.missing, m.lowest, m.highest,
     COALESCE(
-      LAST_VALUE(m.point IGNORE NULLS) OVER of_name, LAST_VALUE(m.point IGNORE NULLS) OVER of_parameters
-    ) AS previous
+      LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
+      LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
+    ) AS previous_run_id,
+    COALESCE(
+      LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_name,
+      LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_parameters
+    ) AS previous_config_id
   FROM run_history AS r
   JOIN configurations AS c ON c.run_id = r.run_id
-  JOIN (
-    SELECT
-      *,
-      IF(
-        mean IS NULL, NULL,
-        STRUCT(run_id AS run_id, started_at AS started_at, config_id AS config_id, mean AS mean)
-      ) AS point
-    FROM configuration_metrics
-    WHERE slice = 'all'
-  ) AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+  JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+  WHERE m.slice = 'all'
   WINDOW
     of_name AS (
       PARTITION BY r.experiment, r.dataset_fingerprint, c.name, m.metric ORDER BY r.started_at, r.run_id
@@ -35,4 +32,6 @@ FROM (
       PARTITION BY r.experiment, r.dataset_fingerprint, c.config_id, m.metric ORDER BY r.started_at, r.run_id
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
-) AS points
+) AS p
+LEFT JOIN configuration_metrics AS b
+  ON b.run_id = p.previous_run_id AND b.config_id = p.previous_config_id AND b.slice = p.slice AND b.metric = p.metric

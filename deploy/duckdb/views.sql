@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m transforms.clients.views, and not edited by hand.
--- sha256 2a0b527254a39e7cb82ac9d05b042a9acc0d1478edab621b06051cabb34b3610
+-- sha256 f78a604ea0b71cfa00cc6717576dfc1b2fe000a939eb2e1ae51eea282b9a5c3c
 
 CREATE VIEW run_history AS
 SELECT
@@ -254,31 +254,31 @@ JOIN (
 
 CREATE VIEW trend AS
 SELECT
-  experiment,
-  dataset_fingerprint,
-  configuration,
-  dialect,
-  metric,
-  started_at,
-  run_id,
-  is_latest,
-  mean,
-  ci_low,
-  ci_high,
-  std_error,
-  queries,
-  empty,
-  failed,
-  missing,
-  lowest,
-  highest,
-  previous.mean AS previous_mean,
-  mean - previous.mean AS change,
-  config_id <> previous.config_id AS parameters_changed,
-  previous.run_id AS previous_run_id,
-  previous.started_at AS previous_started_at,
-  config_id,
-  previous.config_id AS previous_config_id
+  p.experiment,
+  p.dataset_fingerprint,
+  p.configuration,
+  p.dialect,
+  p.metric,
+  p.started_at,
+  p.run_id,
+  p.is_latest,
+  p.mean,
+  p.ci_low,
+  p.ci_high,
+  p.std_error,
+  p.queries,
+  p.empty,
+  p.failed,
+  p.missing,
+  p.lowest,
+  p.highest,
+  b.mean AS previous_mean,
+  p.mean - b.mean AS change,
+  p.config_id <> b.config_id AS parameters_changed,
+  b.run_id AS previous_run_id,
+  b.started_at AS previous_started_at,
+  p.config_id,
+  b.config_id AS previous_config_id
 FROM (
   SELECT
     r.experiment,
@@ -286,27 +286,36 @@ FROM (
     r.is_latest,
     c.name AS configuration,
     c.dialect,
-    m.*,
+    m.run_id,
+    m.started_at,
+    m.config_id,
+    m.slice,
+    m.metric,
+    m.mean,
+    m.ci_low,
+    m.ci_high,
+    m.std_error,
+    m.queries,
+    m.empty,
+    m.failed,
+    m.missing,
+    m.lowest,
+    m.highest,
     COALESCE(
-      LAST_VALUE(m.point IGNORE NULLS) OVER of_name,
-      LAST_VALUE(m.point IGNORE NULLS) OVER of_parameters
-    ) AS previous
+      LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.run_id END IGNORE NULLS) OVER of_name,
+      LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.run_id END IGNORE NULLS) OVER of_parameters
+    ) AS previous_run_id,
+    COALESCE(
+      LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.config_id END IGNORE NULLS) OVER of_name,
+      LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.config_id END IGNORE NULLS) OVER of_parameters
+    ) AS previous_config_id
   FROM run_history AS r
   JOIN configurations AS c
     ON c.run_id = r.run_id
-  JOIN (
-    SELECT
-      *,
-      CASE
-        WHEN mean IS NULL
-        THEN NULL
-        ELSE {'run_id': run_id, 'started_at': started_at, 'config_id': config_id, 'mean': mean}
-      END AS point
-    FROM configuration_metrics
-    WHERE
-      slice = 'all'
-  ) AS m
+  JOIN configuration_metrics AS m
     ON m.run_id = r.run_id AND m.config_id = c.config_id
+  WHERE
+    m.slice = 'all'
   WINDOW of_name AS (
     PARTITION BY r.experiment, r.dataset_fingerprint, c.name, m.metric
     ORDER BY r.started_at NULLS FIRST, r.run_id NULLS FIRST
@@ -316,7 +325,12 @@ FROM (
     ORDER BY r.started_at NULLS FIRST, r.run_id NULLS FIRST
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
   )
-) AS points;
+) AS p
+LEFT JOIN configuration_metrics AS b
+  ON b.run_id = p.previous_run_id
+  AND b.config_id = p.previous_config_id
+  AND b.slice = p.slice
+  AND b.metric = p.metric;
 
 CREATE VIEW unanswered AS
 SELECT
