@@ -12,6 +12,8 @@ from transforms.kernels.arrays import BoolArray, FloatArray, HashArray, IntArray
 from transforms.kernels.orders import tie_groups
 from transforms.kernels.pools import Pool, keys
 
+_PIECE = 1 << 13
+
 
 @dataclass(frozen=True)
 class Ranked:
@@ -57,8 +59,9 @@ class Ranked:
         key = keys(query, doc_id) if key is None else key
         query = query[order]
         repeated = np.zeros(len(order), bool)
-        if has_repeats(key):
-            repeated = repeats(query, doc_id.take(pa.array(order)), key[order])
+        ordered = key[order]
+        if has_repeats(ordered, query):
+            repeated = repeats(query, doc_id.take(pa.array(order)), ordered)
         tie = None if score is None else tie_groups(query, score[order])
         return cls(order, query, position_in_group(query, queries) + 1, repeated, tie)
 
@@ -182,13 +185,29 @@ def repeats(query: IntArray, doc_id: StringArray, key: HashArray | None = None) 
     return again
 
 
-def has_repeats(key: HashArray) -> bool:
+def has_repeats(key: HashArray, query: IntArray | None = None) -> bool:
     """Whether two rows may name the same document for the same query.
 
-    >>> has_repeats(np.array([3, 1, 3], np.uint64))
-    True
+    Args:
+        key: uint64[m], `keys` of the rows.
+        query: int64[m], ascending, position of each row's query; without it, any two equal keys count.
+
+    >>> has_repeats(np.array([3, 1, 3], np.uint64)), has_repeats(np.array([3, 1], np.uint64), np.array([0, 0]))
+    (True, False)
     """
-    ordered = np.sort(key)  # several times as fast as argsort, and mostly nothing is repeated
+    if query is None or len(query) == 0:
+        return _is_any_twice(key)
+    # Whole queries at a time, of so few rows that sorting them stays in the processor's cache: twice as fast.
+    starts = np.unique(np.searchsorted(query, query[::_PIECE]))
+    return any(map(_is_any_twice, np.split(key, starts[1:])))
+
+
+def _is_any_twice(key: HashArray) -> bool:
+    # Sorting is several times as fast as argsort, that of halves twice as fast again, and mostly nothing is repeated.
+    halves = np.sort((key >> np.uint64(32)).astype(np.uint32))
+    if not (halves[1:] == halves[:-1]).any():
+        return False
+    ordered = np.sort(key)
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
