@@ -112,12 +112,16 @@ def score(
     with messages():
         import contextlib
 
-        from pipelines.score import ScoreOptions, scoring_experiment, tags
-
         if per_query and form in _PASTED:
             raise click.UsageError(f"--format {form} has no room for every query; use --per-query with another format")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
+            if paths and not beam_options:  # this process is the one that will read them
+                from transforms.clients.formats import rows
+
+                stack.enter_context(rows.reading(qrels, paths[0]))
+            from pipelines.score import ScoreOptions, scoring_experiment, tags
+
             folder = output or stack.enter_context(_scratch())
             found = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
             found = found.with_disjoint(allow_disjoint)

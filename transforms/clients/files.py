@@ -1,4 +1,7 @@
-"""Files on any of Beam's filesystems: local, gs://, hdfs://, s3://. There is no second code path.
+"""Files on any of Beam's filesystems: local, gs://, hdfs://, s3://.
+
+There is no second code path, but for one call: a file of this machine is opened without Beam, so that it can be read
+while Beam is still being imported.
 
 Compressed text is recognised by its content, not by its name, and a gzip file that is cut short is an error
 (Beam's own reader ends quietly at the cut).
@@ -14,12 +17,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
-from apache_beam.io.filesystems import FileSystems
-
 from transforms.clients import gcs
 from transforms.clients.bigquery.read_source import TableSource, is_table
-from transforms.clients.bigquery.read_tables import describe
 from transforms.records.errors import InputError
 
 BLOCK_BYTES = 4 << 20
@@ -28,6 +27,20 @@ LONGEST_LINE = 64 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_AS_STORED = "uncompressed"
+"""Beam's CompressionTypes.UNCOMPRESSED: neither packed nor unpacked, whatever the name ends in."""
+
+
+def _beam() -> Any:
+    """Beam's filesystems. Their import takes most of a second, in which files of this machine are read already."""
+    from apache_beam.io.filesystems import FileSystems
+
+    return FileSystems
+
+
+def _errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
+    """What a filesystem raises; Beam's own error is an OSError."""
+    return (OSError, *more, *gcs.errors(path))
 
 
 def is_local(path: str) -> bool:
@@ -45,7 +58,7 @@ def join(folder: str, *names: str) -> str:
     >>> join("gs://bucket/out", "runs", "part.parquet")
     'gs://bucket/out/runs/part.parquet'
     """
-    return posixpath.join(folder, *names) if not is_local(folder) else FileSystems.join(folder, *names)
+    return posixpath.join(folder, *names) if not is_local(folder) else _beam().join(folder, *names)
 
 
 def parent(path: str) -> str:
@@ -79,12 +92,12 @@ def expand(pattern: str) -> list[str]:
         return [pattern]
     gcs.prepare(pattern)
     try:
-        if not pattern.endswith("/") and FileSystems.exists(pattern) and not _is_folder(pattern):
+        if not pattern.endswith("/") and _beam().exists(pattern) and not _is_folder(pattern):
             return [pattern]
         folder = join(_escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
         found = [] if _is_folder(pattern) else [path for path in _match(pattern) if not _is_folder(path)]
         found = found or _parquet(folder)
-    except (BeamIOError, OSError, ValueError, *gcs.errors(pattern)) as error:
+    except _errors(pattern, ValueError) as error:
         raise InputError(f"cannot be looked up: {gcs.told(error, pattern)}", path=pattern) from error
     if not found and _is_folder(pattern):
         raise InputError(
@@ -103,8 +116,8 @@ def exists(path: str) -> bool:
     """
     gcs.prepare(path)
     try:
-        return bool(FileSystems.exists(path))
-    except (BeamIOError, OSError, *gcs.errors(path)) as error:
+        return bool(_beam().exists(path))
+    except _errors(path) as error:
         raise InputError(f"cannot be looked up: {gcs.told(error, path)}", path=path) from error
 
 
@@ -116,6 +129,8 @@ def size(pattern: str) -> int:
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
     """Path, bytes and time of change of every file that a path or pattern names: other values, other content."""
     if is_table(pattern):
+        from transforms.clients.bigquery.read_tables import describe
+
         table = describe(TableSource.parse(pattern))
         return ((pattern, table.stored_bytes, table.modified),)
     paths = expand(pattern)
@@ -124,7 +139,7 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
         return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
     # By pattern again: one request for thousands of files.
     patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(join(pattern.rstrip("/"), ""))]
-    each = {metadata.path: metadata for result in FileSystems.match(patterns) for metadata in result.metadata_list}
+    each = {metadata.path: metadata for result in _beam().match(patterns) for metadata in result.metadata_list}
     found = [each[path] for path in paths]
     return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in found)
 
@@ -143,10 +158,17 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
         raise InputError("is a pipe, and files are read more than once; write it to a file (gzip is fine)", path=path)
     gcs.prepare(path)
     try:
-        handle: BinaryIO = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    except (BeamIOError, OSError, *gcs.errors(path)) as error:
+        handle = _opened(path)
+    except _errors(path) as error:
         raise InputError(f"cannot be opened: {gcs.told(error, path)}", path=path) from error
     return handle if read_ahead_bytes is None else gcs.reading_ahead(handle, read_ahead_bytes)
+
+
+def _opened(path: str) -> BinaryIO:
+    if is_local(path):
+        return Path(path).open("rb")  # as Beam does
+    handle: BinaryIO = _beam().open(path, compression_type=_AS_STORED)
+    return handle
 
 
 def open_text(path: str, read_ahead_bytes: int | None = None) -> "io.BufferedReader[Any]":
@@ -240,9 +262,9 @@ def write(path: str, content: bytes) -> None:
         InputError: it cannot be written.
     """
     try:
-        with FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED) as handle:
+        with _beam().create(path, compression_type=_AS_STORED) as handle:
             handle.write(content)
-    except (BeamIOError, OSError, *gcs.errors(path)) as error:
+    except _errors(path) as error:
         raise InputError(f"cannot be written: {gcs.told(error, path)}", path=path) from error
 
 
@@ -257,7 +279,7 @@ def delete(path: str) -> None:
     else:  # an object store has no folders, only names that begin alike
         found = sorted({*_match(path), *_match(join(path, "**"))})
     if found:
-        FileSystems.delete(found)
+        _beam().delete(found)
 
 
 def make_folder(path: str) -> None:
@@ -268,15 +290,15 @@ def make_folder(path: str) -> None:
     """
     gcs.prepare(path)
     try:
-        if not FileSystems.exists(path):
-            FileSystems.mkdirs(path)
-    except (BeamIOError, OSError, *gcs.errors(path)) as error:
+        if not _beam().exists(path):
+            _beam().mkdirs(path)
+    except _errors(path) as error:
         raise InputError(f"the folder cannot be made: {gcs.told(error, path)}", path=path) from error
     probe = join(path, ".rankbeam-can-write")
     write(probe, b"")
     try:
         delete(probe)
-    except (BeamIOError, OSError, *gcs.errors(path)) as error:
+    except _errors(path) as error:
         raise InputError(f"cannot be deleted: {gcs.told(error, path)}", path=probe) from error
 
 
@@ -322,7 +344,7 @@ def _is_hidden(name: str) -> bool:
 def _match(pattern: str) -> list[str]:
     if is_local(pattern):  # Beam's own matching knows no escaped brackets
         return glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
-    found = [metadata.path for metadata in FileSystems.match([pattern])[0].metadata_list]
+    found = [metadata.path for metadata in _beam().match([pattern])[0].metadata_list]
     return [path for path in found if not path.endswith("/")]  # what consoles leave in the place of a folder
 
 

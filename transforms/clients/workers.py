@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Generic, ParamSpec, TypeVar
 
@@ -39,6 +39,49 @@ class Workers(Generic[Result]):
         self._threads.shutdown()
 
 
+class Ahead(Generic[Result]):
+    """Makes items in a thread while the ones before them are used, or before anybody asks for the first."""
+
+    def __init__(
+        self, items: Iterator[Result], ready: int = 2, before: int = 0, maker: ThreadPoolExecutor | None = None
+    ) -> None:
+        """Begin at once.
+
+        Args:
+            items: what is made; anything that yields.
+            ready: how many items may wait to be used.
+            before: how many may wait before the first one is used, if more.
+            maker: the thread that makes them; by default one of their own, which ends with them.
+        """
+        self._items, self._ready = items, ready
+        self._maker = maker or ThreadPoolExecutor(1, thread_name_prefix="ahead")
+        self._owned = maker is None
+        self._waiting = deque(self._next() for _ in range(max(ready, before)))
+
+    def __iter__(self) -> Iterator[Result]:
+        """Yield the items, and raise the error that ended them."""
+        try:
+            while made := self._waiting.popleft().result():
+                if len(self._waiting) < self._ready:
+                    self._waiting.append(self._next())
+                yield made.pop()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the making, and close the items."""
+        for future in self._waiting:
+            future.cancel()
+        wait(self._waiting)
+        if self._owned:
+            self._maker.shutdown()
+        if isinstance(self._items, Generator):
+            self._items.close()
+
+    def _next(self) -> Future[list[Result]]:
+        return self._maker.submit(lambda: list(islice(self._items, 1)))
+
+
 def ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
     """Make items in a thread of their own while the ones before them are used.
 
@@ -52,17 +95,4 @@ def ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
     >>> list(ahead(iter([1, 2, 3])))
     [1, 2, 3]
     """
-    maker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
-    try:
-        waiting = deque(maker.submit(_next, items) for _ in range(ready))
-        while made := waiting.popleft().result():
-            waiting.append(maker.submit(_next, items))
-            yield made.pop()
-    finally:
-        maker.shutdown(cancel_futures=True)
-        if isinstance(items, Generator):
-            items.close()
-
-
-def _next(items: Iterator[Result]) -> list[Result]:
-    return list(islice(items, 1))
+    yield from Ahead(items, ready)

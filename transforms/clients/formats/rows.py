@@ -1,13 +1,15 @@
 """Readers of judgements and runs: millions of short rows, read in columns."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clients import files
+from transforms.clients import early, files
 from transforms.clients.bigquery.read_source import shown
 from transforms.clients.formats import ids, lines, named, parquet, tables, utf8
 from transforms.clients.formats.recognise import Format, recognise
@@ -43,9 +45,7 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
     Raises:
         InputError: the file, or a line of it, is not what it should be.
     """
-    found = recognise(path, "qrels")
-    kind = _BEIR_QRELS if found is Format.BEIR_QRELS else _TREC_QRELS
-    yield from ahead(_read(path, kind, found))
+    yield from early.begun(("qrels", path)) or ahead(_qrels(path))
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
@@ -59,8 +59,14 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
     Raises:
         InputError: the file, or a line of it, is not what it should be.
     """
-    found = recognise(path, "run")
-    yield from ahead(_read(path, _RUN, found))
+    yield from early.begun(("run", path)) or ahead(_run(path))
+
+
+def reading(qrels: str, run: str) -> AbstractContextManager[None]:
+    """Begin to read judgements and a run: in the block, `read_qrels` and `read_run` go on from there, once each."""
+    qrels, run = (str(Path(path).expanduser().absolute()) for path in (qrels, run))
+    given = {("qrels", qrels): _qrels(qrels), ("run", run): _run(run)}
+    return early.reading({(role, path): batches for (role, path), batches in given.items() if Path(path).is_file()})
 
 
 def run_tag(path: str) -> str | None:
@@ -75,6 +81,15 @@ def run_tag(path: str) -> str | None:
     tag = fields.columns[0][:1]
     utf8.refuse_wrong(path, pa.array(fields.line[:1] + 1), tag)
     return next(iter(tag.to_pylist()), None) or None
+
+
+def _qrels(path: str) -> Iterator[pa.RecordBatch]:
+    found = recognise(path, "qrels")
+    yield from _read(path, _BEIR_QRELS if found is Format.BEIR_QRELS else _TREC_QRELS, found)
+
+
+def _run(path: str) -> Iterator[pa.RecordBatch]:
+    yield from _read(path, _RUN, recognise(path, "run"))
 
 
 def _read(path: str, kind: _Kind, found: Format) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,7 @@
 """Tables of BigQuery in the place of files: the same roles, column names and types as Parquet files have.
 
-Names of columns are the same in upper and lower case, as for BigQuery itself.
+Names of columns are the same in upper and lower case, as for BigQuery itself. Google's client is imported where a table
+is read: files are read while that, and Beam, are still being imported.
 """
 
 import json
@@ -10,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from transforms.clients.bigquery import read, read_tables
 from transforms.clients.bigquery.read_source import TableSource
 from transforms.clients.formats import named
 
@@ -29,6 +29,8 @@ def check(path: str, role: str) -> None:
     Raises:
         InputError: it is not there, may not be read, or lacks a column.
     """
+    from transforms.clients.bigquery import read_tables
+
     source = TableSource.parse(path)
     _named(source, read_tables.describe(source).columns, role)
 
@@ -39,6 +41,8 @@ def streams(path: str, role: str) -> Iterator[str]:
     Raises:
         InputError: as `check`.
     """
+    from transforms.clients.bigquery import read
+
     source = TableSource.parse(path)
     yield from (stream.path for stream in read.streams(source, _selected(source, role)))
 
@@ -64,6 +68,8 @@ def found(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa
     Raises:
         InputError: it cannot be read.
     """
+    from transforms.clients.bigquery import read
+
     source = TableSource.parse(path)
     selected = [] if source.stream is not None else _selected(source, role)
     batches = read.batches(source, selected)
@@ -73,7 +79,9 @@ def found(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa
 
 def column(source: TableSource, role: str, name: str) -> str:
     """What a table calls the column that we call by a name, one of `named.WANTED[role]`."""
-    return named.find_columns(str(source), read_tables.describe(source).columns, named.WANTED[role])[name]
+    from transforms.clients.bigquery import read_tables
+
+    return _named(source, read_tables.describe(source).columns, role)[name]
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -88,6 +96,8 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def _selected(source: TableSource, role: str) -> list[str]:
     """The columns to read; all of texts, whose other columns are attributes."""
+    from transforms.clients.bigquery import read_tables
+
     names = _named(source, read_tables.describe(source).columns, role)
     return [] if named.WANTED[role] is named.TEXTS else list(names.values())
 
