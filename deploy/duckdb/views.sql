@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m transforms.clients.views, and not edited by hand.
--- sha256 f78a604ea0b71cfa00cc6717576dfc1b2fe000a939eb2e1ae51eea282b9a5c3c
+-- sha256 7b7526ea35c577eaaa9b3a155a018777c2ce47c94f4cfb7a6dbe3bb1550743ec
 
 CREATE VIEW run_history AS
 SELECT
