@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m transforms.clients.views, and not edited by hand.
--- sha256 7b7526ea35c577eaaa9b3a155a018777c2ce47c94f4cfb7a6dbe3bb1550743ec
+-- sha256 794ef2bdd433e1a489dcfe85313ad4cd072b54c431379a6e513a19d28b9c8548
 
 CREATE VIEW run_history AS
 SELECT
@@ -147,6 +147,7 @@ SELECT
   m.highest,
   m.tie_lowest,
   m.tie_highest,
+  m.equal_to,
   c.position,
   c.config_id
 FROM run_history AS r
@@ -237,6 +238,7 @@ SELECT
   m.highest,
   m.tie_lowest,
   m.tie_highest,
+  m.equal_to,
   c.position,
   c.config_id
 FROM run_history AS r

@@ -152,7 +152,7 @@ class Expected:
                 ]
                 own = -1 if row["mean"] is None else row["mean"]
                 above = [other for other in others if other is not None and other > own]
-                yield self.run(run_id) | {each: row[each] for each in MEANS} | {
+                yield self.run(run_id) | {each: row[each] for each in (*MEANS, "equal_to")} | {
                     "slice": name, "metric": metric, "config_id": config_id, "rank": 1 + len(above),
                     "configuration": configuration["name"], "position": configuration["position"],
                     "dialect": configuration["dialect"],

@@ -156,6 +156,12 @@ view: slice_leaderboard {
     sql: ${TABLE}.tie_highest ;;
   }
 
+  dimension: equal_to {
+    type: string
+    description: "The first configuration whose values are equal at every query; null if there is none before this one."
+    sql: ${TABLE}.equal_to ;;
+  }
+
   dimension: queries {
     type: number
     hidden: yes
