@@ -76,4 +76,5 @@ def test_slices_by_dates_and_decimal_numbers_have_plain_names(tmp_path: Path) ->
 
 def test_queries_without_rows_are_what_is_refused(tmp_path: Path) -> None:
     status, said = evaluated(tmp_path, pa.table({"_id": pa.array([], pa.string()), "text": pa.array([], pa.string())}))
-    assert (status, said.splitlines()[-1]) == (2, f"rankbeam: {tmp_path / 'queries.parquet'}: holds no query")
+    assert status == 2
+    assert f"rankbeam: {tmp_path / 'queries.parquet'}: holds no query; " in said

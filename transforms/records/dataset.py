@@ -68,7 +68,8 @@ class DatasetSummary:
             InputError: there is no query, none is judged, or a slice is by an attribute that no query has.
         """
         if self.queries == 0:
-            raise InputError("holds no query", path=queries_path)
+            judged = _quoted(self.unknown_ids)
+            raise InputError(f"holds no query; {qrels_path} judges queries such as {judged}", path=queries_path)
         if self.judged == 0 and self.unknown == 0:
             raise InputError("holds no judgement", path=qrels_path)
         if self.judged == 0:
