@@ -29,7 +29,14 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row, dialect in zip(results.configurations, results.dialects, strict=True):
         means = [results.means[row["config_id"], ALL, metric] for metric in results.metrics]
-        shown = [(mean.get("equal_to") or row["config_id"], *(mean[name] for name in _DECISIVE)) for mean in means]
+        shown = [
+            (
+                mean.get("equal_to") or row["config_id"],
+                (row["config_id"], mean["metric"]) in results.cut_short,
+                *(mean[name] for name in _DECISIVE),
+            )
+            for mean in means
+        ]
         groups.setdefault((dialect, *shown), []).append(row)
     shared = {}
     for rows in groups.values():

@@ -33,9 +33,17 @@ def verdict_of(
     results = _results(aggregate, evaluation, run)
     checks = check(results, gates) if gates else []
     ids = {row["name"]: row["config_id"] for row in results.configurations}
-    rows = pa.Table.from_pylist([_row(each, list(gates), ids) for each in checks], tables.own_columns(tables.GATES))
+    places = {config_id: place for place, config_id in enumerate(ids.values())}
+    rows = sorted(
+        (_row(each, list(gates), ids) for each in checks),
+        key=lambda row: (row["position"], places.get(row["config_id"], -1), row["slice"]),
+    )
     over = results.over_failure_rate(max_failure_rate)
-    return Verdict(rows, bool(over) or not all(each.is_met for each in checks), (over,) if over else ())
+    return Verdict(
+        pa.Table.from_pylist(rows, tables.own_columns(tables.GATES)),
+        bool(over) or not all(each.is_met for each in checks),
+        (over,) if over else (),
+    )
 
 
 def _results(aggregate: RunAggregate, evaluation: Evaluation, run: Run) -> Results:

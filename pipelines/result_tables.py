@@ -25,6 +25,7 @@ _ORDERED_BY = {
     "configuration_metrics": ("config_id", "slice", "metric"),
     "comparisons": ("config_id", "baseline", "slice", "metric"),
     "failures": ("config_id", "query_id"),
+    "gates": ("position", "config_id", "slice"),
 }
 
 
@@ -53,10 +54,10 @@ class InFolder:
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """One table, its rows as they were written; columns that the run is too old for are null."""
         found = pa.concat_tables([_read(path, columns) for path in self._paths(name)])
-        schema = tables.TABLES[name]
-        for column in columns or schema.names:
+        for column in columns or tables.TABLES[name].names:
             if column not in found.column_names:
-                found = found.append_column(schema.field(column), pa.nulls(found.num_rows, schema.field(column).type))
+                field = tables.TABLES[name].field(column)
+                found = found.append_column(field, pa.nulls(found.num_rows, field.type))
         return found.select(columns) if columns else found
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:

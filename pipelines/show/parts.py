@@ -99,7 +99,8 @@ def _told(results: Results, metric: str) -> str:
     if len(may_be) == 1:
         (best,) = may_be
         low, high = known[best]["joint_low"], known[best]["joint_high"]
-        picked = f"allowing for its having been picked from {len(known)}"
+        different = {row.get("equal_to") or row["config_id"] for row in known.values()}
+        picked = f"allowing for its having been picked from {len(different)}"
         reach = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
         return f"{best} is the best with {level} confidence.{reach}"
     return f"{len(may_be)} of {len(known)} cannot be told from the best at {level}: {_names(may_be)}."

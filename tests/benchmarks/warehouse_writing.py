@@ -34,8 +34,8 @@ from transforms.records.dataset import DatasetSummary
 from transforms.records.evaluation import Configuration, Evaluation, Run, Statistics
 from transforms.records.metrics import parse_metric
 from transforms.records.scored import ScoredConfiguration, ScoredPartition
-from transforms.records.tables import QUERY_METRICS
-from transforms.write import FinishRun, WriteTable, query_metrics
+from transforms.records.tables import GATES, QUERY_METRICS, own_columns
+from transforms.write import FinishRun, Verdict, WriteTable, query_metrics
 
 BATCH = 10_000
 METRICS = (
@@ -73,6 +73,10 @@ def batch(number: int) -> Any:
     return _batches[number]
 
 
+def _same(verdict: Verdict, _: RunAggregate) -> Verdict:
+    return verdict
+
+
 def ours(google: Cloud, into: Tables) -> None:
     """Written and loaded by rankbeam, with the steps that end its own pipelines."""
     output = f"gs://{google.gcs.bucket()}/out"
@@ -82,7 +86,9 @@ def ours(google: Cloud, into: Tables) -> None:
         summary = pipeline | "Summary" >> beam.Create([DatasetSummary()])
         aggregate = pipeline | "Aggregate" >> beam.Create([RunAggregate()])
         warnings = pipeline | "Warnings" >> beam.Create([""])
-        finish = FinishRun(output, RUN, versions(), Statistics(), [written], summary, aggregate, warnings)
+        verdict = Verdict(own_columns(GATES).empty_table(), is_missed=False, warnings=())
+        judge = partial(_same, verdict)
+        finish = FinishRun(output, RUN, versions(), Statistics(), judge, [written], summary, aggregate, warnings)
         folders = table_folders(output, RUN.run_id)
         load = LoadTables(DatasetName.parse(into.dataset), RUN.run_id, output, folders)
         _ = pipeline | "Finish" >> finish | "Load" >> load

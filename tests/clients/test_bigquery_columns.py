@@ -77,4 +77,4 @@ def test_slices_by_dates_and_decimal_numbers_have_plain_names(tmp_path: Path) ->
 def test_queries_without_rows_are_what_is_refused(tmp_path: Path) -> None:
     status, said = evaluated(tmp_path, pa.table({"_id": pa.array([], pa.string()), "text": pa.array([], pa.string())}))
     assert status == 2
-    assert f"rankbeam: {tmp_path / 'queries.parquet'}: holds no query; " in said
+    assert f"{tmp_path / 'queries.parquet'}: the file is empty; queries were expected" in said

@@ -42,7 +42,7 @@ def droppers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def whole_table(folder: Path) -> None:
-    assert InFolder(str(folder), "run").table("queries", None).num_rows == ROWS
+    assert InFolder(str(folder), "run").table("queries", ["id", "text"]).num_rows == ROWS
 
 
 def first_batch(folder: Path) -> None:

@@ -36,6 +36,7 @@ PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_tex
 # What a template does not offer of `rankbeam evaluate`, and why.
 NOT_OFFERED = {
     "wait": "the launcher leaves when the job is described",
+    "wait_for_lease": "a job waits for a lease in any case, and nobody sits before it",
     "form": "there is nobody to show results to",
     "allow_disjoint": "a job that nobody watches should not go on with ids that never meet",
     "beam_options": "Dataflow has a field of its own for each, and the launcher passes it on",

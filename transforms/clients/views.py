@@ -39,7 +39,7 @@ def about(name: str) -> str:
     """The question that a view answers, as its file begins.
 
     >>> about("query_changes").partition("?")[0]
-    'Which queries got better or worse since the previous run of the same configuration over the same dataset'
+    'Which queries got better or worse since the previous run with a value of the metric'
     """
     lines = sources()[name].splitlines()
     first = next(number for number, line in enumerate(lines) if not line.startswith("--"))
