@@ -4,6 +4,7 @@ Beam and Google's clients take a second to import, on one core. A thread reads m
 then asked for such a file goes on from there. Whatever nobody asks for is dropped at the end of the block.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ Name = tuple[str, str]
 _MOST_BATCHES = 24
 """Of one file; readers make batches of a few megabytes."""
 
+_SWITCH_S = 0.02
+"""How long a thread keeps the interpreter. By default, 5 ms, imports and reading interrupt each other for 0.3 s."""
+
 _begun: dict[Name, Ahead[pa.RecordBatch]] = {}
 
 
@@ -29,6 +33,8 @@ def reading(batches: Mapping[Name, Batches]) -> Iterator[None]:
     Args:
         batches: of each file, in the order in which they will be wanted.
     """
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
     maker = ThreadPoolExecutor(1, thread_name_prefix="early")
     ahead = {name: Ahead(each, before=_MOST_BATCHES, maker=maker) for name, each in batches.items()}
     _begun.update(ahead)
@@ -38,6 +44,7 @@ def reading(batches: Mapping[Name, Batches]) -> Iterator[None]:
         for name in ahead:
             if (unused := _begun.pop(name, None)) is not None:
                 unused.close()
+        sys.setswitchinterval(interval)
         maker.shutdown(cancel_futures=True)  # after Ctrl-C there may still be a reader, which ends with the process
 
 
