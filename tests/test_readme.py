@@ -13,9 +13,9 @@ import pytest
 from support.data import REPOSITORY
 from support.runs import rankbeam
 
-from pipelines.experiment import load_experiment
-from transforms.records import tables
-from transforms.records.metrics import ALIASES, METRICS
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.metrics.names import ALIASES, METRICS
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
@@ -98,7 +98,7 @@ def test_the_retriever_of_ones_own_works(examples: Path) -> None:
         "name: own\ndataset: {queries: queries.tsv, qrels: qrels.txt}\nmetrics: [RR]\noutput: {path: out}\n"
         "configurations: [{name: first, retriever: {type: first, prefix: kb-}}]\n"
     )
-    command = [sys.executable, "-m", "pipelines", "evaluate", "own.yaml"]
+    command = [sys.executable, "-m", "rankbeam", "evaluate", "own.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(examples / "site")}
     done = subprocess.run(command, cwd=examples, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
-from transforms.clients.formats import overlap
-from transforms.records.aggregates import UNMET, RunAggregate
-from transforms.records.evaluation import Evaluation
-from transforms.records.scored import ScoredPartition
-from transforms.records.slices import ALL
+from rankbeam.transforms.clients.formats import overlap
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
+from rankbeam.transforms.records.scores.scored import ScoredPartition
+from rankbeam.transforms.records.slices import ALL
 
 
 @dataclass

@@ -13,15 +13,17 @@ import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
-from transforms.clients.fanout import FanOut
-from transforms.clients.lanes import Lane
-from transforms.clients.ledger import Ledger, Use
-from transforms.clients.services import Service
-from transforms.kernels.pacing import lane_of, lane_shares
-from transforms.records.calls import Answer, Call, FailedCall, Quota, Usage
-from transforms.records.counters import Counter, Counts, count
-from transforms.records.dataset import DatasetSummary
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.services import Service
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.ledger import Ledger, Use
+from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
+from rankbeam.transforms.records.calls.call import Answer, Call, FailedCall, Usage
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.counters import Counter, Counts
+from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.errors import InputError
 
 LaneKey = tuple[str, int]
 """A quota pool, and a lane of it."""

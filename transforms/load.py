@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 
-from transforms.clients.bigquery import publish
-from transforms.clients.bigquery.errors import LoadFailed
-from transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery import publish
+from rankbeam.transforms.clients.bigquery.errors import LoadFailed
+from rankbeam.transforms.clients.bigquery.names import DatasetName
 
 _BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it raises again
 _MARK = f"{LoadFailed.__module__}.{LoadFailed.__name__}: "
@@ -53,7 +53,7 @@ def load(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[s
 def failure(told: str) -> str | None:
     """What a failed load said, in what Beam or a service tells of a job that failed; None where it was something else.
 
-    >>> failure("RuntimeError: transforms.clients.bigquery.errors.LoadFailed: no quota [while running 'Load']")
+    >>> failure("RuntimeError: rankbeam.transforms.clients.bigquery.errors.LoadFailed: no quota [while running 'Load']")
     'no quota'
     """
     if _MARK not in told:

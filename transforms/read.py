@@ -15,18 +15,19 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
-from transforms.clients import batches, files
-from transforms.clients.batches import Bucketed, SourceRows
-from transforms.clients.bigquery.read_source import is_table, shown
-from transforms.clients.formats import overlap, rows, tables, texts
-from transforms.clients.formats.judged import Conflict, judge
-from transforms.clients.workers import Workers
-from transforms.kernels import hashing
-from transforms.kernels.arrays import offsets_of, stable_order
-from transforms.records import columns
-from transforms.records.counters import Counter, count
-from transforms.records.dataset import DatasetSummary
-from transforms.records.retrieved import by_query
+from rankbeam.transforms.clients.bigquery.read_source import is_table, shown
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.formats import overlap, rows, tables, texts
+from rankbeam.transforms.clients.formats.judged import Conflict, judge
+from rankbeam.transforms.clients.storage import batches, files
+from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
+from rankbeam.transforms.clients.workers import Workers
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.rankings.retrieved import by_query
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 19, 32 << 20
 """What is divided at once: each bucket gets a piece of every part, and small pieces cost more than they hold."""

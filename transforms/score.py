@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -12,23 +12,25 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
-from transforms.clients import batches, run_file
-from transforms.clients.formats.places import repeated_at
-from transforms.clients.workers import Workers
-from transforms.kernels.arrays import BoolArray
-from transforms.kernels.pools import Pool
-from transforms.records import columns
-from transforms.records.counters import Counter, count
-from transforms.records.dialects import RANKBEAM, Dialect
-from transforms.records.errors import InputError
-from transforms.records.evaluation import Evaluation
-from transforms.records.failures import Failure
-from transforms.records.fused import answers_of
-from transforms.records.metrics import metric_values, tie_bounds
-from transforms.records.ranked import RankedSource
-from transforms.records.retrieved import Retrieved
-from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status
-from transforms.records.slices import slices_of
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.formats.places import repeated_at
+from rankbeam.transforms.clients.retrievers import run_file
+from rankbeam.transforms.clients.storage import batches
+from rankbeam.transforms.clients.workers import Workers
+from rankbeam.transforms.kernels.arrays import BoolArray
+from rankbeam.transforms.kernels.ranking.pools import Pool
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.metrics.names import metric_values, tie_bounds
+from rankbeam.transforms.records.rankings.cuts import _cuts
+from rankbeam.transforms.records.rankings.fused import answers_of
+from rankbeam.transforms.records.rankings.ranked import RankedSource
+from rankbeam.transforms.records.rankings.retrieved import Retrieved
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
+from rankbeam.transforms.records.slices import slices_of
 
 JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
 _NO_DISTANCES = (
@@ -137,32 +139,6 @@ def score(
         unjudged=sum(answer.retrieved.strangers for answer in answers),
         failures=sum(map(len, failures.values())),
     )
-
-
-class _Cut(NamedTuple):
-    """What the rows of a source are ranked for, once."""
-
-    dialect: Dialect
-    distance: float | None
-    top_k: int | None
-    configurations: tuple[int, ...]
-
-
-def _cuts(evaluation: Evaluation, number: int) -> list[_Cut]:
-    """The different rankings of a source, each with the positions of its configurations.
-
-    A tool that orders answers by score orders what it was given: the first `top_k`, as the service gave them.
-    """
-    source = evaluation.sources[number]
-    is_given = source.path is None and source.fusion is None
-    positions: defaultdict[tuple[Dialect, float | None, int | None], list[int]] = defaultdict(list)
-    for position, each in enumerate(evaluation.configurations):
-        if each.source == number:
-            top_k = each.top_k if is_given and each.dialect.by_score else None
-            positions[each.dialect, each.distance, top_k].append(position)
-    if not positions and source.refuse_repeats:
-        positions[RANKBEAM, None, None] = []  # it is only part of a fusion: ranked to be checked
-    return [_Cut(*cut, tuple(found)) for cut, found in positions.items()]
 
 
 def pool_of(queries: pa.RecordBatch) -> Pool:

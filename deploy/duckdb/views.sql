@@ -1,4 +1,4 @@
--- Made from deploy/bigquery by python -m transforms.clients.views, and not edited by hand.
+-- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
 -- sha256 794ef2bdd433e1a489dcfe85313ad4cd072b54c431379a6e513a19d28b9c8548
 
 CREATE VIEW run_history AS

@@ -1,6 +1,6 @@
 """What the launcher of Dataflow templates starts. The work is in the installed package, not beside this file."""
 
-from pipelines.flex_template import main
+from rankbeam.pipelines.dataflow.flex_template import main
 
 if __name__ == "__main__":
     main()

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown"])
 _BASELINE_HELP = "The configuration that the others are compared with, in DIR2 where that is given."
@@ -54,8 +54,8 @@ def compare(
       rankbeam compare out/today bigquery://my-project.search --baseline-run-id yesterday
     """
     with messages():
-        from pipelines import compare as comparison
-        from pipelines import compare_show
+        from rankbeam.pipelines.compare import compare as comparison
+        from rankbeam.pipelines.compare import show as compare_show
 
         runs = comparison.pair_of_runs(folder, run_id, other_folder, baseline_run_id, experiment_name)
         compared = comparison.compare(*runs, comparison.Question(**options))

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli.group import allow_disjoint, main, messages, warn
-from pipelines.cli.status import on_dataflow
-from pipelines.interrupt import Interrupted, in_background, settle
+from rankbeam.pipelines.cli.group import allow_disjoint, main, messages, warn
+from rankbeam.pipelines.cli.status import on_dataflow
+from rankbeam.pipelines.run.interrupt import Interrupted, in_background, settle
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from pipelines.experiment import Experiment
-    from pipelines.results import Results
-    from transforms.records.evaluation import Run
+    from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.results.run import Results
+    from rankbeam.transforms.records.run import Run
 
 _GRADE = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
@@ -63,7 +63,7 @@ def evaluate(
     with messages():
         from dataclasses import replace
 
-        from pipelines.experiment import load_experiment
+        from rankbeam.pipelines.experiment.load import load_experiment
 
         _refuse_option(experiment)
         loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
@@ -117,10 +117,10 @@ def score(
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
             if paths and not beam_options:  # this process is the one that will read them
-                from transforms.clients.formats import rows
+                from rankbeam.transforms.clients.formats import rows
 
                 stack.enter_context(rows.reading(qrels, paths[0]))
-            from pipelines.score import ScoreOptions, scoring_experiment, tags
+            from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
 
             folder = output or stack.enter_context(_scratch())
             found = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
@@ -140,11 +140,11 @@ def _run(
     tags: dict[str, str] | None = None,
     wait: bool = True,
 ) -> None:
-    from pipelines import evaluate as evaluation
-    from pipelines import notices
-    from pipelines.cli import outcome
-    from pipelines.dataflow.uploads import refuse_local
-    from pipelines.options import is_dataflow, pipeline_options, works_elsewhere
+    from rankbeam.pipelines.cli import outcome
+    from rankbeam.pipelines.dataflow.uploads import refuse_local
+    from rankbeam.pipelines.run import evaluate as evaluation
+    from rankbeam.pipelines.run import notices
+    from rankbeam.pipelines.run.options import is_dataflow, pipeline_options, works_elsewhere
 
     own = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
     options = pipeline_options(beam_options, own)
@@ -172,9 +172,9 @@ def _run(
 
 def _here(experiment: "Experiment", execution: "Run", options: "PipelineOptions", *, temporary: bool) -> "Results":
     """Run an experiment to its end while this process waits, on whatever runner."""
-    from pipelines import evaluate as evaluation
-    from pipelines import progress
-    from transforms.clients import spill
+    from rankbeam.pipelines.run import evaluate as evaluation
+    from rankbeam.pipelines.run import progress
+    from rankbeam.transforms.clients.storage import spill
 
     todo = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
     try:

@@ -2,7 +2,7 @@
 
 import click
 
-from pipelines.cli.group import EXPERIMENT_NAME_HELP, MISSED, TABLE_OR_JSON, leave, main, messages
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, MISSED, TABLE_OR_JSON, leave, main, messages
 
 _EXPERIMENT_HELP = "Take the gates of this file: an experiment, or one with gates alone. By default the run's own."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
@@ -45,10 +45,11 @@ def gate(
       rankbeam gate out/pr --baseline bigquery://my-project.search --baseline-run-id main
     """
     with messages():
-        from pipelines import gate_checks, gate_show
-        from pipelines.compare import pair_of_runs
-        from pipelines.gates import located_gates, name_of, read_gates
-        from transforms.clients import files
+        from rankbeam.pipelines.compare.compare import pair_of_runs
+        from rankbeam.pipelines.gates import checks as gate_checks
+        from rankbeam.pipelines.gates import show as gate_show
+        from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
+        from rankbeam.transforms.clients.storage import files
 
         if markdown == "-" and form == "json":
             raise click.UsageError("--markdown - and --format json both print; name a file for one of them")

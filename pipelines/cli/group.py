@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import click
 
-from pipelines.interrupt import Interrupted, vanish
+from rankbeam.pipelines.run.interrupt import Interrupted, vanish
 
 FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
 
@@ -34,7 +34,7 @@ def main() -> None:
 @contextmanager
 def messages() -> Iterator[None]:
     """Turn the errors that users cause, or can do something about, into one message and an exit status."""
-    from transforms.records.errors import InputError, RankbeamError
+    from rankbeam.transforms.records.errors import InputError, RankbeamError
 
     try:
         yield

@@ -2,7 +2,7 @@
 
 import click
 
-from pipelines.cli.group import TABLE_OR_JSON, allow_disjoint, main, messages, warn
+from rankbeam.pipelines.cli.group import TABLE_OR_JSON, allow_disjoint, main, messages, warn
 
 
 @main.command()
@@ -19,8 +19,8 @@ def validate(experiment: str, allow_disjoint: bool) -> None:
       rankbeam validate examples/helpdesk/experiment.yaml
     """
     with messages():
-        from pipelines import dataset_checks
-        from pipelines.experiment import load_experiment
+        from rankbeam.pipelines.experiment import dataset_checks
+        from rankbeam.pipelines.experiment.load import load_experiment
 
         found = load_experiment(experiment)
         evaluation = found.evaluation
@@ -53,8 +53,8 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
     with messages():
         from dataclasses import replace
 
-        from pipelines.experiment import load_experiment
-        from pipelines.plan import plan_of
+        from rankbeam.pipelines.experiment.load import load_experiment
+        from rankbeam.pipelines.run.plan import plan_of
 
         found = load_experiment(experiment).with_disjoint(allow_disjoint)
         found = found if output is None else replace(found, output=output)
@@ -85,7 +85,7 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, for
       rankbeam ledger out/helpdesk --compact
     """
     with messages():
-        from pipelines import ledger as book
+        from rankbeam.pipelines.run import ledger as book
 
         click.echo(book.run(place, clear, older_than, form, compact=compact))
 

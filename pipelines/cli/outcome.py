@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import click
 
-from pipelines import report, show
-from pipelines.cli.group import FAILED, MISSED, leave, warn
-from pipelines.experiment import Experiment
-from pipelines.results import Results
-from transforms.clients import warehouse
-from transforms.records.errors import InputError
+from rankbeam.pipelines import report, show
+from rankbeam.pipelines.cli.group import FAILED, MISSED, leave, warn
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ def _gates(results: Results, experiment: Experiment, form: str) -> str:
     """Hold the run against the experiment's gates; returns how many it misses, in words, or ""."""
     if not experiment.gates:
         return ""
-    from pipelines import gate_checks, gate_show
+    from rankbeam.pipelines.gates import checks as gate_checks
+    from rankbeam.pipelines.gates import show as gate_show
 
     checks = gate_checks.check(results, experiment.gates)
     click.echo(f"\n{gate_show.as_text(checks)}", err=form != "table")

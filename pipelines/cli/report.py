@@ -2,7 +2,7 @@
 
 import click
 
-from pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
 
 
 @main.command()
@@ -23,9 +23,9 @@ def report(folder: str, run_id: str | None, experiment_name: str | None, output:
       rankbeam report bigquery://my-project.search --output report.html
     """
     with messages():
-        from pipelines import report as page
-        from pipelines.results import find_run
-        from transforms.clients.bigquery.read_source import is_table
+        from rankbeam.pipelines import report as page
+        from rankbeam.pipelines.results.run import find_run
+        from rankbeam.transforms.clients.bigquery.read_source import is_table
 
         if output is None and is_table(folder):
             raise click.UsageError("a report of a run in BigQuery needs a place: add --output FILE")

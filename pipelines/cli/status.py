@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipelines.cli.group import FAILED, TABLE_OR_JSON, main, messages
-from pipelines.interrupt import Interrupted, in_background
+from rankbeam.pipelines.cli.group import FAILED, TABLE_OR_JSON, main, messages
+from rankbeam.pipelines.run.interrupt import Interrupted, in_background
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from pipelines.dataflow.record import Job
-    from pipelines.experiment import Experiment
-    from pipelines.results import Results
-    from transforms.records.evaluation import Run
+    from rankbeam.pipelines.dataflow.record import Job
+    from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.results.run import Results
+    from rankbeam.transforms.records.run import Run
 
 
 @main.command()
@@ -39,8 +39,8 @@ def status(
     with messages():
         from dataclasses import replace
 
-        from pipelines.dataflow import show
-        from pipelines.dataflow.service import Service
+        from rankbeam.pipelines.dataflow import show
+        from rankbeam.pipelines.dataflow.service import Service
 
         job = _job(place, run_id, project, region)
         job = job if dataflow_endpoint is None else replace(job, endpoint=dataflow_endpoint)
@@ -57,8 +57,8 @@ def on_dataflow(
 
     None where nobody waits: the job goes on by itself.
     """
-    from pipelines.dataflow import launch, record, settings, show
-    from pipelines.results import Results
+    from rankbeam.pipelines.dataflow import launch, record, settings, show
+    from rankbeam.pipelines.results.run import Results
 
     try:
         job = in_background(lambda: launch.submit(experiment, execution, options))
@@ -78,7 +78,7 @@ def on_dataflow(
 
 
 def _follow(job: "Job", experiment: "Experiment", options: "PipelineOptions") -> None:
-    from pipelines.dataflow import launch, show
+    from rankbeam.pipelines.dataflow import launch, show
 
     told = show.Told(len(experiment.local), len(experiment.evaluation.configurations))
     try:
@@ -88,7 +88,7 @@ def _follow(job: "Job", experiment: "Experiment", options: "PipelineOptions") ->
 
 
 def _job(place: str, run_id: str | None, project: str | None, region: str | None) -> "Job":
-    from pipelines.dataflow import record
+    from rankbeam.pipelines.dataflow import record
 
     if not record.is_job_id(place):
         return record.find(place, run_id)

@@ -2,8 +2,8 @@
 
 import click
 
-from pipelines.cli.group import messages
-from pipelines.cli.warehouse import warehouse
+from rankbeam.pipelines.cli.group import messages
+from rankbeam.pipelines.cli.warehouse import warehouse
 
 
 @warehouse.command()
@@ -20,9 +20,9 @@ def apply(name: str, dry_run: bool) -> None:
       rankbeam warehouse apply --dataset my-project.search --dry-run | bq query --use_legacy_sql=false
     """
     with messages():
-        from transforms.clients import views
-        from transforms.clients.bigquery import tables
-        from transforms.clients.bigquery.names import DatasetName
+        from rankbeam.transforms.clients.bigquery import tables
+        from rankbeam.transforms.clients.bigquery.names import DatasetName
+        from rankbeam.transforms.clients.warehouse import views
 
         if dry_run:
             for _, statement in views.for_bigquery(DatasetName.parse(name)):

@@ -2,7 +2,7 @@
 
 import click
 
-from pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
 
 
 @main.group()
@@ -25,11 +25,11 @@ def load(folder: str, name: str, run_id: str | None, experiment_name: str | None
       rankbeam warehouse load out/helpdesk --dataset my-project.search
     """
     with messages():
-        from pipelines.build import table_folders
-        from pipelines.results import find_run
-        from transforms.clients.bigquery import publish, tables
-        from transforms.clients.bigquery.read_source import is_table
-        from transforms.records.errors import InputError
+        from rankbeam.pipelines.results.run import find_run
+        from rankbeam.pipelines.run.build import table_folders
+        from rankbeam.transforms.clients.bigquery import publish, tables
+        from rankbeam.transforms.clients.bigquery.read_source import is_table
+        from rankbeam.transforms.records.errors import InputError
 
         if is_table(folder):
             raise InputError(f"{folder} is in BigQuery already; name the output folder of the run")

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, TestOptions
 
-from pipelines import evaluate
-from pipelines.dataflow import package, record, settings
-from pipelines.dataflow.record import Job
-from pipelines.dataflow.service import DONE, Service, ServiceError, Snapshot, gist, translated
-from pipelines.experiment import Experiment
-from transforms.clients import files
-from transforms.clients.bigquery.errors import LoadFailed
-from transforms.records.errors import InputError
-from transforms.records.evaluation import Run
+from rankbeam.pipelines.dataflow import package, record, settings
+from rankbeam.pipelines.dataflow.record import Job
+from rankbeam.pipelines.dataflow.service import DONE, Service, ServiceError, Snapshot, gist, translated
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run import evaluate
+from rankbeam.transforms.clients.bigquery.errors import LoadFailed
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.run import Run
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 20.0
 _LOST_AFTER_S = 600.0

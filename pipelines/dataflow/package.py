@@ -15,7 +15,7 @@ from pathlib import Path
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions, WorkerOptions
 
 _NAME = "rankbeam"
-_PACKAGES = ("pipelines", "transforms")
+_CODE = ("pipelines", "transforms")
 _DATA = ("deploy/bigquery", "deploy/duckdb")
 _TABLES = ("entry_points.txt", "top_level.txt")
 _WHEEL = "Wheel-Version: 1.0\nGenerator: rankbeam\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -55,14 +55,14 @@ def write_wheel(folder: str) -> str:
 
 
 def _code() -> dict[str, bytes]:
-    """Every file of both packages, and of what is installed beside them, by its path in the archive."""
-    paths: list[tuple[Path, Path]] = []
-    for name in _PACKAGES:
-        folder = Path(str(import_module(name).__file__)).parent
-        paths += [(folder.parent, path) for path in folder.rglob("*") if path.suffix != ".pyc"]
-    for name in _DATA:
-        paths += [(folder.parent, path) for path in (folder.parent / name).glob("*.sql")]
-    found = {path.relative_to(root).as_posix(): path for root, path in paths if path.is_file()}
+    """Every file of the package, by its path in the archive."""
+    folder = Path(str(import_module(_NAME).__file__)).parent
+    paths = [path for path in folder.glob("*") if path.is_file()]
+    for part in _CODE:  # in a checkout these are links to folders, into which rglob goes only from here
+        paths += [path for path in (folder / part).rglob("*") if path.suffix != ".pyc" and path.is_file()]
+    for part in _DATA:
+        paths += (folder / part).glob("*.sql")
+    found = {path.relative_to(folder.parent).as_posix(): path for path in paths}
     return {name: found[name].read_bytes() for name in sorted(found)}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
-from transforms.clients import files
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 _FOLDER = "jobs"
 _MOST_NAMED = 20

@@ -16,10 +16,10 @@ from google.auth.exceptions import GoogleAuthError
 from google.cloud import dataflow
 from requests.exceptions import RequestException
 
-from pipelines.dataflow.record import Job
-from transforms.records.counters import NAMESPACE, Counter, Counts
-from transforms.records.errors import InputError, RankbeamError
-from transforms.records.visible import visible
+from rankbeam.pipelines.dataflow.record import Job
+from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
+from rankbeam.transforms.records.errors import InputError, RankbeamError
+from rankbeam.transforms.records.visible import visible
 
 DONE = "done"
 _FAILED = frozenset({"failed", "cancelled", "updated", "drained"})

@@ -14,9 +14,9 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
-from transforms.clients import files
-from transforms.records.errors import InputError
-from transforms.records.evaluation import Run
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.run import Run
 
 _WORKERS = 4
 _THREADS, _THREADS_BESIDE_LANES = 12, 4

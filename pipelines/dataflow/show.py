@@ -6,10 +6,10 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipelines.dataflow.record import Job
-from pipelines.dataflow.service import DONE, Snapshot, gist
-from pipelines.progress import clock, overview
-from transforms.records.counters import Counter
+from rankbeam.pipelines.dataflow.record import Job
+from rankbeam.pipelines.dataflow.service import DONE, Snapshot, gist
+from rankbeam.pipelines.run.progress import clock, overview
+from rankbeam.transforms.records.counters import Counter
 
 _WORDS = {
     Counter.JUDGED_QUERIES: "judged queries",

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
-from pipelines.experiment import Experiment
-from transforms.clients import files
-from transforms.records.errors import InputError
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 _ANY_BUCKET = "gs://BUCKET"
 

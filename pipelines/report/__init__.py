@@ -4,9 +4,9 @@ import os
 import uuid
 from pathlib import Path
 
-from pipelines.results import Results
-from transforms.clients import files
-from transforms.records.errors import InputError
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 FILE_NAME = "report.html"
 
@@ -15,7 +15,7 @@ _MARK, _HEAD_BYTES = b"rankbeam report</title>", 1 << 12
 
 def build(results: Results) -> str:
     """The report of a finished run: a page of HTML that needs no other file and no network."""
-    from pipelines.report.page import render  # Jinja is imported where a report is made, and nowhere else
+    from rankbeam.pipelines.report.page import render  # Jinja is imported where a report is made, and nowhere else
 
     return render(results)
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipelines.report import words
-from pipelines.report.study import LEADING, Row, Study
+from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.study import LEADING, Row, Study
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.report import words
-from pipelines.report.leaderboard import reach
-from pipelines.report.study import Row, Study
-from transforms.records.slices import ALL, grouping_of, value_of
+from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.leaderboard import reach
+from rankbeam.pipelines.report.study import Row, Study
+from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
 
 MOST_VALUES, MOST_CONFIGURATIONS, MOST_FAILURES = 24, 20, 200
 _LEVELS = 5

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.report import encode
-from pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
-from pipelines.report.study import MOST_ROWS, Row, Study
-from pipelines.report.values import STATUSES, QueryValues, chosen_queries, slices_of
-from transforms.kernels.arrays import FloatArray
-from transforms.records import tables
-from transforms.records.slices import ALL
+from rankbeam.pipelines.report import encode
+from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
+from rankbeam.pipelines.report.study import MOST_ROWS, Row, Study
+from rankbeam.pipelines.report.values import STATUSES, QueryValues, chosen_queries, slices_of
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.slices import ALL
 
 MOST_QUERIES = 20_000
 _MOST_LETTERS = 500

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.arrays import FloatArray
 
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029\x7f"}
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipelines.report import svg, words
-from pipelines.report.scales import Scale, ticks, values_scale
-from pipelines.report.study import Row, Study
-from pipelines.show.parts import without_value
+from rankbeam.pipelines.report import svg, words
+from rankbeam.pipelines.report.scales import Scale, ticks, values_scale
+from rankbeam.pipelines.report.study import Row, Study
+from rankbeam.pipelines.show.parts import without_value
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
 

@@ -10,12 +10,12 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipelines.report import compare, coverage, leaderboard, plots, words
-from pipelines.report.data import page_data
-from pipelines.report.encode import as_json
-from pipelines.report.study import Study
-from pipelines.report.sweeps import sweeps
-from pipelines.results import Results
+from rankbeam.pipelines.report import compare, coverage, leaderboard, plots, words
+from rankbeam.pipelines.report.data import page_data
+from rankbeam.pipelines.report.encode import as_json
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.sweeps import sweeps
+from rankbeam.pipelines.results.run import Results
 
 _SCRIPTS = ("core", "panels", "histogram", "rankings", "queries", "downloads", "start")
 _STYLES = ("base", "charts", "tables")
@@ -114,7 +114,7 @@ def _script() -> str:
 
 
 def _file(*names: str) -> str:
-    return package_files("pipelines.report").joinpath(*names).read_text(encoding="utf-8")
+    return package_files("rankbeam.pipelines.report").joinpath(*names).read_text(encoding="utf-8")
 
 
 def _policy(style: str, script: str) -> str:

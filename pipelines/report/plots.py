@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipelines.report import svg, words
-from pipelines.report.scales import Scale, parameter_scale, ticks, values_scale
-from pipelines.report.study import Study
-from pipelines.report.sweeps import MOST_LINES, Line, Sweep
+from rankbeam.pipelines.report import svg, words
+from rankbeam.pipelines.report.scales import Scale, parameter_scale, ticks, values_scale
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.sweeps import MOST_LINES, Line, Sweep
 
 _WIDTH, _HEIGHT = 640.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 18.0, 14.0, 44.0

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.report.values import QueryValues
-from pipelines.results import Results
-from transforms.kernels.arrays import IntArray
-from transforms.records.errors import InputError
+from rankbeam.pipelines.report.values import QueryValues
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.records.errors import InputError
 
 MOST_DOCUMENTS, MOST_LETTERS = 20, 300
 _MOST_RANKINGS, _WORST, _BEST = 2_000, 50, 20

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.equals import distinct
-from pipelines.report import words
-from pipelines.report.values import QueryValues, read_values
-from pipelines.results import Results
-from transforms.records.slices import ALL
+from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.values import QueryValues, read_values
+from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.slices import ALL
 
 LEADING = 16
 """How many of the best configurations are compared with each other, however many there are."""

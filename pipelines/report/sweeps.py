@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.report import words
-from pipelines.report.study import Study
+from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.study import Study
 
 MOST_LINES = 8
 _INSIDE = "retriever."

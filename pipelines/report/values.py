@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.results import Results
-from transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 
 STATUSES = ("ok", "empty", "failed", "missing")
 

@@ -1,7 +1,7 @@
 """Print what a run says: for a terminal, for programs, and for pasting into documents and papers."""
 
-from pipelines.show.documents import as_csv, as_json, as_trec
-from pipelines.show.exports import as_latex, as_markdown
-from pipelines.show.terminal import print_table
+from rankbeam.pipelines.show.documents import as_csv, as_json, as_trec
+from rankbeam.pipelines.show.exports import as_latex, as_markdown
+from rankbeam.pipelines.show.terminal import print_table
 
 __all__ = ["as_csv", "as_json", "as_latex", "as_markdown", "as_trec", "print_table"]

@@ -8,11 +8,11 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.results import Results
-from transforms.records import tables
-from transforms.records.metrics import Metric, parse_metric
-from transforms.records.slices import ALL
-from transforms.records.trec_names import trec_name, trec_order
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.trec_names import trec_name, trec_order
+from rankbeam.transforms.records.slices import ALL
 
 
 def as_json(results: Results, *, per_query: bool = False, temporary: bool = False) -> str:

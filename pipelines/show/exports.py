@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pipelines.equals import distinct
-from pipelines.results import Results
-from pipelines.show.parts import (
+from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     Slices,
     best_mean,
@@ -17,10 +17,10 @@ from pipelines.show.parts import (
     slices_by_attribute,
     without_value,
 )
-from pipelines.show.significance import Significance
-from pipelines.tabular import markdown_text as _markdown
-from pipelines.tabular import printable
-from transforms.records.slices import ALL
+from rankbeam.pipelines.show.significance import Significance
+from rankbeam.pipelines.show.tabular import markdown_text as _markdown
+from rankbeam.pipelines.show.tabular import printable
+from rankbeam.transforms.records.slices import ALL
 
 _LATEX_SPECIALS = {
     **{special: "\\" + special for special in "&%$#_{}"},

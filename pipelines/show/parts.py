@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.equals import distinct
-from pipelines.results import Results
-from transforms.records.slices import ALL, grouping_of, value_of
+from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
 
 _MOST_SLICES, _MOST_NAMES = 12, 8
 

@@ -4,9 +4,9 @@ import itertools
 import string
 from dataclasses import dataclass
 
-from pipelines.equals import distinct
-from pipelines.results import Results
-from transforms.records.slices import ALL
+from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.slices import ALL
 
 _READ = ["config_id", "baseline", "slice", "metric", "difference", "p_value", "p_adjusted"]
 

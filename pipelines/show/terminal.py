@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipelines.equals import distinct
-from pipelines.results import Results
-from pipelines.show.parts import (
+from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     Slices,
     best_mean,
@@ -20,8 +20,8 @@ from pipelines.show.parts import (
     slices_by_attribute,
     told_from_the_best,
 )
-from pipelines.tabular import printable
-from transforms.records.slices import ALL
+from rankbeam.pipelines.show.tabular import printable
+from rankbeam.transforms.records.slices import ALL
 
 
 def print_table(results: Results) -> None:

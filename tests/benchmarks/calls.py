@@ -19,10 +19,10 @@ from measure import measure
 from support.remote import answers, dataset, http, rag, write_experiment
 from support.standins import Standin, Stats, serve
 
-from transforms.clients.http import Http
-from transforms.clients.rag_engine import RagEngine
-from transforms.clients.remote import payload_of
-from transforms.records.calls import Reach
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
+from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.records.calls.reach import Reach
 
 RETRIEVERS = {"rag_engine": (rag, RagEngine), "http": (http, Http)}
 COLUMNS = (
@@ -105,7 +105,7 @@ def command(case: Case, server: Standin, folder: Path) -> list[str]:
     experiment = {"dataset": dataset(folder, case.calls), "quotas": quotas, "configurations": configurations}
     options = ["--direct_running_mode=multi_processing", f"--direct_num_workers={case.workers}"]
     path = write_experiment(folder, experiment)
-    return [sys.executable, "-m", "pipelines", "evaluate", path, *(options if case.workers > 1 else [])]
+    return [sys.executable, "-m", "rankbeam", "evaluate", path, *(options if case.workers > 1 else [])]
 
 
 def rate(stats: Stats) -> float:

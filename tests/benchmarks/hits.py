@@ -10,9 +10,9 @@ import tempfile
 import time
 from datetime import UTC, datetime
 
-from transforms.clients.http import Http
-from transforms.clients.ledger import Entry, Ledger, parts, store
-from transforms.records.calls import Reach
+from rankbeam.transforms.clients.ledger import Entry, Ledger, parts, store
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.records.calls.reach import Reach
 
 _PART = 10_000
 _TEXT = "some words of the document that was found, as services return them. "

@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 from machine import described
 
-from transforms.compare import comparisons_table, metrics_table
-from transforms.records import columns
-from transforms.records.aggregates import RunAggregate
-from transforms.records.evaluation import Configuration, Evaluation, Statistics
-from transforms.records.metrics import parse_metric
-from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status
-from transforms.records.slices import slices_of
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
+from rankbeam.transforms.records.slices import slices_of
 
 BUCKET = 10_000
 NAMES = ("nDCG@10", "nDCG@100", "P@5", "P@10", "R@10", "R@100", "RR", "AP", "Success@1", "Success@5", "Rprec", "Bpref")

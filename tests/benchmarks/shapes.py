@@ -105,7 +105,7 @@ def real(robust: Path) -> Iterator[Shape]:
     with tempfile.TemporaryDirectory() as folder:
         asked = [word for metric in METRICS for word in ("-m", metric)]
         runs = sorted(map(str, (robust / "runs").iterdir()))
-        command = [sys.executable, "-m", "pipelines", "score", str(robust / "qrels.txt.gz"), *runs, *asked]
+        command = [sys.executable, "-m", "rankbeam", "score", str(robust / "qrels.txt.gz"), *runs, *asked]
         subprocess.run([*command, "--output", folder], check=True, capture_output=True)
         rows = pads.dataset(f"{folder}/query_metrics", partitioning=None).to_table().to_pylist()
     ids = sorted({row["config_id"] for row in rows})

@@ -22,11 +22,11 @@ import numpy as np
 from shapes import FloatArray, Shape, real, simulated
 from threadpoolctl import threadpool_limits
 
-from transforms.kernels.bootstrap import bootstrap_interval, weights
-from transforms.kernels.estimates import Estimate
-from transforms.kernels.hashing import mix
-from transforms.kernels.moments import Moments
-from transforms.kernels.selection import joint_intervals
+from rankbeam.transforms.kernels.hashing import mix
+from rankbeam.transforms.kernels.statistics.bootstrap import bootstrap_interval, weights
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.moments import Moments
+from rankbeam.transforms.kernels.statistics.selection import joint_intervals
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REPLICATES = 1000

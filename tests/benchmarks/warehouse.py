@@ -37,7 +37,7 @@ from support.bigquery_tables import new_dataset
 from support.emulators import Cloud, cloud, process
 from warehouse_writing import rates_of
 
-from transforms.read import ReadDataset
+from rankbeam.transforms.read import ReadDataset
 
 BUCKETS = 16
 

@@ -25,17 +25,19 @@ from google.cloud import bigquery
 from support.bigquery_tables import Tables, new_dataset
 from support.emulators import Cloud
 
-from pipelines.build import table_folders, versions
-from transforms.clients.bigquery.names import DatasetName
-from transforms.clients.bigquery.schemas import columns_of
-from transforms.load import LoadTables
-from transforms.records.aggregates import RunAggregate
-from transforms.records.dataset import DatasetSummary
-from transforms.records.evaluation import Configuration, Evaluation, Run, Statistics
-from transforms.records.metrics import parse_metric
-from transforms.records.scored import ScoredConfiguration, ScoredPartition
-from transforms.records.tables import GATES, QUERY_METRICS, own_columns
-from transforms.write import FinishRun, Verdict, WriteTable, query_metrics
+from rankbeam.pipelines.run.build import table_folders, versions
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.schemas import columns_of
+from rankbeam.transforms.load import LoadTables
+from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition
+from rankbeam.transforms.records.tables import GATES, QUERY_METRICS, own_columns
+from rankbeam.transforms.write.rows import query_metrics
+from rankbeam.transforms.write.tables import FinishRun, Verdict, WriteTable
 
 BATCH = 10_000
 METRICS = (

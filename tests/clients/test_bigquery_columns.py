@@ -14,10 +14,10 @@ from support.emulators import Cloud
 from support.inputs import trec_qrels, trec_run, write, write_table
 from support.readers import read_corpus
 
-from pipelines.results import Results
-from transforms.clients.bigquery.read_source import TableSource
-from transforms.clients.formats.rows import read_qrels
-from transforms.clients.formats.texts import read_queries
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.bigquery.read_source import TableSource
+from rankbeam.transforms.clients.formats.rows import read_qrels
+from rankbeam.transforms.clients.formats.texts import read_queries
 
 pytest_plugins = ["support.emulators.fixtures"]
 

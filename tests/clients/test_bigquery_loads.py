@@ -24,15 +24,15 @@ from support.data import REPOSITORY
 from support.strict_bigquery import Fault, StrictBigQuery, serve
 from support.strict_bigquery.runs import BEGAN, finished, row, written
 
-from transforms import load as stage
-from transforms.clients.bigquery import loads, publish, schemas
-from transforms.clients.bigquery.errors import LoadFailed
-from transforms.clients.bigquery.names import DatasetName
-from transforms.clients.bigquery.session import Patience, Session
-from transforms.clients.bigquery.tables import destination, ensure
-from transforms.records import tables
-from transforms.records.errors import InputError
-from transforms.records.evaluation import Run
+from rankbeam.transforms import load as stage
+from rankbeam.transforms.clients.bigquery import loads, publish, schemas
+from rankbeam.transforms.clients.bigquery.errors import LoadFailed
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.session import Patience, Session
+from rankbeam.transforms.clients.bigquery.tables import destination, ensure
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.run import Run
 
 QUICK = Patience(conflicts=4, first_s=0.0, poll_s=0.005)
 DATASET = DatasetName("test-project", "warehouse")
@@ -604,8 +604,8 @@ def test_whoever_is_killed_leaves_nothing_half_visible(bigquery: StrictBigQuery,
     bigquery.faults += [Fault("load", "slow", times=3, seconds=0.5), Fault("script", "slow", times=1, seconds=0.1)]
     folders = finished(tmp_path / "out", minute=1)
     code = (
-        "import sys, json\nfrom transforms.clients.bigquery.names import DatasetName\n"
-        "from transforms.clients.bigquery.publish import load_run\n"
+        "import sys, json\nfrom rankbeam.transforms.clients.bigquery.names import DatasetName\n"
+        "from rankbeam.transforms.clients.bigquery.publish import load_run\n"
         "load_run(DatasetName('test-project', 'warehouse'), 'run', json.loads(sys.argv[1]))"
     )
     already = len(bigquery.began(seen))

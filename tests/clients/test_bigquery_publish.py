@@ -8,11 +8,11 @@ import pytest
 from support.strict_bigquery import Fault, StrictBigQuery, serve
 from support.strict_bigquery.runs import finished
 
-from transforms.clients.bigquery import loads, publish
-from transforms.clients.bigquery.names import DatasetName
-from transforms.clients.bigquery.session import Patience, Session
-from transforms.clients.bigquery.tables import ensure
-from transforms.records import tables
+from rankbeam.transforms.clients.bigquery import loads, publish
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.session import Patience, Session
+from rankbeam.transforms.clients.bigquery.tables import ensure
+from rankbeam.transforms.records import tables
 
 QUICK = Patience(conflicts=1, first_s=0.0, poll_s=0.005)
 DATASET = DatasetName("test-project", "warehouse")

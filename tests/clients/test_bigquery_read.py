@@ -16,12 +16,12 @@ from support.emulators import Cloud
 from support.inputs import write_table
 from support.readers import read_corpus
 
-from transforms.clients.bigquery import read, read_tables
-from transforms.clients.bigquery.read_source import Location, TableSource, pinned, shown
-from transforms.clients.formats import tables
-from transforms.clients.formats.rows import read_qrels, read_run
-from transforms.clients.formats.texts import read_queries
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery import read, read_tables
+from rankbeam.transforms.clients.bigquery.read_source import Location, TableSource, pinned, shown
+from rankbeam.transforms.clients.formats import tables
+from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.texts import read_queries
+from rankbeam.transforms.records.errors import InputError
 
 pytest_plugins = ["support.emulators.fixtures"]
 

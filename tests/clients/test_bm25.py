@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.inputs import json_texts, tab_texts, texts_table, write, write_table
 
-from transforms.clients.bm25 import Bm25, top
-from transforms.clients.retrievers import Retriever
-from transforms.records.errors import InputError
-from transforms.records.evaluation import Query, Ranking
+from rankbeam.transforms.clients.retrievers.base import Retriever
+from rankbeam.transforms.clients.retrievers.bm25 import Bm25, top
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.queries import Query, Ranking
 
 METHODS = ("lucene", "robertson", "atire", "bm25l", "bm25+")
 PLAIN = {"stemming": "none", "stop_words": "none"}

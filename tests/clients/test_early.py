@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from support.data import REPOSITORY
 
-from transforms.clients import early
-from transforms.clients.formats import rows
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.formats import rows
+from rankbeam.transforms.clients.storage import early
+from rankbeam.transforms.records.errors import InputError
 
 LINES = 50
 
@@ -89,7 +89,8 @@ def test_only_files_of_this_machine_are_begun(tmp_path: Path) -> None:
 
 def test_local_files_are_read_before_beam_is_imported(run: str) -> None:
     probe = (
-        "import sys; from transforms.clients.formats import rows; print(len(list(rows.read_run(sys.argv[1]))), "
+        "import sys; from rankbeam.transforms.clients.formats import rows; "
+        "print(len(list(rows.read_run(sys.argv[1]))), "
         "*({'apache_beam', 'google.cloud.bigquery'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", probe, run], cwd=REPOSITORY, capture_output=True, text=True)

@@ -27,7 +27,7 @@ from google.cloud.bigquery_storage_v1.services.big_query_read.transports import 
 from support.emulators import STORAGE_READ_HOST, Cloud, fixtures, process
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
 
-from transforms.records.tables import RANKINGS
+from rankbeam.transforms.records.tables import RANKINGS
 
 STARTED_AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 TYPES = {

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from support.services import FAST, Echo, call, failing, made, make, taking
 
-from transforms.clients.fanout import FanOut
-from transforms.clients.lanes import Lane
-from transforms.clients.ledger import Ledger
-from transforms.clients.turns import Stopped
-from transforms.records.calls import Answer, FailedCall, Quota, Reach
-from transforms.records.counters import Counter
-from transforms.records.errors import CallError, InputError
-from transforms.records.failures import FailureKind
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.turns import Stopped
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.records.calls.call import Answer, FailedCall
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
 
 
 def test_every_call_is_answered_once(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.inputs import write, write_table
 
-from transforms.clients import files
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CONTENTS = st.binary(max_size=200) | st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\r\n", b" "])).map(b"".join)

@@ -24,9 +24,9 @@ from support.inputs import (
 )
 from support.readers import BYTE_ORDER_MARK, HEADER, attributes, qrels, queries, read_corpus, run
 
-from transforms.clients import files
-from transforms.clients.formats.rows import read_run, run_tag
-from transforms.clients.formats.texts import Entry
+from rankbeam.transforms.clients.formats.rows import read_run, run_tag
+from rankbeam.transforms.clients.formats.texts import Entry
+from rankbeam.transforms.clients.storage import files
 
 DIRTY_QRELS = {
     "trec": (b"# pooled in 2019\n\nq1 0 d/1 1\r\n  \t\nq1\t0   d2 \t -1  \nq2 0 d2 0.5\n", "q1 0 d/1 1"),

@@ -8,10 +8,10 @@ import pytest
 from support.inputs import write, write_table
 from support.readers import Reader, attributes, queries, read_corpus, refusal
 
-from transforms.clients.formats.check import check
-from transforms.clients.formats.rows import read_qrels, read_run
-from transforms.clients.formats.texts import read_entries, read_queries
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.formats.check import check
+from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.texts import read_entries, read_queries
+from rankbeam.transforms.records.errors import InputError
 
 BYTES = [
     pa.binary(),

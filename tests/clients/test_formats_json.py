@@ -7,7 +7,7 @@ import pytest
 from support.inputs import write
 from support.readers import Reader, queries, read_corpus, refusal
 
-from transforms.clients.formats.texts import read_queries
+from rankbeam.transforms.clients.formats.texts import read_queries
 
 READERS = pytest.mark.parametrize("reader", [read_queries, read_corpus])
 

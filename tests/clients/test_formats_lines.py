@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from support.inputs import beir_qrels, json_texts, tab_texts, trec_qrels, trec_run, write, write_table
 from support.readers import BYTE_ORDER_MARK, Reader, queries, read_corpus, refusal, run
 
-from transforms.clients import files
-from transforms.clients.formats.rows import read_qrels, read_run, run_tag
-from transforms.clients.formats.texts import read_queries
-from transforms.kernels.text import LONGEST_ID
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.formats.rows import read_qrels, read_run, run_tag
+from rankbeam.transforms.clients.formats.texts import read_queries
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels.text import LONGEST_ID
+from rankbeam.transforms.records.errors import InputError
 
 FAR = files.BLOCK_BYTES // (1 << 20) + 2
 ROWS = [("q1", "d1", 1.0), ("q1", "d2", 2.0), ("q2", "d1", 1.0)]

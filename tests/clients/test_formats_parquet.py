@@ -12,9 +12,9 @@ from support.inputs import (
 )
 from support.readers import Reader, read_corpus, refusal
 
-from transforms.clients.formats.rows import read_qrels, read_run
-from transforms.clients.formats.texts import read_queries
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.texts import read_queries
+from rankbeam.transforms.records.errors import InputError
 
 GOOD = {"query_id": ["a", "b", "c"], "doc_id": ["d", "e", "f"], "grade": [1.0, 0.0, 2.0], "score": [1.0, 0.0, 2.0]}
 

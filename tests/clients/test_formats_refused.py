@@ -9,10 +9,10 @@ from support.inputs import (
 )
 from support.readers import BYTE_ORDER_MARK, HEADER, Reader, read_corpus, refusal
 
-from transforms.clients import files
-from transforms.clients.formats.rows import read_qrels, read_run
-from transforms.clients.formats.texts import read_queries
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.texts import read_queries
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 BAD_LINES = [
     (read_qrels, "q 0 d 1\n\nq 0 d\n", 3, "fewer than 4 columns"),

@@ -10,9 +10,9 @@ from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 from support.standins import serve
 
-from transforms.clients.addresses import Address, address_of
-from transforms.clients.google_calls import translated
-from transforms.records.failures import FailureKind
+from rankbeam.transforms.clients.google.addresses import Address, address_of
+from rankbeam.transforms.clients.google.errors import translated
+from rankbeam.transforms.records.failures import FailureKind
 
 
 @pytest.mark.parametrize(

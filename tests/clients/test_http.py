@@ -23,14 +23,14 @@ from pydantic import ValidationError
 from support.inputs import write
 from support.standins import Faults, serve
 
-from pipelines.experiment import load_experiment
-from transforms.clients.http import Http
-from transforms.clients.http_calls import retry_after_s
-from transforms.clients.remote import payload_of
-from transforms.records.calls import Reach
-from transforms.records.errors import CallError, InputError
-from transforms.records.evaluation import Query, Ranking
-from transforms.records.failures import FailureKind
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.clients.http.connection import retry_after_s
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.queries import Query, Ranking
 
 SECRET = "hidden-Zürich/7&+"  # noqa: S105  a made-up one, with all that URLs and JSON spell in another way
 PATHS = {"results": "hits", "id": "id", "score": "score", "text": "text"}
@@ -525,7 +525,8 @@ def _parsed(flow: str) -> dict[str, object]:
 
 def test_httpx_is_imported_only_where_calls_are_made() -> None:
     code = (
-        "import sys, transforms.clients.http; print(sorted({'httpx', 'google.cloud.secretmanager'} & set(sys.modules)))"
+        "import sys, rankbeam.transforms.clients.retrievers.http; "
+        "print(sorted({'httpx', 'google.cloud.secretmanager'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

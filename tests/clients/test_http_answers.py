@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.clients.answers import value_of
-from transforms.clients.http import Http
-from transforms.records.errors import CallError
-from transforms.records.evaluation import Ranking
+from rankbeam.transforms.clients.calls.answers import value_of
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.queries import Ranking
 
 NAMES = st.sampled_from(["a", "b", "_c", "d e", "é"])
 VALUES = st.recursive(

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import memory_filesystem, strict_gcs
 
-from transforms.clients.ledger.leases import Holder, Lease, LeaseLost, Place, Seen
-from transforms.clients.ledger.leases.elsewhere import ElsewherePlace
-from transforms.clients.ledger.leases.gcs_place import GcsPlace
-from transforms.clients.ledger.leases.local import LocalPlace
-from transforms.clients.ledger.leases.process import started
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger.leases import Holder, Lease, LeaseLost, Place, Seen
+from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace
+from rankbeam.transforms.clients.ledger.leases.gcs_place import GcsPlace
+from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
+from rankbeam.transforms.clients.ledger.leases.process import started
+from rankbeam.transforms.records.errors import InputError
 
 HERE = Holder.here("here", "now")
 THERE = dataclasses.replace(HERE, run_id="there", host="other", machine="another machine")

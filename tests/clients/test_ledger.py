@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from support import memory_filesystem
 from support.data import REPOSITORY
 
-from transforms.clients.ledger import Counted, Entry, Ledger, LedgerWriter, Owner, clear, parts, survey
-from transforms.records.calls import Reach
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, LedgerWriter, Owner, clear, parts, survey
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 ANY = Reach(0)
@@ -61,8 +61,11 @@ def used(folder: str, run: str, hits: int, calls: int) -> None:
 
 
 def in_process(code: str, *arguments: object) -> "subprocess.Popen[str]":
-    head = "import sys, time, json\nfrom datetime import UTC, datetime\nfrom transforms.clients.ledger import *\n"
-    head += "from transforms.records.calls import Reach\nfrom transforms.records.errors import InputError\n"
+    head = (
+        "import sys, time, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
+    )
+    head += "from rankbeam.transforms.records.calls.reach import Reach\n"
+    head += "from rankbeam.transforms.records.errors import InputError\n"
     command = [sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
 

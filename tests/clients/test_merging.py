@@ -18,11 +18,11 @@ import pytest
 from support import memory_filesystem
 from support.data import REPOSITORY
 
-from pipelines.ledger import run
-from transforms.clients.ledger import Entry, Ledger, LedgerWriter, clear, compact, merging, store, survey
-from transforms.clients.ledger.parts import SCHEMA
-from transforms.clients.ledger.store import Stored
-from transforms.records.calls import Reach
+from rankbeam.pipelines.run.ledger import run
+from rankbeam.transforms.clients.ledger import Entry, Ledger, LedgerWriter, clear, compact, merging, store, survey
+from rankbeam.transforms.clients.ledger.parts import SCHEMA
+from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.records.calls.reach import Reach
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 ANY = Reach(0)
@@ -164,8 +164,9 @@ def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
 
 
 def in_process(code: str, *arguments: object) -> "subprocess.Popen[str]":
-    head = "import sys, json\nfrom datetime import UTC, datetime\nfrom transforms.clients.ledger import *\n"
-    head += "from transforms.records.calls import Reach\nfrom transforms.records.errors import InputError\n"
+    head = "import sys, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
+    head += "from rankbeam.transforms.records.calls.reach import Reach\n"
+    head += "from rankbeam.transforms.records.errors import InputError\n"
     command = [sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.result_tables import InFolder
-from transforms.clients import files
-from transforms.clients.formats import texts
+from rankbeam.pipelines.results.tables import InFolder
+from rankbeam.transforms.clients.formats import texts
+from rankbeam.transforms.clients.storage import files
 
 ROWS, COLUMNS, TIMES = 6_000, 8, 15
 

@@ -14,9 +14,9 @@ import pytest
 from apache_beam.io.filesystems import FileSystems
 from support import memory_filesystem
 
-from transforms.clients import files
-from transforms.clients.parts import Part, put_in_place
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.parts import Part, put_in_place
+from rankbeam.transforms.records.errors import InputError
 
 SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("value", pa.int64())])
 

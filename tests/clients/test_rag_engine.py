@@ -21,12 +21,12 @@ from support.data import REPOSITORY
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
-from transforms.clients.rag_engine import RagEngine
-from transforms.clients.remote import payload_of
-from transforms.records.calls import Reach
-from transforms.records.errors import CallError, InputError
-from transforms.records.evaluation import Query, Ranking
-from transforms.records.failures import FailureKind
+from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
+from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.queries import Query, Ranking
 
 METHOD = "/google.cloud.aiplatform.v1.VertexRagService/RetrieveContexts"
 CORPUS = "projects/p/locations/us-central1/ragCorpora/42"
@@ -311,9 +311,9 @@ def test_more_calls_than_a_connection_carries_are_in_the_air_at_once() -> None:
 
 OVER_TLS = f"""
 import asyncio, sys
-from transforms.clients.rag_engine import RagEngine
-from transforms.clients.remote import payload_of
-from transforms.records.calls import Reach
+from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
+from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.records.calls.call import Reach
 
 async def main(address):
     retriever = RagEngine(corpus={CORPUS!r}, api_endpoint=address)
@@ -407,8 +407,10 @@ def test_parameters_travel() -> None:
 
 
 def test_importing_the_parameters_does_not_import_the_client() -> None:
-    code = "import sys, transforms.clients.rag_engine, transforms.clients.vertex_search; print(*sys.modules)"
+    code = (
+        "import sys; from rankbeam.transforms.clients.retrievers import rag_engine, vertex_search; print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "transforms.clients.rag_engine" in loaded
+    assert "rankbeam.transforms.clients.retrievers.rag_engine" in loaded
     assert loaded & {"grpc", "google.auth", "google.cloud.aiplatform_v1", "google.cloud.discoveryengine_v1"} == set()

@@ -2,12 +2,12 @@
 
 import pytest
 
-from transforms.clients.http import Http
-from transforms.clients.rag_engine import RagEngine
-from transforms.clients.remote import RemoteRetriever
-from transforms.clients.vertex_search import VertexSearch
-from transforms.records.calls import Reach
-from transforms.records.evaluation import Query
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.queries import Query
 
 # Answers were paid for under these names. Who changes one makes every user pay again.
 KEYS = {

@@ -9,21 +9,21 @@ from textwrap import dedent
 import pytest
 from support.inputs import json_texts, trec_qrels, write
 
-from pipelines.evaluate import new_run, run
-from pipelines.experiment import load_experiment
-from pipelines.options import pipeline_options
-from pipelines.results import Results
-from transforms.clients.retrievers import parameters_class, registered
-from transforms.records.errors import InputError
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run.evaluate import new_run, run
+from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.transforms.clients.registry import parameters_class, registered
+from rankbeam.transforms.records.errors import InputError
 
 QRELS = [(f"q{number}", "good", 1.0) for number in range(1, 6)]
 Install = Callable[[str, str], None]
 
 PLUGIN = """
-    from transforms.clients.retrievers import RetrieverParameters
-    from transforms.records.errors import CallError
-    from transforms.records.evaluation import Query, Ranking
-    from transforms.records.failures import FailureKind
+    from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+    from rankbeam.transforms.records.errors import CallError
+    from rankbeam.transforms.records.evaluation import Query, Ranking
+    from rankbeam.transforms.records.failures import FailureKind
 
 
     class Echo(RetrieverParameters):

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from support.remote import dataset, write_experiment
 
-from pipelines.experiment import load_experiment
-from transforms.clients.secret_names import holds_secret, names_secret, names_secret_parameter
-from transforms.records.errors import InputError
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.clients.secret_names import holds_secret, names_secret, names_secret_parameter
+from rankbeam.transforms.records.errors import InputError
 
 HEADERS = """
 Authorization Proxy-Authorization X-Authorization Cookie X-API-Key api-key apikey X-Goog-Api-Key X-Algolia-API-Key

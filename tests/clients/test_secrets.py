@@ -15,8 +15,8 @@ from google.cloud.secretmanager_v1.services.secret_manager_service.transports im
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.clients.secrets import REFERENCE, Secrets, check_references, resolve
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, check_references, resolve
+from rankbeam.transforms.records.errors import InputError
 
 KEPT = {
     "projects/p/secrets/key/versions/latest": b"  from the manager\n",

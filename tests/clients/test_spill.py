@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 from support.data import REPOSITORY
 
-from transforms.clients import batches, spill
-from transforms.records import columns
+from rankbeam.transforms.clients.storage import batches, spill
+from rankbeam.transforms.records import columns
 
 batches.register()
 
@@ -248,7 +248,7 @@ def run_python(code: str, scratch: Path, *arguments: str) -> "subprocess.Popen[s
 
 HOLD = """
     import sys
-    from transforms.clients import spill
+    from rankbeam.transforms.clients.storage import spill
     with spill.spilling():
         print(spill.folder(), flush=True)
         sys.stdin.read()
@@ -314,7 +314,7 @@ def test_threads_write_at_once() -> None:
 READ = """
     import pickle, sys
     from pathlib import Path
-    from transforms.clients import batches
+    from rankbeam.transforms.clients.storage import batches
     batches.register()
     batch = pickle.loads(Path(sys.argv[1]).read_bytes())
     Path(sys.argv[2]).write_bytes(pickle.dumps([batch, batch.slice(5)]))
@@ -345,7 +345,7 @@ def test_another_process_reads_and_passes_on(tmp_path: Path, scratch: Path) -> N
 FULL = """
     import pickle, resource, signal, sys
     import pyarrow as pa
-    from transforms.clients import batches, spill
+    from rankbeam.transforms.clients.storage import batches, spill
     batches.register()
     batch = pa.record_batch({"bytes": [bytes(1000)] * 100})
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

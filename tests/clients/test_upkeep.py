@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 from support.services import FAST, Echo, call, make
 
-from transforms.call import usages, with_lost_attempts
-from transforms.clients.fanout import FanOut
-from transforms.clients.lanes import Lane
-from transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
-from transforms.clients.ledger.leases import Holder, Lease, place_of
-from transforms.clients.upkeep import Upkeep
-from transforms.records.calls import Answer, Quota, Usage
-from transforms.records.counters import Counter
-from transforms.records.errors import InputError
+from rankbeam.transforms.call import usages, with_lost_attempts
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.upkeep import Upkeep
+from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
+from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.records.calls.call import Answer, Usage
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.errors import InputError
 
 CALLS = [call(f"q{i}") for i in range(500)]
 ONE_AT_A_TIME = Quota(requests_per_minute=60_000, concurrent_calls=1)

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
-from transforms.clients.remote import payload_of
-from transforms.clients.vertex_search import VertexSearch
-from transforms.records.calls import Reach
-from transforms.records.errors import CallError
-from transforms.records.evaluation import Ranking
-from transforms.records.failures import FailureKind
+from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.queries import Ranking
 
 METHOD = "/google.cloud.discoveryengine.v1.SearchService/Search"
 CONFIG = "projects/p/locations/global/collections/default_collection/engines/e/servingConfigs/default_search"

@@ -27,10 +27,11 @@ from support.finished import QUERIES, experiment, finished, install, ranks
 from support.runs import rankbeam, run_experiment
 from support.view_columns import table_columns, with_views
 
-from transforms.clients import views, warehouse
-from transforms.clients.bigquery.names import DatasetName
-from transforms.records import tables
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import InputError
 
 Rows = list[dict[str, Any]]
 VIEWS = sorted(views.sources())
@@ -296,7 +297,7 @@ def test_a_plain_replacement_does_for_terraform(view: str) -> None:
 
 def test_what_is_kept_for_duckdb_is_what_sqlglot_makes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kept = views.FOR_DUCKDB.read_text()
-    assert views.for_duckdb() == kept, "run python -m transforms.clients.views"
+    assert views.for_duckdb() == kept, "run python -m rankbeam.transforms.clients.warehouse.views"
 
     def trees(script: str) -> list[str]:
         found = sqlglot.parse(script, dialect="duckdb")
@@ -309,7 +310,8 @@ def test_what_is_kept_for_duckdb_is_what_sqlglot_makes(monkeypatch: pytest.Monke
 
 
 def test_a_run_does_not_wait_for_sqlglot() -> None:
-    code = "import sys; from transforms.clients import views; views.for_duckdb(); sys.exit('sqlglot' in sys.modules)"
+    code = "import sys; from rankbeam.transforms.clients.warehouse import views; views.for_duckdb(); "
+    code += "sys.exit('sqlglot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=False).returncode == 0
 
 

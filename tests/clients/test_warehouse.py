@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.finished import finished, install, ranks
 
-from transforms.clients import warehouse
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 LATER = ["dialect", "parts"]
 """Columns of `configurations` that the first release did not write."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.clients.workers import AT_ONCE, Workers, ahead
+from rankbeam.transforms.clients.workers import AT_ONCE, Workers, ahead
 
 PATIENCE_S = 30  # how long a broken test waits; one that passes never does
 

@@ -11,10 +11,10 @@ from support.json_server import responding
 from support.remote import answers, dataset, failure_rows, write_experiment
 from support.runs import query_values
 
-from pipelines.results import Results
-from transforms.clients.http import Http
-from transforms.records.errors import CallError
-from transforms.records.evaluation import Ranking
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.queries import Ranking
 
 QUERIES = 30
 EMPTY = Ranking((), (), ())

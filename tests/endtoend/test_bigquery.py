@@ -22,8 +22,8 @@ from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest fi
 from support.inputs import json_texts, trec_qrels, trec_run, write
 from support.strict_bigquery import Fault, StrictBigQuery, serve
 
-from transforms.clients.bigquery import schemas
-from transforms.records import tables
+from rankbeam.transforms.clients.bigquery import schemas
+from rankbeam.transforms.records import tables
 
 DATASET = "test-project.warehouse"
 
@@ -256,7 +256,7 @@ def test_a_run_that_is_killed_while_it_loads_can_be_repeated(
 ) -> None:
     bigquery.faults += [Fault("load", "slow", times=2, seconds=1.0), Fault("script", "slow", seconds=0.1)]
     path = experiment(tmp_path)
-    code = "from pipelines.cli import main; main()"
+    code = "from rankbeam.pipelines.cli import main; main()"
     command = [sys.executable, "-c", code, "evaluate", path, "--run-id", "r1"]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 90

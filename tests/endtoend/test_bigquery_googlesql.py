@@ -16,8 +16,8 @@ from support.data import REPOSITORY
 from support.emulators import googlesql
 from support.strict_bigquery.runs import finished
 
-from transforms.clients import views
-from transforms.records import tables
+from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.records import tables
 
 DATASET = f"{googlesql.PROJECT}.warehouse"
 ROWS = {name: 1 if name == "runs" else 2 for name in tables.TABLES}
@@ -55,7 +55,7 @@ def test_a_load_that_is_killed_shows_nothing_and_is_repeated_and_replaced(
     for minute in (0, 1):
         finished(tmp_path / str(minute), "r", minute=minute, parts=1, rows=2)
     words = ["warehouse", "load", str(tmp_path / "0"), "--dataset", DATASET]
-    command = [sys.executable, "-c", "from pipelines.cli import main; main()", *words]
+    command = [sys.executable, "-c", "from rankbeam.pipelines.cli import main; main()", *words]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 90
         while not any(each.table_id.startswith("_") for each in emulator.list_tables("warehouse")):

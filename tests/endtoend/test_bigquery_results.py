@@ -15,10 +15,11 @@ from support.finished import finished, install, ranks
 from support.inputs import write
 from support.strict_bigquery import Fault, serve
 
-from pipelines import compare_scores, report
-from pipelines.results import Results, find_run
-from transforms.records import tables as schemas
-from transforms.records.errors import InputError
+from rankbeam.pipelines import report
+from rankbeam.pipelines.compare import scores as compare_scores
+from rankbeam.pipelines.results.run import Results, find_run
+from rankbeam.transforms.records import tables as schemas
+from rankbeam.transforms.records.errors import InputError
 
 pytest_plugins = ["support.emulators.fixtures"]
 

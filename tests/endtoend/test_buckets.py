@@ -15,11 +15,11 @@ from support.cli import Outcome, rankbeam
 from support.emulators import Cloud
 from support.inputs import json_texts, run_table, trec_qrels, trec_run, write, write_table
 
-from pipelines.dataflow.launch import submit
-from pipelines.evaluate import new_run
-from pipelines.experiment import load_experiment
-from pipelines.options import pipeline_options
-from transforms.records.errors import InputError
+from rankbeam.pipelines.dataflow.launch import submit
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.run.evaluate import new_run
+from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.transforms.records.errors import InputError
 
 pytest_plugins = ["support.emulators.fixtures"]
 

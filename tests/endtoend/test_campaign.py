@@ -12,7 +12,7 @@ from support.remote import answers, dataset, http, rag, signalled, write_experim
 from support.runs import query_values
 from support.standins import DEFAULT_KINDS, Faults, Standin, serve
 
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
 
 CALLS, WINDOW_S = 2000, 5
 RETRIEVERS = {"rag_engine": rag, "http": http}

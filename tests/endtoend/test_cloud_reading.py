@@ -19,8 +19,8 @@ from support.inputs import beir_qrels, tab_texts, trec_qrels, trec_run
 from support.readers import queries
 from support.runs import rankbeam, without_run
 
-from pipelines.results import Results
-from transforms.clients import files
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.storage import files
 
 pytest_plugins = ["support.emulators.fixtures"]
 

@@ -10,7 +10,7 @@ import pytrec_eval
 from support.data import SHARED_DATA, needs_shared_data
 from support.runs import query_values, rankbeam, run_experiment
 
-from transforms.records.trec_names import parse_metrics, trec_name
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics, trec_name
 
 pytestmark = needs_shared_data
 

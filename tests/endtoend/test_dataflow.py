@@ -25,9 +25,9 @@ from support.inputs import trec_qrels, trec_run, write
 from support.runs import rankbeam, without_run
 from support.standins import serve
 
-from pipelines.results import Results
-from transforms.clients import files
-from transforms.records import tables
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records import tables
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
 FILES = ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv")
@@ -36,10 +36,10 @@ QUERIES = 20
 STEP = {"namespace": "rankbeam", "step": "s1"}
 REFUSAL = """Traceback (most recent call last):
   File "apache_beam/runners/common.py", line 1498, in process
-transforms.records.errors.InputError: gs://b/qrels:3: the grade 'x' is no number [while running 'ReadDataset']
+rankbeam.transforms.records.errors.InputError: gs://b/qrels:3: the grade 'x' is no number [while running 'ReadDataset']
 """
-NOT_LOADED = REFUSAL.partition("transforms")[0]
-NOT_LOADED += "transforms.clients.bigquery.errors.LoadFailed: run r1 was not loaded into p.d: refused\n"
+NOT_LOADED = REFUSAL.partition("rankbeam")[0]
+NOT_LOADED += "rankbeam.transforms.clients.bigquery.errors.LoadFailed: run r1 was not loaded into p.d: refused\n"
 
 
 @pytest.fixture
@@ -109,7 +109,12 @@ def test_the_demo_runs_from_what_was_staged(bucket: str, service: Dataflow, goog
 
     # What ran is what was staged, and nothing of this checkout.
     modules = service.last.answer["modules"]
-    assert {"transforms.read", "transforms.score", "transforms.write", "transforms.load"} <= modules.keys()
+    assert {
+        "rankbeam.transforms.read",
+        "rankbeam.transforms.score",
+        "rankbeam.transforms.write.tables",
+        "rankbeam.transforms.load",
+    } <= modules.keys()
     assert [path for path in modules.values() if "/worker/lib/" not in path] == []
     unused = {"duckdb", "jinja2", "rich", "click"}
     assert unused & set(service.last.answer["packages"]) == set()
@@ -268,7 +273,7 @@ def test_a_gate_that_a_job_misses(bucket: str, service: Dataflow, tmp_path: Path
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_leaves_the_job_alone(bucket: str, service: Dataflow, tmp_path: Path, number: signal.Signals) -> None:
     service.holds = True
-    command = [sys.executable, "-m", "pipelines", "evaluate", small(bucket, tmp_path), "--wait"]
+    command = [sys.executable, "-m", "rankbeam", "evaluate", small(bucket, tmp_path), "--wait"]
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
     # A shell starts what it runs in the background with SIGINT ignored, and CI may be such a shell.
     piped["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)

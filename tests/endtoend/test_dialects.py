@@ -15,9 +15,9 @@ from beir.retrieval.evaluation import EvaluateRetrieval
 from support.inputs import trec_qrels, trec_run, write
 from support.runs import query_values, rankbeam, run_experiment
 
-from pipelines.report.leaderboard import board
-from pipelines.report.study import Study
-from pipelines.results import Results, find_run
+from rankbeam.pipelines.report.leaderboard import board
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.run import Results, find_run
 
 Qrels = Mapping[str, Mapping[str, int]]
 Rows = list[tuple[str, str, float]]

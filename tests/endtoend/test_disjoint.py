@@ -22,7 +22,7 @@ from support.inputs import (
 from support.remote import answers, dataset, rag, write_experiment
 from support.standins import Standin, serve
 
-from transforms.clients.formats.overlap import disjoint
+from rankbeam.transforms.clients.formats.overlap import disjoint
 
 QUERIES = 12
 QRELS = [("q1", "doc1", 1.0), ("q2", "doc2", 1.0)]

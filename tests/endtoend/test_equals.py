@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.runs import query_values, rankbeam, run_experiment
 
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
 
 Row = dict[str, Any]
 QUERIES = [f"q{i}" for i in range(60)]

@@ -10,7 +10,7 @@ from support import memory_filesystem
 from support.data import REPOSITORY
 from support.runs import rankbeam, without_run
 
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
 

@@ -12,8 +12,8 @@ import pytest
 from support.data import REPOSITORY
 from support.runs import rankbeam
 
-from transforms.clients import warehouse
-from transforms.records import tables
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records import tables
 
 RELEASED = REPOSITORY / "tests" / "support" / "first_release"
 TABLES_THEN = {path.name for path in (RELEASED / "run").iterdir()}

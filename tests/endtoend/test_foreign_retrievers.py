@@ -11,15 +11,15 @@ from support.remote import answers, dataset, http, write_experiment
 from support.runs import query_values
 from support.standins import serve
 
-from pipelines.results import Results
-from transforms.clients.retrievers import registered
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.registry import registered
 
 QUERIES = 30
 PLUGIN = """
     from typing import ClassVar
 
-    from transforms.clients.http import Http
-    from transforms.records.evaluation import Ranking
+    from rankbeam.transforms.clients.retrievers.http import Http
+    from rankbeam.transforms.records.evaluation import Ranking
 
 
     class Own(Http):

@@ -9,8 +9,8 @@ import pytest
 from support.data import REPOSITORY
 from support.runs import run_experiment, without_run
 
-from pipelines import build
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run import build
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
 TABLES = ("query_metrics", "configuration_metrics", "comparisons", "rankings", "failures", "configurations")

@@ -6,7 +6,7 @@ from support.cli import rankbeam
 from support.remote import answers, dataset, http, write_experiment
 from support.standins import Standin, serve
 
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
 
 QUERIES = 40
 

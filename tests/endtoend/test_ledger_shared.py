@@ -15,8 +15,8 @@ from support.cli import rankbeam
 from support.remote import answers, dataset, http, write_experiment
 from support.standins import Standin, serve
 
-from pipelines.results import Results
-from transforms.clients.ledger import survey
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.ledger import survey
 
 QUERIES = 40
 
@@ -30,7 +30,7 @@ def experiment(folder: Path, server: Standin, per_second: float = 100, **more: A
 @contextmanager
 def running(path: str, run_id: str, when: Callable[[], bool]) -> Iterator["subprocess.Popen[str]"]:
     """A run in a process of its own, once it is as far as that."""
-    command = [sys.executable, "-m", "pipelines", "evaluate", path, "--run-id", run_id]
+    command = [sys.executable, "-m", "rankbeam", "evaluate", path, "--run-id", run_id]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 120
         while not when():

@@ -16,9 +16,9 @@ import yaml
 from support.data import REPOSITORY
 from support.runs import query_values, rankbeam, run_experiment
 
-from pipelines.results import Results
-from transforms.clients import warehouse
-from transforms.records import tables
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records import tables
 
 EXAMPLE = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"
 
@@ -142,7 +142,7 @@ def test_an_interrupted_run_never_looks_finished(slow_experiment: Path, how: sig
     output = slow_experiment.parent / "out"
     # A shell starts what it runs in the background with SIGINT ignored, and CI may be such a shell.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    code += "from pipelines.cli import main; main()"
+    code += "from rankbeam.pipelines.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "evaluate", str(slow_experiment), "--run-id", "torn"],
         stdout=subprocess.PIPE,
@@ -205,6 +205,6 @@ def test_tables_of_the_users_own_are_not_lost(demo: Path, tmp_path: Path) -> Non
 
 
 def test_a_closed_stderr_is_no_failure(tmp_path: Path) -> None:
-    code = "from pipelines.cli import main; main()"
+    code = "from rankbeam.pipelines.cli import main; main()"
     command = f'exec "{sys.executable}" -c "{code}" evaluate "{EXAMPLE}" --output "{tmp_path}" 2>&-'
     assert subprocess.run(["sh", "-c", command], stdout=subprocess.DEVNULL, check=False).returncode == 0

@@ -12,12 +12,12 @@ from support.remote import answers, dataset, http, write_experiment
 from support.runs import query_values
 from support.standins import Standin, serve
 
-from pipelines.experiment import load_experiment
-from pipelines.results import Results
-from transforms.clients.http import Http
-from transforms.clients.remote import payload_of
-from transforms.records.calls import Reach
-from transforms.records.evaluation import Query
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.queries import Query
 
 QUERIES = 6
 ASKS_INDEX = {"query": "${env:RB_INDEX} {query}", "top_k": "{top_k}"}

@@ -20,7 +20,7 @@ from support.remote import (
 from support.runs import query_values, without_run
 from support.standins import Faults, Standin, serve
 
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
 
 QUERIES = 40
 QUOTAS = {kind: {"requests_per_minute": 60_000} for kind in ("rag_engine", "http")}

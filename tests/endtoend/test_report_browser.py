@@ -14,8 +14,8 @@ from support.data import REPOSITORY
 from support.pages import HOSTILE, degenerate_run, hostile_run, large_run
 from support.runs import rankbeam
 
-from pipelines import report
-from pipelines.results import Results
+from rankbeam.pipelines import report
+from rankbeam.pipelines.results.run import Results
 
 EXAMPLE = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

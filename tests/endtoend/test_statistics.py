@@ -8,7 +8,7 @@ from scipy import stats
 from support.data import REPOSITORY, SHARED_DATA, needs_shared_data
 from support.runs import query_values, run_experiment
 
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
 
 ROBUST = SHARED_DATA / "robust03"
 FILES = {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "corpus.jsonl"}

@@ -8,7 +8,7 @@ from support.remote import answers, dataset, failure_rows, rag, run_file, write_
 from support.runs import query_values
 from support.standins import serve
 
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
 
 QUERIES = 30
 NONE, NEAR, NEARER = (f"rag:vector_distance_threshold={value}" for value in (None, 0.3, 0.2))

@@ -20,7 +20,7 @@ import pytrec_eval
 from support.inputs import run_table, trec_qrels, trec_run, write
 from support.runs import rankbeam, run_experiment
 
-from pipelines import build
+from rankbeam.pipelines.run import build
 
 Row = tuple[str, str, float]
 Rows = list[Row]

@@ -10,7 +10,7 @@ from support.data import SHARED_DATA, needs_shared_data
 from support.inputs import trec_qrels, trec_run, write
 from support.runs import rankbeam
 
-from transforms.records.trec_names import parse_metrics, trec_name
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics, trec_name
 
 ROBUST = SHARED_DATA / "robust03"
 MEASURES = {"map", "map_cut", "Rprec", "bpref", "recip_rank", "P", "recall", "infAP", "ndcg", "ndcg_cut", "success"}

@@ -9,7 +9,7 @@ from support.remote import answers, dataset, http, signalled, write_experiment
 from support.runs import query_values
 from support.standins import serve
 
-from pipelines.results import Results
+from rankbeam.pipelines.results.run import Results
 
 QUERIES = 150
 WORKERS = ["--direct_running_mode", "multi_processing", "--direct_num_workers", "2"]

@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from transforms.kernels.bootstrap import LIMIT, SMALL, Replicates, bootstrap_interval, weighted_sums, weights
-from transforms.kernels.hashing import hash_strings
-from transforms.kernels.intervals import student_interval
+from rankbeam.transforms.kernels.hashing import hash_strings
+from rankbeam.transforms.kernels.statistics.bootstrap import (
+    LIMIT,
+    SMALL,
+    Replicates,
+    bootstrap_interval,
+    weighted_sums,
+    weights,
+)
+from rankbeam.transforms.kernels.statistics.intervals import student_interval
 
 REPLICATES = 50
 

@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from transforms.kernels.arrays import FloatArray
-from transforms.kernels.corrections import benjamini_hochberg, detectable_difference, effect_size, holm
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.statistics.corrections import (
+    benjamini_hochberg,
+    detectable_difference,
+    effect_size,
+    holm,
+)
 
 PROBABILITIES = st.lists(st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.01, 1.0]), max_size=30)
 P_VALUES = [0.04, 0.01, 0.03, 0.005, 0.9]

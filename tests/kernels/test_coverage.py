@@ -12,10 +12,10 @@ from support.data import SHARED_DATA, needs_shared_data
 from support.runs import query_values, run_experiment
 from threadpoolctl import threadpool_limits
 
-from transforms.kernels.bootstrap import weights
-from transforms.kernels.estimates import Estimate
-from transforms.kernels.hashing import mix
-from transforms.kernels.moments import Moments
+from rankbeam.transforms.kernels.hashing import mix
+from rankbeam.transforms.kernels.statistics.bootstrap import weights
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.moments import Moments
 
 SAMPLES, REPLICATES = 2000, 1000
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from transforms.kernels.arrays import FloatArray
-from transforms.kernels.bootstrap import bootstrap_interval
-from transforms.kernels.estimates import Estimate
-from transforms.kernels.moments import Moments
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.statistics.bootstrap import bootstrap_interval
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.moments import Moments
 
 NONE = np.empty(0)
 

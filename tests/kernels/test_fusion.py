@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transforms.kernels import fusion
-from transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.ranking import fusion
 
 QUERIES, PARTS = 3, 4
 SCORES = st.sampled_from([-2.5, -0.1, 0.0, 0.1, 0.3, 7.0]) | st.floats(-1e6, 1e6).map(lambda score: round(score, 6))

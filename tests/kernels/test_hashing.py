@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from transforms.kernels.hashing import buckets, combine, hash_string, hash_strings, mix
+from rankbeam.transforms.kernels.hashing import buckets, combine, hash_string, hash_strings, mix
 
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
 MASK = (1 << 64) - 1

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from transforms.kernels.intervals import share_interval, student_interval, student_p_value, student_t_quantile
-from transforms.kernels.moments import Moments
+from rankbeam.transforms.kernels.statistics.intervals import (
+    share_interval,
+    student_interval,
+    student_p_value,
+    student_t_quantile,
+)
+from rankbeam.transforms.kernels.statistics.moments import Moments
 
 DEGREES = (1, 2, 3, 4, 5, 9, 10, 29, 30, 49, 224, 999, 10_000, 100_000)
 

@@ -17,11 +17,11 @@ from support.assessments import Qrels, Row, Run, assessment_of, rows_of
 from support.data import SHARED_DATA, needs_shared_data
 from support.strategies import EACH_METRIC, collections, judged_rows, large_collection
 
-from transforms.kernels import metrics as kernels
-from transforms.kernels.arrays import FloatArray
-from transforms.kernels.rankings import Assessment
-from transforms.records.metrics import metric_values, parse_metric
-from transforms.records.trec_names import parse_metrics
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking import metrics as kernels
+from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.records.metrics.names import metric_values, parse_metric
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 
 Kernel = Callable[..., FloatArray]
 WholeGrades = Mapping[str, Mapping[str, int]]

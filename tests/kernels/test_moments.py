@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from transforms.kernels.arrays import FloatArray
-from transforms.kernels.moments import Moments
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.statistics.moments import Moments
 
 LARGEST, SMALLEST, SMALLEST_NORMAL = 1.7976931348623157e308, 5e-324, 2.2250738585072014e-308
 ANY = st.floats(allow_nan=False, allow_infinity=False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.kernels.pacing import Pacer, lane_of, lane_pacer, lane_shares
+from rankbeam.transforms.kernels.pacing import Pacer, lane_of, lane_pacer, lane_shares
 
 RATES = st.one_of(st.floats(0.5, 60.0), st.floats(60.0, 6000.0), st.sampled_from([30.0, 60.0, 100.0, 1500.0, 3000.0]))
 

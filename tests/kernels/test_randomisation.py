@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from transforms.kernels.arrays import FloatArray, HashArray, IntArray
-from transforms.kernels.randomisation import ENUMERATED, LARGEST_DIFFERENCE, LIMIT, MOST_FLIPS, Blocks
+from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray
+from rankbeam.transforms.kernels.statistics.randomisation import (
+    ENUMERATED,
+    LARGEST_DIFFERENCE,
+    LIMIT,
+    MOST_FLIPS,
+    Blocks,
+)
 
 UNIT = 2.0**32
 # Few distinct hashes and differences: equal hashes with equal and with unequal rows do occur.

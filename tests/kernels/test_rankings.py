@@ -8,11 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from transforms.kernels import hashing, pools
-from transforms.kernels.arrays import HashArray, IntArray, StringArray, stable_order
-from transforms.kernels.orders import order_by_id, order_by_score
-from transforms.kernels.pools import Pool, find_judgements, keys
-from transforms.kernels.rankings import Ranked, repeats
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import HashArray, IntArray, StringArray, stable_order
+from rankbeam.transforms.kernels.ranking import pools
+from rankbeam.transforms.kernels.ranking.orders import order_by_id, order_by_score
+from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements, keys
+from rankbeam.transforms.kernels.ranking.rankings import Ranked, repeats
 
 QUERIES = 3
 # Few letters, so that rows repeat; of one to four bytes, so that byte order, UTF-16 order and case differ.

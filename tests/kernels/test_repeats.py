@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.kernels import rankings
+from rankbeam.transforms.kernels.ranking import rankings
 
 ROWS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 12)), max_size=40).map(sorted)
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from transforms.kernels.arrays import FloatArray
-from transforms.kernels.estimates import Estimate
-from transforms.kernels.intervals import student_interval
-from transforms.kernels.selection import joint_intervals, may_be_best
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.intervals import student_interval
+from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
 
 
 class Sample(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from transforms.kernels.text import Fields, Layout, parse_rows, split_blanks, split_tabs
+from rankbeam.transforms.kernels.text import Fields, Layout, parse_rows, split_blanks, split_tabs
 
 # U+0085, U+00A0 and U+3000 are white space to str.split but not to trec_eval, and so belong to an id.
 PIECES = [" ", "  ", "\t", "\n", "\n", "\r\n", "\r", "\v", "\f", "#", '"', "'", "q1", "Q0", "d 2", "0.5"]

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from support.assessments import Qrels, Row, assessment_of
 from support.strategies import large_collection
 
-from transforms.kernels import metrics as kernels
-from transforms.kernels import ties
-from transforms.kernels.arrays import FloatArray
-from transforms.kernels.rankings import Assessment
-from transforms.kernels.ties import TIES, Exactness, Kernel, bounds, luckiest, unluckiest
-from transforms.records.metrics import METRICS
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking import metrics as kernels
+from rankbeam.transforms.kernels.ranking import ties
+from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.kernels.ranking.ties import TIES, Exactness, Kernel, bounds, luckiest, unluckiest
+from rankbeam.transforms.records.metrics.names import METRICS
 
 Groups = Sequence[Sequence[str]]
 """The documents of a ranking, best first, those of equal score together."""

@@ -18,10 +18,10 @@ import pytest
 import yaml
 from support.data import REPOSITORY
 
-from pipelines.cli import main
-from pipelines.models import OutputModel
-from pipelines.options import is_dataflow, pipeline_options
-from transforms.records import tables
+from rankbeam.pipelines.cli import main
+from rankbeam.pipelines.experiment.models import OutputModel
+from rankbeam.pipelines.run.options import is_dataflow, pipeline_options
+from rankbeam.transforms.records import tables
 
 DEPLOY = REPOSITORY / "deploy"
 README = (DEPLOY / "README.md").read_text(encoding="utf-8")

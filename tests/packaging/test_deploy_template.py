@@ -23,9 +23,10 @@ from packaging.specifiers import SpecifierSet
 from support.data import REPOSITORY
 from support.emulators import Gcs, gcs, process, services
 
-from pipelines import evaluate, flex_template
-from pipelines.cli import main
-from pipelines.flex_template import Parameters, read
+from rankbeam.pipelines.cli import main
+from rankbeam.pipelines.dataflow import flex_template
+from rankbeam.pipelines.dataflow.flex_template import Parameters, read
+from rankbeam.pipelines.run import evaluate
 
 FOLDER = REPOSITORY / "deploy" / "flex_template"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
@@ -168,7 +169,7 @@ def test_the_image_holds_what_is_packaged() -> None:
     sources = copied()
     assert [name for name in sources if not (REPOSITORY / name).exists()] == []
     found = PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
-    packages = {name.rstrip("*").replace(".", "/") for name in found}
+    packages = {name.rstrip("*").replace(".", "/").removeprefix("rankbeam/") for name in found}
     build = {"LICENSE", "README.md", "pyproject.toml", "setup.py", "deploy/flex_template/main.py"}
     assert set(sources) == packages | build
     ignored = (FOLDER / "Dockerfile.dockerignore").read_text().splitlines()
@@ -180,7 +181,7 @@ def test_rankbeam_can_be_built_from_what_is_copied(tmp_path: Path) -> None:
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if (REPOSITORY / name).is_dir():
-            shutil.copytree(REPOSITORY / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(REPOSITORY / name, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(REPOSITORY / name, target)
     copies = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
@@ -189,7 +190,8 @@ def test_rankbeam_can_be_built_from_what_is_copied(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = (tmp_path / "made").glob("*.whl")
     built = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert built == {name for name in copies if "/" in name and name != "deploy/flex_template/main.py"}
+    packaged = {name for name in copies if "/" in name and name != "deploy/flex_template/main.py"}
+    assert built == {f"rankbeam/{name.removeprefix('rankbeam/')}" for name in packaged}
 
 
 def test_the_image_starts_our_entry_point() -> None:
@@ -259,7 +261,7 @@ def storage(tmp_path: Path) -> Iterator[tuple[Gcs, dict[str, str]]]:
             "NO_GCE_CHECK": "true",
         }
         upload = (
-            "import sys; from pathlib import Path; from transforms.clients import files\n"
+            "import sys; from pathlib import Path; from rankbeam.transforms.clients.storage import files\n"
             "root = Path('examples/helpdesk')\n"
             "for path in filter(Path.is_file, root.rglob('*')):\n"
             f"    files.write('gs://{bucket}/helpdesk/' + path.relative_to(root).as_posix(), path.read_bytes())\n"

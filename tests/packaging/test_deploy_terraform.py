@@ -29,11 +29,11 @@ from google.protobuf import json_format
 from sqlglot import exp
 from support.data import REPOSITORY
 
-from transforms.clients import views
-from transforms.clients.bigquery import schemas
-from transforms.clients.bigquery.names import DatasetName
-from transforms.records import tables
-from transforms.records.counters import Counter
+from rankbeam.transforms.clients.bigquery import schemas
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.counters import Counter
 
 FOLDER = REPOSITORY / "deploy" / "terraform"
 FILES = sorted(FOLDER.glob("*.tf"))
@@ -397,7 +397,7 @@ LEVELS = [[name.strip('"') for name in level] for level in LOCALS["view_levels"]
 
 def test_columns_are_those_of_the_code() -> None:
     kept = {path: path.read_text(encoding="utf-8") for path in schemas.FOR_TERRAFORM.iterdir()}
-    assert kept == schemas.for_terraform(), "run python -m transforms.clients.bigquery.schemas"
+    assert kept == schemas.for_terraform(), "run python -m rankbeam.transforms.clients.bigquery.schemas"
 
 
 def test_tables_are_as_rankbeam_makes_them() -> None:

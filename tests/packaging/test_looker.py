@@ -13,8 +13,8 @@ from support.data import REPOSITORY
 from support.looker import REFERENCE, TIMEFRAMES, Project, filters_of
 from support.view_columns import Columns, all_columns, resolved
 
-from transforms.clients import views
-from transforms.records import tables
+from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.records import tables
 
 LOOKER = REPOSITORY / "deploy" / "looker"
 PROJECT = Project(LOOKER)

@@ -11,9 +11,9 @@ import sqlglot
 from support.data import REPOSITORY
 from support.looker import Project
 
-from transforms.clients import views
-from transforms.records import tables
-from transforms.records.failures import FailureKind
+from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.failures import FailureKind
 
 PROJECT = Project(REPOSITORY / "deploy" / "looker")
 ELEMENTS = {

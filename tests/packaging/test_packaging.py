@@ -20,7 +20,7 @@ import pytest
 from support.data import REPOSITORY
 
 PACKAGES = ("pipelines", "transforms")
-UNPACKAGED = ("tests", "examples", "LICENSE", "Makefile", "README.md", "pyproject.toml", "setup.py")
+BESIDE = ("rankbeam", "deploy", "tests", "examples", "LICENSE", "Makefile", "README.md", "pyproject.toml", "setup.py")
 
 IMPORT_EVERYTHING = """
 import importlib, json, os, sys, sysconfig
@@ -50,13 +50,16 @@ class Built:
 
     @property
     def sources(self) -> set[str]:
-        """Every file of both packages."""
-        found = (path for package in PACKAGES for path in (self.checkout / package).rglob("*") if path.is_file())
+        """Every file of the package, by its path in the archives, where what is a link here is a folder."""
+        package = self.checkout / "rankbeam"
+        found = [path for path in package.glob("*") if path.is_file()]
+        found += [path for name in PACKAGES for path in (package / name).rglob("*") if path.is_file()]
+        found += [path for name in ("bigquery", "duckdb") for path in (package / "deploy" / name).glob("*.sql")]
         return {path.relative_to(self.checkout).as_posix() for path in found}
 
     @property
     def modules(self) -> dict[str, str]:
-        """Every module of both packages, and its file."""
+        """Every module, and its file."""
         files = [PurePosixPath(path) for path in self.sources if path.endswith(".py")]
         dotted = {path: ".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in files}
         return {dotted[path]: str(path) for path in files}
@@ -75,9 +78,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """The sdist, and the wheel that comes out of it, of a copy whose path has a space."""
     folder = tmp_path_factory.mktemp("packaging")
     checkout, made = folder / "a checkout", folder / "made here"
-    for name in PACKAGES + UNPACKAGED:
+    for name in PACKAGES + BESIDE:
         if (REPOSITORY / name).is_dir():
-            shutil.copytree(REPOSITORY / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__", "out"))
+            without = shutil.ignore_patterns("__pycache__", "out")
+            shutil.copytree(REPOSITORY / name, checkout / name, symlinks=True, ignore=without)
         else:
             shutil.copy(REPOSITORY / name, checkout / name)
     # Without isolation, as Beam does it: with isolation, build would download setuptools.
@@ -110,11 +114,11 @@ def worker(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("archive", ["sdist", "wheel"])
-def test_every_file_of_both_packages_is_packaged_as_it_is(built: Built, archive: str) -> None:
+def test_every_file_is_packaged_as_it_is(built: Built, archive: str) -> None:
     packaged: Mapping[str, bytes] = getattr(built, archive)
-    ours = {name: content for name, content in packaged.items() if name.startswith(("pipelines/", "transforms/"))}
+    ours = {name: content for name, content in packaged.items() if name.startswith("rankbeam/")}
     assert ours == {name: (built.checkout / name).read_bytes() for name in built.sources}
-    assert {"pipelines/py.typed", "transforms/py.typed"} <= ours.keys()
+    assert "rankbeam/py.typed" in ours
 
 
 def test_the_sdist_can_be_built_again(built: Built) -> None:
@@ -122,9 +126,9 @@ def test_the_sdist_can_be_built_again(built: Built) -> None:
         assert built.sdist[name] == (built.checkout / name).read_bytes()
 
 
-def test_the_wheel_installs_nothing_but_the_two_packages(built: Built) -> None:
+def test_the_wheel_installs_nothing_but_rankbeam(built: Built) -> None:
     about = f"rankbeam-{built.project['version']}.dist-info"
-    assert {name.partition("/")[0] for name in built.wheel} == {*PACKAGES, about}
+    assert {name.partition("/")[0] for name in built.wheel} == {"rankbeam", about}
     assert built.wheel[f"{about}/licenses/LICENSE"] == (built.checkout / "LICENSE").read_bytes()
 
 
@@ -135,7 +139,7 @@ def test_the_command_and_the_retrievers_are_registered(built: Built, archive: st
     registered = ConfigParser(delimiters="=")
     registered.read_string(written.decode())
     assert {group: dict(registered[group]) for group in registered.sections()} == {
-        "console_scripts": {"rankbeam": "pipelines.__main__:command"},
+        "console_scripts": {"rankbeam": "rankbeam.__main__:command"},
         "rankbeam.retrievers": built.project["entry-points"]["rankbeam.retrievers"],
     }
 
@@ -152,3 +156,27 @@ def test_the_command_works_from_the_wheel(built: Built, worker: Path, tmp_path: 
     assert run(worker / "rankbeam", "--help", cwd=tmp_path).startswith("Usage: rankbeam [OPTIONS] COMMAND")
     example = built.checkout / "examples" / "helpdesk" / "experiment.yaml"
     assert run(worker / "rankbeam", "validate", example, cwd=tmp_path).startswith(f"{example}: good. 3 configurations")
+
+
+def test_the_demo_runs_beside_foreign_folders_of_the_same_names(built: Built, worker: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "a team's own"
+    for name in ("pipelines", "transforms", "deploy", "tests", "examples"):
+        (foreign / name).mkdir(parents=True)
+        (foreign / name / "__init__.py").write_text("raise SystemExit('the wrong one')\n")
+    example = built.checkout / "examples" / "helpdesk" / "experiment.yaml"
+    command = [worker / "rankbeam", "evaluate", example, "--output", tmp_path / "out"]
+    environment = {**os.environ, "PYTHONPATH": str(foreign)}
+    done = subprocess.run(command, cwd=foreign, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "By nDCG@10, bm25 is the best" in done.stdout
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_authors_of_plug_ins_import_from_rankbeam_itself() -> None:
+    import rankbeam
+
+    homes = {name: getattr(rankbeam, name) for name in rankbeam.__all__}
+    assert sorted(rankbeam.__all__) == dir(rankbeam)
+    assert homes["RemoteRetriever"].__mro__[1] is homes["RetrieverParameters"]
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        rankbeam.Nothing  # noqa: B018  looking it up is what fails

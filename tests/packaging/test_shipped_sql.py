@@ -14,10 +14,10 @@ from support.data import REPOSITORY
 READ = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from transforms.clients import views
+from rankbeam.transforms.clients.warehouse import views
 print(views.FOLDER, len(views.sources()), views.for_duckdb() == views.FOR_DUCKDB.read_text(), "sqlglot" in sys.modules)
 """
-COPIED = ("deploy", "pipelines", "transforms", "LICENSE", "README.md", "pyproject.toml", "setup.py")
+COPIED = ("rankbeam", "deploy", "pipelines", "transforms", "LICENSE", "README.md", "pyproject.toml", "setup.py")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shipped")
     for name in COPIED:
         if (REPOSITORY / name).is_dir():
-            shutil.copytree(REPOSITORY / name, folder / "copy" / name, ignore=shutil.ignore_patterns("__pycache__"))
+            without = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(REPOSITORY / name, folder / "copy" / name, symlinks=True, ignore=without)
         else:
             shutil.copy(REPOSITORY / name, folder / "copy" / name)
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, folder / "copy"]
@@ -39,13 +40,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_both_archives_hold_the_views_and_nothing_else_of_deploy(built: Path) -> None:
     (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
-        in_wheel = {name: archive.read(name) for name in archive.namelist() if name.startswith("deploy/")}
+        in_wheel = {name: archive.read(name) for name in archive.namelist() if name.startswith("rankbeam/deploy/")}
     with tarfile.open(sdist) as packed:
         members = {member.name.partition("/")[2]: member for member in packed.getmembers() if member.isfile()}
-        in_sdist = {name: packed.extractfile(each) for name, each in members.items() if name.startswith("deploy/")}
+        in_sdist = {
+            name: packed.extractfile(each) for name, each in members.items() if name.startswith("rankbeam/deploy/")
+        }
         read = {name: file.read() for name, file in in_sdist.items() if file is not None}
     sql = [path for folder in ("bigquery", "duckdb") for path in (REPOSITORY / "deploy" / folder).glob("*.sql")]
-    assert in_wheel == read == {path.relative_to(REPOSITORY).as_posix(): path.read_bytes() for path in sql}
+    assert (
+        in_wheel == read == {f"rankbeam/{path.relative_to(REPOSITORY).as_posix()}": path.read_bytes() for path in sql}
+    )
 
 
 def test_an_installed_package_reads_its_own(built: Path, tmp_path: Path) -> None:
@@ -56,4 +61,6 @@ def test_an_installed_package_reads_its_own(built: Path, tmp_path: Path) -> None
     command = [sys.executable, "-c", READ, tmp_path / "installed"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     count = len(list((REPOSITORY / "deploy" / "bigquery").glob("*.sql")))
-    assert done.stdout.split() == [str(tmp_path / "installed" / "deploy"), str(count), "True", "False"], done.stderr
+    assert done.stdout.split() == [str(tmp_path / "installed" / "rankbeam" / "deploy"), str(count), "True", "False"], (
+        done.stderr
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.data import REPOSITORY
 
-from pipelines.cli import main
+from rankbeam.pipelines.cli import main
 
 HEAVY = {"apache_beam", "bm25s", "duckdb", "google", "numpy", "pyarrow", "pydantic", "rich"}
 
@@ -18,7 +18,7 @@ import sys
 before = set(sys.modules)
 from pathlib import Path
 try:
-    from pipelines.cli import main
+    from rankbeam.pipelines.cli import main
     if sys.argv[2:]:
         main(sys.argv[2:], "rankbeam")
 finally:
@@ -27,7 +27,7 @@ finally:
 
 
 def imported(arguments: Sequence[str], folder: Path) -> set[str]:
-    """The top-level packages that a command imports; without arguments, those that `pipelines.cli` does."""
+    """The top-level packages that a command imports; without arguments, those that `rankbeam.pipelines.cli` does."""
     found = folder / "modules.txt"
     command = [sys.executable, "-c", PROBE, str(found), *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
@@ -38,11 +38,11 @@ def imported(arguments: Sequence[str], folder: Path) -> set[str]:
 @pytest.mark.parametrize(
     "arguments",
     [[], ["--help"], ["--version"], *([name, "--help"] for name in sorted(main.commands))],
-    ids=lambda arguments: " ".join(["rankbeam", *arguments]) if arguments else "import pipelines.cli",
+    ids=lambda arguments: " ".join(["rankbeam", *arguments]) if arguments else "import rankbeam.pipelines.cli",
 )
 def test_nothing_heavy_is_imported_for(arguments: list[str], tmp_path: Path) -> None:
     found = imported(arguments, tmp_path)
-    assert {"click", "pipelines"} <= found
+    assert {"click", "rankbeam"} <= found
     assert found & HEAVY == set()
 
 

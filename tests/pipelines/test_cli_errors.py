@@ -7,10 +7,10 @@ import pytest
 from support.cli import Outcome, rankbeam, rankbeam_process
 from support.inputs import json_texts, qrels_table, trec_qrels, trec_run, write, write_table
 
-from pipelines.evaluate import new_run
-from pipelines.experiment import load_experiment
-from pipelines.options import pipeline_options
-from transforms.records.errors import InputError
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.run.evaluate import new_run
+from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.transforms.records.errors import InputError
 
 REFUSED = 2
 ROWS = [("q1", "d1", 2.0), ("q1", "d2", 1.0), ("q2", "d1", 1.0)]

@@ -13,8 +13,8 @@ from support.cli import Outcome, rankbeam
 from support.finished import LEVELS, METRICS, QUERIES, finished, install, ranks
 from support.runs import query_values
 
-from pipelines import compare_scores
-from pipelines.results import Results
+from rankbeam.pipelines.compare import scores as compare_scores
+from rankbeam.pipelines.results.run import Results
 
 NASTY = "a|b <i>\n\x1b[31m*c*"
 KEYS = ("config_id", "slice", "metric")

@@ -11,10 +11,10 @@ from support.dataflow.execution import clean_python, run
 from support.inputs import json_texts, trec_qrels, trec_run, write
 from support.runs import rankbeam
 
-from pipelines.dataflow import package, settings
-from pipelines.options import pipeline_options, works_elsewhere
-from transforms.records.errors import InputError
-from transforms.records.evaluation import Run
+from rankbeam.pipelines.dataflow import package, settings
+from rankbeam.pipelines.run.options import pipeline_options, works_elsewhere
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.run import Run
 
 NEEDED = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://bucket/temp"]
 EXTERNAL = ["--runner=PortableRunner", "--job_endpoint=localhost:8099", "--environment_type=EXTERNAL"]
@@ -131,12 +131,12 @@ def test_the_wheel_is_the_code_that_runs(tmp_path: Path) -> None:
         wheel = {name: archive.read(name) for name in archive.namelist()}
     for name in ("pipelines", "transforms"):
         paths = [path for path in (REPOSITORY / name).rglob("*") if path.is_file() and path.suffix != ".pyc"]
-        sources = {path.relative_to(REPOSITORY).as_posix(): path.read_bytes() for path in paths}
-        assert {path: data for path, data in wheel.items() if path.startswith(f"{name}/")} == sources
+        sources = {f"rankbeam/{path.relative_to(REPOSITORY).as_posix()}": path.read_bytes() for path in paths}
+        assert {path: data for path, data in wheel.items() if path.startswith(f"rankbeam/{name}/")} == sources
     about = "rankbeam-0.1.0.dist-info"
     metadata = wheel[f"{about}/METADATA"].decode()
     assert "\nRequires-Dist: apache-beam[gcp]" in metadata
-    assert b"transforms.clients.bm25:Bm25" in wheel[f"{about}/entry_points.txt"]
+    assert b"rankbeam.transforms.clients.retrievers.bm25:Bm25" in wheel[f"{about}/entry_points.txt"]
 
 
 def test_a_plain_install_stages_itself(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_plain_install_stages_itself(tmp_path: Path) -> None:
     again.mkdir()
     wheel = Path(package.write_wheel(str(first)))
     python = clean_python(tmp_path / "installed", [wheel])
-    code = "import sys; from pipelines.dataflow.package import write_wheel; print(write_wheel(sys.argv[1]))"
+    code = "import sys; from rankbeam.pipelines.dataflow.package import write_wheel; print(write_wheel(sys.argv[1]))"
     second = Path(run(python, "-I", "-c", code, str(again)).strip())
     assert (second.name, second.read_bytes()) == (wheel.name, wheel.read_bytes())
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from support.inputs import beir_qrels, json_texts, trec_run, write
 
-from pipelines.experiment import Experiment, ExperimentModel, load_experiment
-from transforms.clients.bm25 import Bm25
-from transforms.records.errors import InputError
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.load import ExperimentModel, load_experiment
+from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.records.errors import InputError
 
 GOOD = """\
 name: helpdesk

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.experiments import experiment, install, load, problems
 
-from transforms.clients.retrievers import registered
-from transforms.records.fusion import FusionMethod, FusionPart, FusionPlan
+from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.experiments import experiment, install, load, problems
 
-from transforms.clients.retrievers import registered
-from transforms.records.calls import Quota
+from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.records.calls.quota import Quota
 
 
 @pytest.fixture

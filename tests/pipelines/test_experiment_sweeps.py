@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.experiments import experiment, install, load, problems
 
-from transforms.clients.retrievers import registered
-from transforms.records.evaluation import Configuration
+from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.records.evaluation import Configuration
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from support.remote import answers, dataset, rag, run_file, write_experiment
 from support.runs import query_values, run_experiment
 from support.standins import Faults, serve
 
-from pipelines import show
-from pipelines.results import Results
-from transforms.records import tables
+from rankbeam.pipelines import show
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records import tables
 
 EXAMPLE = str(REPOSITORY / "examples" / "helpdesk" / "experiment.yaml")
 QUERIES = 40

@@ -15,9 +15,9 @@ from support.finished import experiment, install, ranks
 from support.inputs import write
 from support.strict_bigquery import serve
 
-from transforms.clients import warehouse
-from transforms.clients.bigquery import schemas
-from transforms.records import tables
+from rankbeam.transforms.clients.bigquery import schemas
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records import tables
 
 MISSED = 3
 GATES = [

@@ -15,11 +15,11 @@ from support.data import REPOSITORY
 from support.finished import experiment, finished, install, ranks
 from support.inputs import write
 
-from pipelines.cli import main
-from pipelines.experiment import load_experiment
-from pipelines.gates import Gate
-from pipelines.results import Results
-from transforms.records.errors import InputError
+from rankbeam.pipelines.cli import main
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.gates.gates import Gate
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.errors import InputError
 
 MET, MISSED, REFUSED = 0, 3, 2
 NASTY = "p|q <b>\n&'\"\x1b[31m\x85*x*"

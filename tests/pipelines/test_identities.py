@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from support.inputs import beir_qrels, json_texts, trec_run, write
 
-from pipelines.experiment import Experiment, load_experiment
-from transforms.clients.retrievers import registered
-from transforms.records.calls import Reach
-from transforms.records.evaluation import Query
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.queries import Query
 
 RAG = "corpus: projects/p/locations/us-central1/ragCorpora/42"
 SEARCH = "serving_config: projects/p/locations/global/collections/default_collection/engines/e/servingConfigs/s"
@@ -37,7 +38,7 @@ RETRIEVERS = {
     "fused": "{type: fusion, parts: [bm25, run], weights: [1, 2]}",
 }
 
-OURS = {kind for kind, point in registered().items() if point.value.startswith("transforms.")}
+OURS = {kind for kind, point in registered().items() if point.value.startswith("rankbeam.")}
 
 CONFIG_IDS = {
     "bm25": "b5ba9ad15224",

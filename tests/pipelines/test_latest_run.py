@@ -12,7 +12,7 @@ from support.cli import Outcome, rankbeam
 from support.finished import finished, install, ranks
 from support.inputs import write
 
-from transforms.clients import warehouse
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 GATE = {"gates": [{"metric": "RR", "value": "difference", "at_least": -0.1}]}
 SMALL = {"metrics": ["RR"], "slices": [], "statistics": {"replicates": 0}}

@@ -9,10 +9,10 @@ import pytest
 from support import memory_filesystem
 from support.data import REPOSITORY
 
-from pipelines.ledger import ledger_folder, run, show
-from transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
-from transforms.records.calls import Reach
-from transforms.records.errors import InputError
+from rankbeam.pipelines.run.ledger import ledger_folder, run, show
+from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
 
 NOW = datetime.now(UTC)
 

@@ -17,7 +17,7 @@ from support.data import REPOSITORY
 from support.inputs import tab_texts, trec_qrels, trec_run, write
 
 DONE, FAILED, REFUSED, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
-COMMAND = [sys.executable, "-m", "pipelines"]
+COMMAND = [sys.executable, "-m", "rankbeam"]
 QUERIES = 4000
 
 
@@ -87,7 +87,7 @@ def test_a_pipe_that_is_closed_early(files: tuple[str, str], lines: int) -> None
 # A retriever of somebody's own, as the README has one: it waits for ever, or it is broken.
 RETRIEVER = """
 import sys, threading
-from transforms.clients.retrievers import RetrieverParameters
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 
 class Own(RetrieverParameters):
     waits: bool

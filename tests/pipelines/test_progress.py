@@ -2,9 +2,10 @@
 
 import io
 
-from pipelines.progress import Progress, shown
-from transforms.records.calls import Quota
-from transforms.records.counters import Counter, Counts, count
+from rankbeam.pipelines.run.progress import Progress, shown
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.counters import Counter, Counts
 
 
 def counts(**numbers: int) -> Counts:

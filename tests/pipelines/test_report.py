@@ -13,12 +13,12 @@ from support.memory_filesystem import FILES
 from support.pages import HOSTILE, Made, Page, hostile_run, large_run
 from support.runs import rankbeam, run_experiment
 
-from pipelines import report
-from pipelines.report.data import page_data
-from pipelines.report.rankings import wanted_rankings
-from pipelines.report.study import Study
-from pipelines.report.sweeps import sweeps
-from pipelines.results import Results
+from rankbeam.pipelines import report
+from rankbeam.pipelines.report.data import page_data
+from rankbeam.pipelines.report.rankings import wanted_rankings
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.sweeps import sweeps
+from rankbeam.pipelines.results.run import Results
 
 EXAMPLE = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"
 CONTROLS = re.compile("[\x00-\x08\x7f-\x9f\u202a-\u202e]")

@@ -11,8 +11,8 @@ from support.inputs import trec_qrels, write
 from support.pages import Page, degenerate_run
 from support.runs import rankbeam
 
-from pipelines import report
-from pipelines.report.scales import ticks, values_scale
+from rankbeam.pipelines import report
+from rankbeam.pipelines.report.scales import ticks, values_scale
 
 NUMBERS = ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height", "points", "viewBox")
 SECOND_OF_TWO = 1 / math.log2(3)

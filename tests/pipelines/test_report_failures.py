@@ -7,10 +7,10 @@ from support.finished import experiment, install, ranks
 from support.pages import Page
 from support.runs import run_experiment
 
-from pipelines import report
-from pipelines.report import coverage
-from pipelines.report.study import Study
-from transforms.clients.retrievers import registered
+from rankbeam.pipelines import report
+from rankbeam.pipelines.report import coverage
+from rankbeam.pipelines.report.study import Study
+from rankbeam.transforms.clients.registry import registered
 
 
 def test_failures_stand_with_the_calls_and_with_the_fusion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

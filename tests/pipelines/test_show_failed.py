@@ -8,12 +8,12 @@ from support.finished import experiment, install, ranks
 from support.pages import Page
 from support.runs import rankbeam
 
-from pipelines import report
-from pipelines.report.leaderboard import board
-from pipelines.report.study import Study
-from pipelines.results import Results, find_run
-from pipelines.show.exports import as_markdown
-from transforms.clients.retrievers import registered
+from rankbeam.pipelines import report
+from rankbeam.pipelines.report.leaderboard import board
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.run import Results, find_run
+from rankbeam.pipelines.show.exports import as_markdown
+from rankbeam.transforms.clients.registry import registered
 
 FAILED = {"c": ranks(-1), "d": ranks(-2)}
 RUNS = {

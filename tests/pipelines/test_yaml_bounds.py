@@ -5,8 +5,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.yaml_lines import load
-from transforms.records.errors import InputError
+from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.transforms.records.errors import InputError
 
 WORDS = st.text(st.sampled_from("ab:-0123456789.e_+x~ '\"#é"), max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.yaml_lines import load, spelled
-from transforms.records.errors import InputError
+from rankbeam.pipelines.config.yaml_lines import load, spelled
+from rankbeam.transforms.records.errors import InputError
 
 TEXT = """\
 # a comment

@@ -9,12 +9,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.records import columns
-from transforms.records.aggregates import RunAggregate
-from transforms.records.evaluation import Configuration, Evaluation, Statistics
-from transforms.records.means import QueryAggregate
-from transforms.records.metrics import parse_metric
-from transforms.records.scored import ScoredConfiguration, ScoredPartition, Status
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.means import QueryAggregate
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
 
 METRICS, CONFIGURATIONS = 2, 3
 NONE = np.empty((METRICS, 0))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from support.assessments import assessment_of
 from support.strategies import metrics
 
-from transforms.records.errors import InputError
-from transforms.records.metrics import ALIASES, METRICS, Metric, metric_values, parse_metric
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.names import ALIASES, METRICS, Metric, metric_values, parse_metric
 
 NAMES = (*METRICS, *ALIASES)
 ONE_SPELLING = {name.lower(): name for name in [*ALIASES, *METRICS]}.values()  # ours, where two differ in case

@@ -8,9 +8,9 @@ from hypothesis import given
 from support.data import SHARED_DATA, needs_shared_data
 from support.strategies import metrics
 
-from transforms.records.errors import InputError
-from transforms.records.metrics import Metric, parse_metric
-from transforms.records.trec_names import parse_metrics, trec_name, trec_order
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics, trec_name, trec_order
 
 FAMILIES = ["num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "P", "recall", "infAP"]
 FAMILIES += ["ndcg", "ndcg_cut", "map_cut", "success", "set_P", "set_recall", "set_F"]

@@ -25,11 +25,11 @@ from support.inputs import (
     write_table,
 )
 
-from pipelines.evaluate import find_input_error
-from transforms.read import ReadDataset, ReadRun, judge
-from transforms.records import columns
-from transforms.records.dataset import DatasetSummary
-from transforms.records.errors import InputError
+from rankbeam.pipelines.run.evaluate import find_input_error
+from rankbeam.transforms.read import ReadDataset, ReadRun, judge
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.errors import InputError
 
 Judged = dict[str, tuple[str | None, list[tuple[str, float]]]]
 

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from transforms.clients.fusion import Fusion
-from transforms.records import columns
-from transforms.records.dialects import DIALECTS
-from transforms.records.errors import InputError
-from transforms.records.evaluation import Configuration, Evaluation, Source
-from transforms.records.failures import Failure, FailureKind
-from transforms.records.fusion import FusionMethod, FusionPart, FusionPlan, Normalisation
-from transforms.records.metrics import parse_metric
-from transforms.records.scored import ScoredPartition, Status
-from transforms.score import score
+from rankbeam.transforms.clients.retrievers.fusion import Fusion
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source
+from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan, Normalisation
+from rankbeam.transforms.records.metrics.dialects import DIALECTS
+from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.scores.scored import ScoredPartition, Status
+from rankbeam.transforms.score import score
 
 Document = tuple[str, float | None, str | None]
 Rankings = Mapping[str, Sequence[Document]]

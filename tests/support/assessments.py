@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from transforms.kernels.orders import order_by_score
-from transforms.kernels.pools import Pool, find_judgements
-from transforms.kernels.rankings import Assessment, Ranked, assess
+from rankbeam.transforms.kernels.ranking.orders import order_by_score
+from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
+from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
 
 Qrels = Mapping[str, Mapping[str, float]]
 Run = Mapping[str, Mapping[str, float]]

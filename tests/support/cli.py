@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from click.testing import CliRunner
 
-from pipelines.cli import main
+from rankbeam.pipelines.cli import main
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,6 @@ def rankbeam(*arguments: str) -> Outcome:
 
 def rankbeam_process(*arguments: str, cwd: str | None = None, timeout_s: float = 120) -> Outcome:
     """Run a command in a process of its own."""
-    command = [sys.executable, "-c", "from pipelines.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from rankbeam.pipelines.cli import main; main()", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=timeout_s)
     return Outcome(done.returncode, done.stdout, done.stderr)

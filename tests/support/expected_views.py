@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from transforms.records.failures import FailureKind
-from transforms.records.slices import grouping_of, value_of
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.slices import grouping_of, value_of
 
 Row = dict[str, Any]
 

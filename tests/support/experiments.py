@@ -7,11 +7,12 @@ from typing import ClassVar
 import pytest
 from support.inputs import json_texts, trec_qrels, trec_run, write
 
-from pipelines.experiment import Experiment, load_experiment
-from transforms.clients.remote import RemoteRetriever
-from transforms.clients.retrievers import registered
-from transforms.records.calls import Quota
-from transforms.records.errors import InputError
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import InputError
 
 
 class Near(RemoteRetriever):

@@ -9,8 +9,8 @@ import pytest
 from support.inputs import trec_qrels, write
 from support.runs import run_experiment
 
-from pipelines.results import Results
-from transforms.clients.retrievers import registered
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.registry import registered
 
 QUERIES = [f"q{number:02}" for number in range(24)]
 LANGUAGES = {query: "fr" if number < 4 else ("de", "en")[number % 2] for number, query in enumerate(QUERIES)}
@@ -19,10 +19,10 @@ METRICS = ["RR", "nDCG@10", "P@1"]
 
 # Ranks in the order of QUERIES; 0 for no result, -1 for a call that is over the quota, -2 for one that takes too long.
 RANKED = """
-from transforms.clients.retrievers import RetrieverParameters
-from transforms.records.errors import CallError
-from transforms.records.evaluation import Ranking
-from transforms.records.failures import FailureKind
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.evaluation import Ranking
+from rankbeam.transforms.records.failures import FailureKind
 
 class Ranked(RetrieverParameters):
     ranks: list[int]

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.results import Results
-from transforms.records import tables
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records import tables
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -6,9 +6,9 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from transforms.clients.formats.rows import read_qrels, read_run
-from transforms.clients.formats.texts import read_entries, read_queries
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.texts import read_entries, read_queries
+from rankbeam.transforms.records.errors import InputError
 
 Reader = Callable[[str], Iterator[object]]
 Row = tuple[str, str, float, int]

@@ -94,7 +94,7 @@ class Ended:
 def signalled(arguments: list[str], number: signal.Signals, when: Callable[[], bool], cwd: Path) -> Ended:
     """Run a command in a process of its own, and send it a signal as soon as something is so."""
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell may have ignored it
-    code += "from pipelines.__main__ import command; command()"
+    code += "from rankbeam.__main__ import command; command()"
     command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=cwd) as process:
         deadline = time.monotonic() + 120

@@ -9,11 +9,11 @@ import pyarrow as pa
 import yaml
 from click.testing import CliRunner, Result
 
-from pipelines.cli import main
-from pipelines.evaluate import new_run, run
-from pipelines.experiment import load_experiment
-from pipelines.options import pipeline_options
-from pipelines.results import Results
+from rankbeam.pipelines.cli import main
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run.evaluate import new_run, run
+from rankbeam.pipelines.run.options import pipeline_options
 
 
 def rankbeam(*arguments: object) -> Result:

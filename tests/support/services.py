@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from transforms.clients.fanout import FanOut
-from transforms.clients.lanes import Lane
-from transforms.clients.ledger import Ledger
-from transforms.records.calls import Answer, Call, FailedCall, Quota, Reach, content_key
-from transforms.records.errors import CallError
-from transforms.records.failures import FailureKind
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.records.calls.call import Answer, Call, FailedCall, content_key
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 
 Script = Callable[[str, int], Awaitable[str | None]]
 """What happens to a question that is asked for the n-th time (from 1); None is answered as usual."""

@@ -8,8 +8,8 @@ from sqlglot import exp
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
-from transforms.clients import views
-from transforms.records import tables
+from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.records import tables
 
 SCALARS = {
     pa.string(): "STRING",

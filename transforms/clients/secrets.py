@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from transforms.clients.secret_names import names_secret
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.secret_names import names_secret
+from rankbeam.transforms.records.errors import InputError
 
 REFERENCE = re.compile(r"\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|secret:projects/[^/{}\s]+/secrets/[\w-]+/versions/[\w-]+)\}")
 FORMS = "${env:NAME} or ${secret:projects/P/secrets/S/versions/latest}"

@@ -10,7 +10,7 @@ import functools
 import numpy as np
 import pyarrow as pa
 
-from transforms.kernels.arrays import FloatArray, HashArray, IntArray, StringArray
+from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray, StringArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

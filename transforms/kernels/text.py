@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from transforms.kernels.arrays import BoolArray, ByteArray, IntArray, StringArray
+from rankbeam.transforms.kernels.arrays import BoolArray, ByteArray, IntArray, StringArray
 
 _NEWLINE, _RETURN, _TAB, _HASH, _BLANK = (ord(character) for character in "\n\r\t# ")
 _IS_BLANK: BoolArray = np.isin(np.arange(256), [ord(character) for character in " \t\r\n\v\f"])

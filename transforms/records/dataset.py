@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from transforms.records.errors import InputError
-from transforms.records.suggestions import did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 _EXAMPLES = 3
 _MODULUS = 1 << 64

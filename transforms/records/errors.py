@@ -10,8 +10,8 @@ Anything else is a bug, and crashes.
 
 from collections.abc import Sequence
 
-from transforms.records.failures import FailureKind
-from transforms.records.visible import in_one_line, visible
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.visible import in_one_line, visible
 
 
 class RankbeamError(Exception):

@@ -2,44 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
-import pyarrow as pa
-
-from transforms.records.dialects import RANKBEAM, Dialect
-from transforms.records.fusion import FusionPlan
-from transforms.records.metrics import Metric
-from transforms.records.slices import attributes_of
+from rankbeam.transforms.records.fusion import FusionPlan
+from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
+from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.slices import attributes_of
 
 _MOST_NAMED = 4
-
-
-@dataclass(frozen=True)
-class Query:
-    """One query as a retriever sees it.
-
-    Attributes:
-        query_id: its identifier.
-        text: what is asked.
-    """
-
-    query_id: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """What a retriever returns for one query, best first.
-
-    Attributes:
-        doc_ids: identifiers; one document may stand at several ranks, once a chunk.
-        scores: the retriever's scores, one a document; the order of `doc_ids` counts, not theirs.
-        texts: what each result says; empty where the retriever has none.
-    """
-
-    doc_ids: tuple[str, ...]
-    scores: tuple[float, ...]
-    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,36 +174,3 @@ class Evaluation:
         """The sources that a configuration is fused of."""
         fusion = self.sources[self.configurations[position].source].fusion
         return () if fusion is None else tuple(part.source for part in fusion.parts)
-
-
-@dataclass(frozen=True)
-class Run:
-    """One execution of an experiment, as the tables name it.
-
-    Attributes:
-        run_id: its identifier.
-        experiment: the experiment's name.
-        started_at: when it began, in UTC.
-        experiment_yaml: the experiment as it was given.
-    """
-
-    run_id: str
-    experiment: str
-    started_at: datetime
-    experiment_yaml: str
-
-    def stamp(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Add the common columns, and bring the columns into the order and types of the schema.
-
-        Args:
-            table: columns without the common ones.
-            schema: one of `tables.TABLES`.
-        """
-        values = {"run_id": self.run_id, "experiment": self.experiment, "started_at": self.started_at}
-        arrays = [
-            pa.repeat(pa.scalar(values[field.name], field.type), table.num_rows)
-            if field.name in values
-            else table[field.name].cast(field.type)
-            for field in schema
-        ]
-        return pa.Table.from_arrays(arrays, schema=schema)

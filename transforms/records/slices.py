@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from transforms.kernels.arrays import BoolArray
+from rankbeam.transforms.kernels.arrays import BoolArray
 
 ALL = "all"
 """The slice of all queries."""

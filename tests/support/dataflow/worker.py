@@ -39,8 +39,7 @@ def number(text: str) -> float | int:
 
 def modules() -> dict[str, str]:
     """The file of every module of ours that was imported."""
-    ours = ("pipelines", "transforms")
-    return {name: str(each.__file__) for name, each in sys.modules.items() if name.partition(".")[0] in ours}
+    return {name: str(each.__file__) for name, each in sys.modules.items() if name.partition(".")[0] == "rankbeam"}
 
 
 if __name__ == "__main__":

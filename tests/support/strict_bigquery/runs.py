@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from transforms.clients.parts import Part, put_in_place
-from transforms.records import tables
-from transforms.records.evaluation import Run
-from transforms.write import run_folder
+from rankbeam.transforms.clients.storage.parts import Part, put_in_place
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.write.tables import run_folder
 
 BEGAN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLAIN: Mapping[Any, Any] = {pa.string(): "x", pa.int64(): 3, pa.int32(): 1, pa.float64(): 0.5, pa.bool_(): True}

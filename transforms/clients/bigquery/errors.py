@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from transforms.clients.bigquery.names import DatasetName
-from transforms.records.errors import RankbeamError
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.records.errors import RankbeamError
 
 _CONCURRENT = re.compile(r"due to concurrent update")
 _LONGEST_MESSAGE = 600

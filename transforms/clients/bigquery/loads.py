@@ -13,14 +13,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from transforms.clients import files
-from transforms.clients.bigquery import errors, tables
-from transforms.clients.bigquery.errors import BigQueryError, Trouble
-from transforms.clients.bigquery.schemas import Column
-from transforms.clients.bigquery.session import Session
-from transforms.clients.formats import parquet
-from transforms.records import tables as schemas
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery import errors, tables
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
+from rankbeam.transforms.clients.bigquery.schemas import Column
+from rankbeam.transforms.clients.bigquery.session import Session
+from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.records import tables as schemas
+from rankbeam.transforms.records.errors import InputError
 
 _CLOUD = "gs://"
 _PART = re.compile(r"part-(\d{5,})-of-(\d{5,})\.parquet")

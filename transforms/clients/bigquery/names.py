@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError
 
 SCHEME = "bigquery://"
 

@@ -3,11 +3,11 @@
 import re
 from typing import Any
 
-from transforms.clients import gcs
-from transforms.clients.bigquery.errors import BigQueryError
-from transforms.clients.bigquery.names import DatasetName
-from transforms.clients.bigquery.session import IMPATIENT, Patience, Session
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session
+from rankbeam.transforms.clients.storage import gcs
+from rankbeam.transforms.records.errors import InputError
 
 _REGION = re.compile(r"[A-Z]+-[A-Z]+[0-9]+")
 _FROM_ANYWHERE = "US"

@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from itertools import count
 from typing import Any
 
-from transforms.clients.bigquery import errors, loads, tables
-from transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
-from transforms.clients.bigquery.loads import RunFiles
-from transforms.clients.bigquery.names import DatasetName, TableName
-from transforms.clients.bigquery.session import PATIENCE, Patience, Session
-from transforms.records import tables as schemas
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery import errors, loads, tables
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
+from rankbeam.transforms.clients.bigquery.loads import RunFiles
+from rankbeam.transforms.clients.bigquery.names import DatasetName, TableName
+from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session
+from rankbeam.transforms.records import tables as schemas
+from rankbeam.transforms.records.errors import InputError
 
 _ROUNDS = 3
 _OWN = "run_id = @run_id AND started_at = @started_at"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from transforms.clients.bigquery.read_source import TableSource
-from transforms.clients.bigquery.read_tables import credentials, refusals, stored
+from rankbeam.transforms.clients.bigquery.read_source import TableSource
+from rankbeam.transforms.clients.bigquery.read_tables import credentials, refusals, stored
 
 EMULATOR = "RANKBEAM_BIGQUERY_STORAGE_EMULATOR_HOST"
 """A variable with host:port of what is read instead of BigQuery, without TLS; for tests."""

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from transforms.clients.bigquery.names import SCHEME, DatasetName
-from transforms.records.errors import InputError
-from transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.clients.bigquery.names import SCHEME, DatasetName
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 Scalar = str | bool | int | float
 _SHOWN = 60

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from transforms.clients.bigquery.errors import BigQueryError, Trouble, translated
-from transforms.clients.bigquery.names import TableName
-from transforms.clients.bigquery.read_source import Scalar, TableSource
-from transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
-from transforms.clients.gcs import SIGN_IN
-from transforms.records.errors import InputError
-from transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, translated
+from rankbeam.transforms.clients.bigquery.names import TableName
+from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
+from rankbeam.transforms.clients.storage.gcs import SIGN_IN
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 _STORED = ("TABLE", "SNAPSHOT", "CLONE")
 _AROUND = re.compile(r"^(?:GET|POST) \S*: |(?:; reason: .*)? Location: \S+ Job ID: .*$")

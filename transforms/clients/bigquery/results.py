@@ -7,11 +7,11 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from transforms.clients.bigquery import read, read_tables
-from transforms.clients.bigquery.names import SCHEME, DatasetName
-from transforms.clients.bigquery.read_source import Scalar, TableSource
-from transforms.records import tables
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery import read, read_tables
+from rankbeam.transforms.clients.bigquery.names import SCHEME, DatasetName
+from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import InputError
 
 # A function of constants is one itself, so that only the partition of that day is read.
 _OF_RUN = " WHERE run_id = @run_id AND started_at = TIMESTAMP_MICROS(@started_us)"

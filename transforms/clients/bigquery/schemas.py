@@ -1,7 +1,7 @@
 """Tables of BigQuery as the Arrow schemas have them, and how far an existing table agrees.
 
 Columns are written as BigQuery's REST interface has them: `{"name": …, "type": …, "mode": …, "fields": […]}`.
-`python -m transforms.clients.bigquery.schemas` writes those of all tables for Terraform, after a change.
+`python -m rankbeam.transforms.clients.bigquery.schemas` writes those of all tables for Terraform, after a change.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from transforms.records import tables
+from rankbeam.transforms.records import tables
 
 Column = dict[str, Any]
 

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from transforms.clients.bigquery import errors
-from transforms.clients.bigquery.errors import BigQueryError, Trouble
-from transforms.clients.bigquery.names import DatasetName, TableName
+from rankbeam.transforms.clients.bigquery import errors
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
+from rankbeam.transforms.clients.bigquery.names import DatasetName, TableName
 
 T = TypeVar("T")
 

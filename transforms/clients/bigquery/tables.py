@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from transforms.clients.bigquery import schemas
-from transforms.clients.bigquery.errors import BigQueryError, Trouble
-from transforms.clients.bigquery.names import DatasetName
-from transforms.clients.bigquery.schemas import Column
-from transforms.clients.bigquery.session import IMPATIENT, Patience, Session
-from transforms.records import tables
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery import schemas
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.schemas import Column
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import InputError
 
 _KEPT = timedelta(days=1)  # longer than a load job may wait and run
 

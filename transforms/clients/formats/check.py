@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from transforms.clients.formats import parquet, tables
-from transforms.clients.formats.recognise import EXPECTED, Format, recognise
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.formats import parquet, tables
+from rankbeam.transforms.clients.formats.recognise import EXPECTED, Format, recognise
+from rankbeam.transforms.records.errors import InputError
 
 _MOST_RECOGNISED = 100
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from transforms.kernels.arrays import BoolArray
-from transforms.kernels.text import LONGEST_ID, lengths
+from rankbeam.transforms.kernels.arrays import BoolArray
+from rankbeam.transforms.kernels.text import LONGEST_ID, lengths
 
 _LONG = f"is longer than {LONGEST_ID:,} bytes"
 

@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clients import files
-from transforms.clients.bigquery.read_source import shown
-from transforms.clients.formats import rows, texts
-from transforms.clients.formats.places import repeated_at
-from transforms.kernels import hashing
-from transforms.kernels.arrays import BoolArray, HashArray, IntArray, offsets_of
-from transforms.kernels.orders import order_by_id
-from transforms.kernels.rankings import repeats
-from transforms.records import columns
-from transforms.records.dataset import DatasetSummary
-from transforms.records.errors import InputError
-from transforms.records.suggestions import shortened
+from rankbeam.transforms.clients.bigquery.read_source import shown
+from rankbeam.transforms.clients.formats import rows, texts
+from rankbeam.transforms.clients.formats.places import repeated_at
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import BoolArray, HashArray, IntArray, offsets_of
+from rankbeam.transforms.kernels.ranking.orders import order_by_id
+from rankbeam.transforms.kernels.ranking.rankings import repeats
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
 
 
 def judge(

@@ -6,7 +6,7 @@ UTF-16 as ids that nothing else has.
 
 import numpy as np
 
-from transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError
 
 _BYTE_ORDER_MARK = "\ufeff"
 _MARKED = "holds a byte order mark inside, as where files were joined; take it out"
@@ -76,7 +76,7 @@ def refuse_joined(path: str, text: str, line: int) -> None:
     >>> refuse_joined("corpus", "d1\\ta text\\rwith a return", 1)
     >>> refuse_joined("corpus", "d1\\ta text\\rd2\\tanother", 1)
     Traceback (most recent call last):
-    transforms.records.errors.InputError: corpus:1: holds several lines, and LF ends none of them; end lines with LF
+    rankbeam.transforms.records.errors.InputError: corpus:1: holds several lines, and LF ends none of them; ...
     """
     if text.startswith(_BYTE_ORDER_MARK):
         raise InputError(_MARKED, path=path, line=line)

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clients.formats import ids, utf8
-from transforms.kernels.arrays import BoolArray
-from transforms.records.errors import InputError
-from transforms.records.suggestions import did_you_mean, shortened
+from rankbeam.transforms.clients.formats import ids, utf8
+from rankbeam.transforms.kernels.arrays import BoolArray
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 QUERY_NAMES = ("query_id", "query-id", "qid", "query")
 DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id")

@@ -11,14 +11,14 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from transforms.clients import files
-from transforms.clients.bigquery import read
-from transforms.clients.bigquery.read_source import TableSource, shown
-from transforms.clients.formats import named, parquet, rows, tables, texts
-from transforms.clients.formats.recognise import Format, recognise
-from transforms.kernels import hashing
-from transforms.kernels.arrays import HashArray, StringArray
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery import read
+from rankbeam.transforms.clients.bigquery.read_source import TableSource, shown
+from rankbeam.transforms.clients.formats import named, rows, tables, texts
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import HashArray, StringArray
+from rankbeam.transforms.records.errors import InputError
 
 QUERY, DOCUMENT = "query", "document"
 _COLUMNS = {QUERY: "query_id", DOCUMENT: "doc_id"}

@@ -1,41 +1,17 @@
 """Read columns of a Parquet file under the names that people give them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from transforms.clients import files, gcs
-from transforms.clients.formats import named
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.formats import named
+from rankbeam.transforms.clients.storage import gcs
+from rankbeam.transforms.clients.storage.parquet import open_file
+from rankbeam.transforms.records.errors import InputError
 
 _BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
 _ROWS_TO_JUDGE_BY = 1 << 10
-_STREAM_BYTES = 1 << 20
-
-
-@contextmanager
-def open_file(path: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file on any filesystem, and close it at the end of the block.
-
-    Arrow's threads may hold a reader longer than this one does. Of an open file the last of them lets go of Python's
-    object, for which it needs Python's lock: where the interpreter is ending, that ends the process with SIGABRT.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    # Page by page where seeking is free; elsewhere each column of a row group in one request. Arrow's default would
-    # hold the bytes of all row groups at once.
-    buffer_size = _STREAM_BYTES if files.is_local(path) else 0
-    try:
-        file = pq.ParquetFile(files.open_raw(path), buffer_size=buffer_size, pre_buffer=False)
-    except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
-        raise InputError(f"the Parquet file is cut short or damaged ({error}); copy it again", path=path) from error
-    try:
-        yield file
-    finally:
-        file.close(force=True)
 
 
 def read(path: str, wanted: named.Wanted, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

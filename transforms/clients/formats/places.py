@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError
 
 Place = tuple[str, int]
 """A file and a line of it, from 1."""

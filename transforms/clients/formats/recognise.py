@@ -2,10 +2,10 @@
 
 from enum import StrEnum
 
-from transforms.clients import files
-from transforms.clients.bigquery.read_source import is_table
-from transforms.clients.formats import lines
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import lines
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 
 class Format(StrEnum):

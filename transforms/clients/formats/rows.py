@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clients import early, files
-from transforms.clients.bigquery.read_source import shown
-from transforms.clients.formats import ids, lines, named, parquet, tables, utf8
-from transforms.clients.formats.recognise import Format, recognise
-from transforms.clients.workers import ahead
-from transforms.kernels import text
-from transforms.kernels.arrays import BoolArray
-from transforms.records import columns
-from transforms.records.errors import InputError
-from transforms.records.suggestions import shortened
+from rankbeam.transforms.clients.bigquery.read_source import shown
+from rankbeam.transforms.clients.formats import ids, lines, named, parquet, tables, utf8
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.storage import early, files
+from rankbeam.transforms.clients.workers import ahead
+from rankbeam.transforms.kernels import text
+from rankbeam.transforms.kernels.arrays import BoolArray
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from transforms.clients.bigquery.read_source import TableSource
-from transforms.clients.formats import named
+from rankbeam.transforms.clients.bigquery.read_source import TableSource
+from rankbeam.transforms.clients.formats import named
 
 _JSON = b"google:sqlType:json"
 _TEXTS_MORE = ("title", "metadata")
@@ -29,7 +29,7 @@ def check(path: str, role: str) -> None:
     Raises:
         InputError: it is not there, may not be read, or lacks a column.
     """
-    from transforms.clients.bigquery import read_tables
+    from rankbeam.transforms.clients.bigquery import read_tables
 
     source = TableSource.parse(path)
     _named(source, read_tables.describe(source).columns, role)
@@ -41,7 +41,7 @@ def streams(path: str, role: str) -> Iterator[str]:
     Raises:
         InputError: as `check`.
     """
-    from transforms.clients.bigquery import read
+    from rankbeam.transforms.clients.bigquery import read
 
     source = TableSource.parse(path)
     yield from (stream.path for stream in read.streams(source, _selected(source, role)))
@@ -68,7 +68,7 @@ def found(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa
     Raises:
         InputError: it cannot be read.
     """
-    from transforms.clients.bigquery import read
+    from rankbeam.transforms.clients.bigquery import read
 
     source = TableSource.parse(path)
     selected = [] if source.stream is not None else _selected(source, role)
@@ -79,7 +79,7 @@ def found(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa
 
 def column(source: TableSource, role: str, name: str) -> str:
     """What a table calls the column that we call by a name, one of `named.WANTED[role]`."""
-    from transforms.clients.bigquery import read_tables
+    from rankbeam.transforms.clients.bigquery import read_tables
 
     return _named(source, read_tables.describe(source).columns, role)[name]
 
@@ -96,7 +96,7 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def _selected(source: TableSource, role: str) -> list[str]:
     """The columns to read; all of texts, whose other columns are attributes."""
-    from transforms.clients.bigquery import read_tables
+    from rankbeam.transforms.clients.bigquery import read_tables
 
     names = _named(source, read_tables.describe(source).columns, role)
     return [] if named.WANTED[role] is named.TEXTS else list(names.values())

@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from transforms.clients import files
-from transforms.clients.bigquery.read_source import shown
-from transforms.clients.formats import ids, lines, named, parquet, tables, utf8
-from transforms.clients.formats.recognise import Format, recognise
-from transforms.records import columns
-from transforms.records.errors import InputError
-from transforms.records.suggestions import shortened
+from rankbeam.transforms.clients.bigquery.read_source import shown
+from rankbeam.transforms.clients.formats import ids, lines, named, tables, utf8
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
 
 _BATCH_ROWS = 10_000
 _MOST_KEYS = 300

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError
 
 CONVERT = "is not UTF-8; convert the file, for example with iconv"
 

@@ -7,17 +7,17 @@ merged into another one disappears only after that is there. Leases say which ru
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from transforms.clients.ledger import store, uses
-from transforms.clients.ledger.clearing import Cleared, clear
-from transforms.clients.ledger.leases import Holder, Lease, place_of
-from transforms.clients.ledger.merging import Compacted, compact
-from transforms.clients.ledger.parts import Entry
-from transforms.clients.ledger.search import Search
-from transforms.clients.ledger.survey import RunUse, Survey, survey
-from transforms.clients.ledger.uses import Counted, Use, UseRecord
-from transforms.clients.ledger.writer import LedgerWriter
-from transforms.records.calls import Reach
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger import store, uses
+from rankbeam.transforms.clients.ledger.clearing import Cleared, clear
+from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.ledger.merging import Compacted, compact
+from rankbeam.transforms.clients.ledger.parts import Entry
+from rankbeam.transforms.clients.ledger.search import Search
+from rankbeam.transforms.clients.ledger.survey import RunUse, Survey, survey
+from rankbeam.transforms.clients.ledger.uses import Counted, Use, UseRecord
+from rankbeam.transforms.clients.ledger.writer import LedgerWriter
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
 
 __all__ = [
     "Cleared",

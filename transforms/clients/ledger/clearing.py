@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clients.ledger import store, uses
-from transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
-from transforms.clients.ledger.store import Stored
+from rankbeam.transforms.clients.ledger import store, uses
+from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
+from rankbeam.transforms.clients.ledger.store import Stored
 
 
 @dataclass(frozen=True)

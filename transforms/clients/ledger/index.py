@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clients.ledger import parts, store
-from transforms.clients.ledger.parts import Entry, PartError, PartReader, Vanished
-from transforms.records.calls import Reach
+from rankbeam.transforms.clients.ledger import parts, store
+from rankbeam.transforms.clients.ledger.parts import Entry, PartError, PartReader, Vanished
+from rankbeam.transforms.records.calls.reach import Reach
 
 Hits = npt.NDArray[Any]
 """A row for each: the place of its key among the wanted ones, and where it lies."""

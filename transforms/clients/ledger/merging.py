@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from transforms.clients.ledger import store
-from transforms.clients.ledger.leases import Holder, Lease, place_of
-from transforms.clients.ledger.parts import Encoder, PartError, PartReader
-from transforms.clients.ledger.store import Stored
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger import store
+from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.ledger.parts import Encoder, PartError, PartReader
+from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.records.errors import InputError
 
 TIERS = (1 << 20, 16 << 20)
 """Of parts smaller than these there are never many; what is larger than the last is left alone."""

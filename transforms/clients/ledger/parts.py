@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from transforms.clients import files
-from transforms.clients.answers import value_of
-from transforms.records.calls import Reach
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.calls.answers import value_of
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
 
 SCHEMA = pa.schema(
     [

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from transforms.clients.ledger.index import Index
-from transforms.clients.ledger.parts import Entry
-from transforms.records.calls import Reach
+from rankbeam.transforms.clients.ledger.index import Index
+from rankbeam.transforms.clients.ledger.parts import Entry
+from rankbeam.transforms.records.calls.reach import Reach
 
 _ROUNDS = 20
 

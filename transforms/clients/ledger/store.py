@@ -16,8 +16,8 @@ import pyarrow as pa
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from transforms.clients import files
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 USES = "uses"
 _PART = re.compile(r"calls-[0-9a-f]{32}\.parquet")

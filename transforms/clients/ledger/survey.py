@@ -7,10 +7,10 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clients.ledger import parts, store, uses
-from transforms.clients.ledger.parts import PartError, PartReader, Vanished
-from transforms.clients.ledger.store import Stored
-from transforms.clients.ledger.uses import Use
+from rankbeam.transforms.clients.ledger import parts, store, uses
+from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
+from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.clients.ledger.uses import Use
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from hashlib import sha256
 
 from apache_beam.io.filesystem import BeamIOError
 
-from transforms.clients import files
-from transforms.clients.ledger import store
-from transforms.clients.ledger.store import Stored
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger import store
+from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 _SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
 

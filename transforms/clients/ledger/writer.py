@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from transforms.clients.ledger import merging, parts, store
-from transforms.clients.ledger.parts import Encoder, Entry
-from transforms.clients.ledger.store import Stored
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger import merging, parts, store
+from rankbeam.transforms.clients.ledger.parts import Encoder, Entry
+from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.records.errors import InputError
 
 _PIECE_BYTES = 32 << 20
 _DONE = object()

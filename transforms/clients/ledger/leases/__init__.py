@@ -3,7 +3,7 @@
 They bind the runs of one ledger: runs with different ledgers know nothing of each other.
 """
 
-from transforms.clients.ledger.leases.lease import BEAT_S, Holder, Lease, LeaseLost
-from transforms.clients.ledger.leases.place import Place, Seen, place_of
+from rankbeam.transforms.clients.ledger.leases.lease import BEAT_S, Holder, Lease, LeaseLost
+from rankbeam.transforms.clients.ledger.leases.place import Place, Seen, place_of
 
 __all__ = ["BEAT_S", "Holder", "Lease", "LeaseLost", "Place", "Seen", "place_of"]

@@ -12,9 +12,9 @@ from contextlib import suppress
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from transforms.clients import files
-from transforms.clients.ledger.leases.place import Seen
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger.leases.place import Seen
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 _SETTLE_S = 2.0
 _FORGOTTEN_S = 60.0

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from transforms.clients import gcs
-from transforms.clients.ledger.leases.place import Seen
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger.leases.place import Seen
+from rankbeam.transforms.clients.storage import gcs
+from rankbeam.transforms.records.errors import InputError
 
 _NO_OBJECT = 0
 _TIMEOUT_S = 20.0

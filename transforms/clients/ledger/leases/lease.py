@@ -18,9 +18,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from transforms.clients.ledger.leases import process
-from transforms.clients.ledger.leases.place import Place, Seen
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.clients.ledger.leases.place import Place, Seen
+from rankbeam.transforms.records.errors import InputError
 
 BEAT_S = 10.0
 EXPIRY_S = 60.0

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from transforms.clients.ledger.leases.place import Seen
-from transforms.records.errors import InputError
+from rankbeam.transforms.clients.ledger.leases.place import Seen
+from rankbeam.transforms.records.errors import InputError
 
 _GUARD = ".guard"
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from transforms.clients import files
+from rankbeam.transforms.clients.storage import files
 
 FOLDER = "leases"
 
@@ -44,9 +44,9 @@ class Place(Protocol):
 
 def place_of(ledger: str) -> Place:
     """The place of the leases of a ledger."""
-    from transforms.clients.ledger.leases.elsewhere import ElsewherePlace
-    from transforms.clients.ledger.leases.gcs_place import GcsPlace
-    from transforms.clients.ledger.leases.local import LocalPlace
+    from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace
+    from rankbeam.transforms.clients.ledger.leases.gcs_place import GcsPlace
+    from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
 
     folder = files.join(ledger, FOLDER)
     if files.is_local(folder):

@@ -1,0 +1,1 @@
+"""Compare configurations of finished runs."""

@@ -1,0 +1,258 @@
+"""Compare configurations of finished runs, also across two runs: the pipeline's statistics without a pipeline."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankbeam.pipelines.compare.scores import Member, partitions_of
+from rankbeam.pipelines.results.run import Results, find_baseline, find_run
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.comparisons import comparisons_table
+from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be compared, and how.
+
+    Attributes:
+        baseline: name of the configuration that the others are compared with; None for the run's own baseline, or,
+            across two runs, for the one of the same name.
+        metrics: names of metrics; none for all that there are.
+        slices: "all", a slice such as "intent=how_to", or an attribute, for each of its values.
+        all_pairs: also compare the others with each other; of one run only.
+        confidence: of intervals; None for that of the run.
+        seed, replicates: of the statistics; None for those of the run.
+        other_dataset: compare the queries that both runs have, although their datasets differ.
+    """
+
+    baseline: str | None = None
+    metrics: tuple[str, ...] = ()
+    slices: tuple[str, ...] = (ALL,)
+    all_pairs: bool = False
+    confidence: float | None = None
+    seed: int | None = None
+    replicates: int | None = None
+    other_dataset: bool = False
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The answer.
+
+    Attributes:
+        run: whose configurations were compared.
+        other: the run of what they were compared with, where that is another one.
+        statistics: how.
+        rows: as `tables.COMPARISONS` without the common columns, by metric and slice; `configuration` and `baseline`
+            are names, `config_id` and `baseline_id` their ids.
+        left_out: metrics that only one of the runs has.
+        too_small: slices that were asked for and have too few queries to be compared.
+    """
+
+    run: Results
+    other: Results | None
+    statistics: Statistics
+    rows: list[Row]
+    left_out: tuple[str, ...] = ()
+    too_small: tuple[str, ...] = ()
+
+    def warnings(self) -> Iterator[str]:
+        """What users should know."""
+        if self.left_out:
+            yield f"only one of the runs has {', '.join(self.left_out)}; left out"
+        if self.too_small:
+            least = self.statistics.min_slice
+            yield f"fewer than {least} queries (statistics.min_slice), so not compared: {', '.join(self.too_small)}"
+
+
+@dataclass(frozen=True)
+class _Chosen(Evaluation):
+    """An evaluation whose pairs are given, where they are not those that a baseline makes."""
+
+    chosen: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Positions of the configurations that are compared, each with the one that is its baseline."""
+        return self.chosen or super().pairs
+
+
+def pair_of_runs(
+    folder: str,
+    run_id: str | None,
+    other_folder: str | None,
+    other_run_id: str | None,
+    experiment: str | None = None,
+) -> tuple[Results, Results | None]:
+    """The run to compare, and the run of its baseline where that is another one.
+
+    Args:
+        folder: of the run.
+        run_id: its id; the latest by default.
+        other_folder: of the other run; the same folder by default.
+        other_run_id: its id; by default the latest of the same experiment.
+        experiment: the name of the run's experiment, where the folder holds runs of several.
+
+    Raises:
+        InputError: there is no such run, or both are the same.
+    """
+    run = find_run(folder, run_id, experiment)
+    if other_folder is None and other_run_id is None:
+        return run, None
+    return run, find_baseline(run, other_folder or folder, other_run_id)
+
+
+def compare(run: Results, other: Results | None, question: Question) -> Compared:
+    """Compare the configurations of a run with a baseline, in it or in another run.
+
+    Args:
+        run: whose configurations are compared.
+        other: where the baseline is; None for the same run.
+        question: what is to be compared, and how.
+
+    Raises:
+        InputError: the runs are of different datasets or have no metric in common, or a name is unknown.
+    """
+    if other is not None:
+        _check_dataset(run, other, question)
+    metrics, left_out = _metrics(run, other, question)
+    slices = _slices(run, other, question)
+    members, baseline, pairs = _members(run, other, question)
+    evaluation = _Chosen(
+        # The same configuration may be in both runs, with one id: here its position tells it apart.
+        configurations=tuple(
+            Configuration(str(position), each.name, 0, "", "{}", None, None) for position, each in enumerate(members)
+        ),
+        metrics=tuple(map(parse_metric, metrics)),
+        sources=(),
+        slices=() if slices == [ALL] else run.sliced_by,  # slices have p-values of their own to be corrected for
+        baseline=baseline,
+        statistics=_statistics(run, question),
+        chosen=pairs,
+    )
+    every = _rows(members, evaluation)
+    if question.other_dataset and not any(row["queries"] for row in every):
+        raise InputError("the runs have no scored query in common", path=run.output)
+    rows = [row for row in every if row["slice"] in slices]
+    rows.sort(key=lambda row: (metrics.index(row["metric"]), slices.index(row["slice"])))
+    compared = {row["slice"] for row in rows}
+    return Compared(
+        run, other, evaluation.statistics, rows, left_out, tuple(name for name in slices if name not in compared)
+    )
+
+
+def slices_matching(wanted: str, known: Sequence[str]) -> list[str]:
+    """The slices that a name stands for: itself, or, for an attribute, each of its values.
+
+    Args:
+        wanted: "all", "intent=how_to", or for each value "intent" or "intent=*"; "intent×difficulty" crosses two.
+        known: the slices there are.
+
+    >>> slices_matching("intent", ["all", "intent=a", "intent=b", "intent=a×level=1"])
+    ['intent=a', 'intent=b']
+    """
+    if wanted in known:
+        return [wanted]
+    grouping = canonical(wanted.removesuffix("=*"))
+    return [name for name in known if name == grouping or (name != ALL and grouping_of(name) == grouping)]
+
+
+def _check_dataset(run: Results, other: Results, question: Question) -> None:
+    if question.other_dataset or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
+        return
+    said = [
+        f"{each.output} (run {each.run_id}) has {each.run['dataset']['judged']:,} judged queries and "
+        f"{each.run['dataset']['judgements']:,} judgements, fingerprint {each.run['dataset_fingerprint']}"
+        for each in (run, other)
+    ]
+    raise InputError(
+        f"the runs are of different datasets: {'; '.join(said)}; "
+        "to compare the queries that both have all the same, add --other-dataset"
+    )
+
+
+def _metrics(run: Results, other: Results | None, question: Question) -> tuple[list[str], tuple[str, ...]]:
+    """The metrics to compare, and those that only one of the runs has."""
+    theirs = run.metrics if other is None else other.metrics
+    common = [name for name in run.metrics if name in theirs]
+    if not common:
+        ours = ", ".join(run.metrics)
+        raise InputError(f"the runs have no metric in common: {ours} in one, {', '.join(theirs)} in the other")
+    asked = [str(metric) for metric in parse_metrics(question.metrics)]
+    for name in asked:
+        if name not in common:
+            raise InputError(f"there is no metric {name} to compare; {did_you_mean(name, common)}")
+    alone = tuple(name for name in dict.fromkeys([*run.metrics, *theirs]) if name not in common)
+    return asked or common, () if asked else alone
+
+
+def _slices(run: Results, other: Results | None, question: Question) -> list[str]:
+    known = list(dict.fromkeys([*run.slices, *([] if other is None else other.slices)]))
+    found: dict[str, None] = {}
+    for wanted in question.slices:
+        matching = slices_matching(wanted, known)
+        if not matching:
+            raise InputError(f"there is no slice {wanted!r}; {did_you_mean(wanted, [*run.sliced_by, *known])}")
+        found |= dict.fromkeys(matching)
+    return list(found)
+
+
+def _statistics(run: Results, question: Question) -> Statistics:
+    """Those of the run, as far as the question leaves them alone; only the pairs that are asked for."""
+    given = {name: value for name, value in run.run["statistics"].items() if name in Statistics.__dataclass_fields__}
+    chosen = {name: getattr(question, name) for name in ("confidence", "seed", "replicates")}
+    asked = {name: value for name, value in chosen.items() if value is not None}
+    return replace(Statistics(**given), **asked, all_pairs=question.all_pairs)
+
+
+def _members(
+    run: Results, other: Results | None, question: Question
+) -> tuple[list[Member], int, tuple[tuple[int, int], ...]]:
+    """The configurations, the position of the baseline, and the pairs where they are not all with that one."""
+    ours = [Member(run, row["config_id"], row["name"]) for row in run.configurations]
+    if other is None:
+        name = question.baseline or run.baseline
+        position = _position(name, ours, run)
+        if len(ours) == 1:
+            problem = f"has no configuration but {name!r}; name a second folder to compare it with"
+            raise InputError(problem, path=run.output)
+        return ours, position, ()
+    if question.all_pairs:
+        raise InputError("--all-pairs compares the configurations of one run; leave the second one out")
+    theirs = [Member(other, row["config_id"], row["name"]) for row in other.configurations]
+    if question.baseline is not None:
+        return [*ours, theirs[_position(question.baseline, theirs, other)]], len(ours), ()
+    names = [each.name for each in theirs]
+    both = [each for each in ours if each.name in names]
+    if not both:
+        problem = f"{', '.join(each.name for each in ours)} in one, {', '.join(names)} in the other"
+        raise InputError(f"the runs have no configuration of the same name: {problem}; name one as --baseline")
+    members = [*both, *(theirs[names.index(each.name)] for each in both)]
+    return members, 0, tuple((position, len(both) + position) for position in range(len(both)))
+
+
+def _position(name: str, members: Sequence[Member], run: Results) -> int:
+    names = [each.name for each in members]
+    if name not in names:
+        raise InputError(f"no configuration is named {name!r}; {did_you_mean(name, names)}", path=run.output)
+    return names.index(name)
+
+
+def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[Row]:
+    aggregate = RunAggregate()
+    for partition in partitions_of(members, [str(metric) for metric in evaluation.metrics], evaluation.slices):
+        aggregate = aggregate.merge(RunAggregate.of(partition, evaluation))
+    found = []
+    for row in comparisons_table(aggregate, evaluation).to_pylist():
+        one, base = members[int(row.pop("config_id"))], members[int(row.pop("baseline"))]
+        ids = {"config_id": one.config_id, "baseline_id": base.config_id}
+        found.append({"configuration": one.name, "baseline": base.name, **ids, **row})
+    return found

@@ -1,0 +1,131 @@
+"""The scores of finished runs, put together again from `query_metrics` as scoring left them, query beside query."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
+from rankbeam.transforms.records.slices import slices_of
+
+_ROWS_READ = 1 << 16
+_QUERIES_AT_ONCE = 50_000
+_STATUSES = pa.array([status.name.lower() for status in Status])
+
+
+@dataclass(frozen=True)
+class Member:
+    """One configuration of one run.
+
+    Attributes:
+        results: the run.
+        config_id: which configuration.
+        name: for people.
+    """
+
+    results: Results
+    config_id: str
+    name: str
+
+
+@dataclass
+class _Scores:
+    """What one configuration has: parts that belong together, in the order of reading."""
+
+    query_ids: list[pa.Array]
+    status: list[npt.NDArray[np.int8]]
+    values: list[FloatArray]
+    attributes: list[pa.Array]
+
+
+def partitions_of(
+    members: Sequence[Member], metrics: Sequence[str], slices: Sequence[str]
+) -> Iterator[ScoredPartition]:
+    """The scored queries of some configurations, which may be of several runs, some queries at a time.
+
+    A query that a run does not have is MISSING there; its attributes are those of the first run that has it.
+
+    Args:
+        members: the configurations; their positions in the partitions are those in this list.
+        metrics: names of the metrics, one column each.
+        slices: names of attributes to slice by.
+    """
+    runs = list(dict.fromkeys((member.results.output, member.results.run_id) for member in members))
+    found: dict[tuple[str, str, str], _Scores] = {}
+    for output, run_id in runs:
+        own = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
+        ids = list(dict.fromkeys(member.config_id for member in own))
+        for config_id, scores in _read(own[0].results, ids, metrics, with_attributes=bool(slices)).items():
+            found[output, run_id, config_id] = scores
+    everyone = [each for scores in found.values() for each in scores.query_ids]
+    query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
+    attributes = pa.nulls(len(query_ids), columns.ATTRIBUTES)
+    if slices:
+        attributes = _attributes(query_ids, list(found.values()))
+    aligned = {key: _aligned(scores, query_ids, len(metrics)) for key, scores in found.items()}
+    rows = [aligned[member.results.output, member.results.run_id, member.config_id] for member in members]
+    for first in range(0, len(query_ids), _QUERIES_AT_ONCE):
+        here = slice(first, first + _QUERIES_AT_ONCE)
+        texts = pa.nulls(len(query_ids[here]), pa.string())
+        queries = pa.RecordBatch.from_arrays([query_ids[here], texts, attributes[here]], schema=columns.QUERIES)
+        yield ScoredPartition(
+            queries,
+            dict(slices_of(queries, slices)),
+            tuple(
+                ScoredConfiguration(position, status[here], values[here], None)
+                for position, (status, values) in enumerate(rows)
+            ),
+        )
+
+
+def _read(
+    results: Results, config_ids: Sequence[str], metrics: Sequence[str], *, with_attributes: bool
+) -> dict[str, _Scores]:
+    """The scores of some configurations of a run, a batch of rows at a time: there may be millions."""
+    wanted = ["config_id", "query_id", "status", "metrics", *(["slices"] if with_attributes else [])]
+    found = {config_id: _Scores([], [], [], []) for config_id in config_ids}
+    for batch in results.batches("query_metrics", wanted, _ROWS_READ):
+        for config_id in pc.unique(batch["config_id"]).to_pylist():
+            if config_id not in found:
+                continue
+            rows, scores = batch.filter(pc.equal(batch["config_id"], config_id)), found[config_id]
+            scores.query_ids.append(rows["query_id"])
+            scores.status.append(pc.index_in(rows["status"], _STATUSES).to_numpy().astype(np.int8))
+            scores.values.append(_values(rows["metrics"], metrics))
+            if with_attributes:
+                scores.attributes.append(rows["slices"].cast(columns.ATTRIBUTES))
+    return found
+
+
+def _values(lists: pa.ListArray, metrics: Sequence[str]) -> FloatArray:
+    """float64[n, m], from n lists of metric and value; NaN where a list does not have one of the m metrics."""
+    values = np.full((len(lists), len(metrics)), np.nan)
+    flat = lists.flatten()
+    column = pc.fill_null(pc.index_in(flat.field("metric"), pa.array(metrics, pa.string())), -1).to_numpy()
+    row = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
+    asked = column >= 0
+    values[row[asked], column[asked]] = flat.field("value").to_numpy()[asked]
+    return values
+
+
+def _aligned(scores: _Scores, query_ids: pa.Array, metrics: int) -> tuple[npt.NDArray[np.int8], FloatArray]:
+    """Status and values in the order of all queries."""
+    status = np.full(len(query_ids), Status.MISSING, np.int8)
+    values = np.full((len(query_ids), metrics), np.nan)
+    if scores.query_ids:
+        place = pc.index_in(pa.chunked_array(scores.query_ids), query_ids).to_numpy()
+        status[place], values[place] = np.concatenate(scores.status), np.concatenate(scores.values)
+    scores.status, scores.values = [], []  # they may be large, and the next one needs the room
+    return status, values
+
+
+def _attributes(query_ids: pa.Array, found: Sequence[_Scores]) -> pa.Array:
+    own = pa.chunked_array([part for scores in found for part in scores.query_ids], pa.string())
+    attributes = pa.chunked_array([part for scores in found for part in scores.attributes], columns.ATTRIBUTES)
+    return attributes.take(pc.index_in(query_ids, own)).combine_chunks()

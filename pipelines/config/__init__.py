@@ -1,0 +1,1 @@
+"""YAML files that people write: where everything stands in them, and what is wrong with it."""

@@ -1,0 +1,190 @@
+"""YAML that remembers where everything stood, so that a message can name the line."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from rankbeam.transforms.records.errors import InputError
+
+Place = tuple[str | int, ...]
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE, _VALUE, _INT, _FLOAT = (_TAG + name for name in ("merge", "value", "int", "float"))
+_MOST_REPEATED = 100_000
+"""Values that aliases stand for, at most, counted each time: ten lines of aliases of aliases make ten billion."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """A YAML document.
+
+    Attributes:
+        path: the file, for messages; None for a text that no user wrote.
+        value: its content, as Python values.
+        lines: the line, from 1, of every key and item, by place: ("dataset", "qrels"), ("metrics", 0).
+        repeated: keys that were given twice in one mapping.
+    """
+
+    path: str | None
+    value: Any
+    lines: dict[Place, int]
+    repeated: tuple[Place, ...]
+
+    def error(self, place: Place, problem: str) -> InputError:
+        """The problem at a place, with the line of the nearest place that stands in the file."""
+        line = next((self.lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in self.lines), 1)
+        name = spelled(place)
+        if self.path is None:
+            return InputError(problem)
+        return InputError(f"{name}: {problem}" if name else problem, path=self.path, line=line)
+
+
+def spelled(place: Place) -> str:
+    """A place as people write it.
+
+    >>> spelled(("configurations", 0, "retriever", "k1"))
+    'configurations[0].retriever.k1'
+    """
+    name = ""
+    for part in place:
+        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
+    return name
+
+
+def load(text: str, path: str | None) -> Located:
+    """Read a YAML document.
+
+    Args:
+        text: its text.
+        path: the file it comes from, for messages; None for a text that no user wrote.
+
+    Raises:
+        InputError: it is not valid YAML.
+
+    >>> load("metrics:\\n- AP\\n- RR", "e.yaml").lines[("metrics", 1)]
+    3
+    """
+    try:
+        reader = _Reader(_Loader(text))
+        value = reader.read()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = None if mark is None else mark.line + 1
+        raise InputError(f"is not valid YAML: {error.problem or error.context}", path=path, line=line) from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        problem = f"is not valid YAML: the character U+{int(error.character):04X} is not allowed"
+        raise InputError(problem, path=path, line=line) from error
+    except RecursionError as error:
+        raise InputError("is not valid YAML: it is nested too deeply", path=path) from error
+    return Located(path, value, reader.lines, tuple(reader.repeated))
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe, and without the numbers that nobody means: 1:30 is no 90 here, and 010 no 8, but texts."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  as the base class has it
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_INT, _FLOAT)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(
+    _INT, re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(
+        r"(?:(?:[-+]?[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    ),
+    list("-+0123456789."),
+)
+
+
+class _Reader:
+    """Turns nodes into values, and notes where they stood."""
+
+    def __init__(self, loader: _Loader) -> None:
+        self.lines: dict[Place, int] = {}
+        self.repeated: list[Place] = []
+        self._loader = loader
+        self._open: list[yaml.Node] = []
+        self._read_once: set[yaml.Node] = set()
+        self._read_again = 0
+        self._merging: list[yaml.Node] = []
+        self._merged: dict[yaml.Node, _Pairs] = {}
+
+    def read(self) -> Any:
+        root = self._loader.get_single_node()
+        return None if root is None else self._read(root, ())
+
+    def _read(self, node: yaml.Node, place: Place) -> Any:
+        self._count(node)
+        self.lines[place] = self.lines.get(place, node.start_mark.line + 1)
+        if node in self._open:
+            raise _error(node, "an anchor holds itself")
+        self._open.append(node)
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self._read(item, (*place, i)) for i, item in enumerate(node.value)]
+            return self._mapping(node, place) if isinstance(node, yaml.MappingNode) else self._scalar(node)
+        finally:
+            self._open.pop()
+
+    def _count(self, node: yaml.Node) -> None:
+        """Refuse a few lines of aliases that stand for more values than memory holds."""
+        self._read_again += node in self._read_once
+        self._read_once.add(node)
+        if self._read_again > _MOST_REPEATED:
+            raise _error(node, f"aliases stand for more than {_MOST_REPEATED:,} values from here; write them out")
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
+        own: set[str] = set()
+        for key in (self._key(key) for key, _ in node.value if key.tag != _MERGE):
+            self.repeated += [(*place, key)] if key in own else []
+            own.add(key)
+        value: dict[str, Any] = {}
+        for key, (key_node, item) in self._pairs(node).items():
+            self.lines[*place, key] = key_node.start_mark.line + 1
+            value[key] = self._read(item, (*place, key))
+        return value
+
+    def _pairs(self, node: yaml.MappingNode) -> "_Pairs":
+        """Keys with their nodes: what is merged comes first, and what is given in the mapping itself replaces it."""
+        if node in self._merged:
+            return self._merged[node]
+        if node in self._merging:
+            raise _error(node, "an anchor holds itself")
+        self._merging.append(node)
+        pairs: _Pairs = {}
+        for key, item in node.value:
+            if key.tag == _MERGE:
+                merged = item.value if isinstance(item, yaml.SequenceNode) else [item]
+                for mapping in reversed(merged):  # the first one wins
+                    if not isinstance(mapping, yaml.MappingNode):
+                        raise _error(mapping, "only mappings can be merged with <<")
+                    pairs |= self._pairs(mapping)
+        pairs |= {self._key(key): (key, item) for key, item in node.value if key.tag != _MERGE}
+        self._merging.pop()
+        self._merged[node] = pairs
+        return pairs
+
+    def _key(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise _error(node, "a key must be a word")
+        return str(node.value if node.tag == _VALUE else self._scalar(node))
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        try:
+            return self._loader.construct_object(node, deep=True)
+        except ValueError as error:
+            raise _error(node, f"{node.value!r} cannot be read ({error}); put it in quotes if it is a text") from error
+
+
+_Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
+
+
+def _error(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)

@@ -1,0 +1,124 @@
+"""The entry point of the Dataflow template: `rankbeam evaluate`, for a launcher that gives parameters and leaves.
+
+The launcher runs in the template's image, on a machine that Dataflow starts for it. Its own options, such as
+--template_location, have Beam write the job down there instead of submitting it; Dataflow starts it from that. So the
+job has no id yet, nobody waits, and nothing is shown but a line in the launcher's log.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import click
+
+from rankbeam.pipelines.cli.group import messages
+
+_IMAGE = "RANKBEAM_IMAGE"  # the Dockerfile sets it to where its image lies
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What the template is asked to do, under the names that metadata.json gives these.
+
+    Attributes:
+        experiment: the YAML file.
+        output: the folder to write to instead of the experiment's own.
+        run_id: names the run.
+    """
+
+    experiment: str
+    output: str | None = None
+    run_id: str | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Hand the job over that the launcher asks for; ends the process with the exit statuses of `rankbeam`.
+
+    Args:
+        arguments: such as `--experiment=gs://bucket/experiment.yaml --runner=DataflowRunner`; by default the process's.
+    """
+    with messages():
+        parameters, beam_options = read(sys.argv[1:] if arguments is None else arguments)
+        click.echo(hand_over(parameters, beam_options), err=True)
+
+
+def read(arguments: Sequence[str]) -> tuple[Parameters, list[str]]:
+    """The template's parameters, and Beam's options; what is given empty, as forms do, is not given.
+
+    Raises:
+        InputError: there is no experiment.
+
+    >>> read(["--experiment=gs://b/e.yaml", "--run_id=", "--region=us-central1"])
+    (Parameters(experiment='gs://b/e.yaml', output=None, run_id=None), ['--region=us-central1'])
+    """
+    from rankbeam.transforms.records.errors import InputError
+
+    parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
+    for name in Parameters.__dataclass_fields__:
+        parser.add_argument(f"--{name}")
+    found, beam_options = parser.parse_known_args(arguments)
+    given = {name: value for name, value in vars(found).items() if value}
+    if "experiment" not in given:
+        raise InputError("the template needs the parameter experiment")
+    return Parameters(**given), beam_options
+
+
+def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
+    """Build the job and give it to the runner; returns what to say of it.
+
+    Raises:
+        InputError: the experiment or an option is unusable, or names files that workers cannot read.
+        ServiceError: the job cannot be written down.
+    """
+    from tempfile import TemporaryDirectory
+
+    from apache_beam.options.pipeline_options import WorkerOptions
+
+    from rankbeam.pipelines.dataflow import package, settings, uploads
+    from rankbeam.pipelines.dataflow.service import translated
+    from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.pipelines.run import evaluate
+    from rankbeam.pipelines.run.options import pipeline_options
+    from rankbeam.transforms.clients.warehouse.duckdb import refuse_foreign
+
+    experiment = load_experiment(parameters.experiment)
+    if parameters.output is not None:
+        experiment = replace(experiment, output=parameters.output)
+    options = pipeline_options(list(_known(beam_options)))
+    uploads.refuse_local(experiment, options)
+    refuse_foreign(experiment.output)
+    worker = options.view_as(WorkerOptions)
+    worker.sdk_container_image = worker.sdk_container_image or os.environ.get(_IMAGE) or None
+    execution = evaluate.new_run(experiment, parameters.run_id)
+    settings.complete(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
+    with TemporaryDirectory(prefix="rankbeam-") as folder, translated(execution.run_id):
+        package.stage(options, folder)
+        evaluate.submit(experiment, execution, options)
+    return f"rankbeam: run {execution.run_id} of {experiment.name} goes to {experiment.output}"
+
+
+def _known(arguments: Sequence[str]) -> Iterator[str]:
+    """The options that Beam knows. A launcher newer than this Beam may add others, which must not end every launch.
+
+    Raises:
+        InputError: a value is no value of its option.
+    """
+    from rankbeam.pipelines.run.options import pipeline_options
+    from rankbeam.transforms.records.errors import InputError
+
+    options: list[list[str]] = []
+    for word in arguments:
+        if word.startswith("--") or not options:
+            options.append([])
+        options[-1].append(word)
+    for words in options:
+        try:
+            pipeline_options(words)
+        except InputError as error:
+            if "unknown option" not in str(error):
+                raise
+            click.echo(f"rankbeam: left out: {error}", err=True)
+        else:
+            yield from words

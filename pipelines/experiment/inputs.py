@@ -1,0 +1,41 @@
+"""The files that an experiment names: whether they are there, and fit their role."""
+
+from collections.abc import Iterator
+
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment import configurations
+from rankbeam.pipelines.experiment.models import ExperimentModel
+from rankbeam.transforms.clients.formats.check import check
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+
+
+def _missing(
+    located: Located, model: ExperimentModel, retrievers: tuple[RetrieverParameters, ...]
+) -> Iterator[InputError]:
+    """The parts of the dataset that a retriever or a slice needs and that are not given."""
+    given = located.value.get("dataset")
+    for need in sorted({need for parameters in retrievers for need in parameters.needs}):
+        if not isinstance(given, dict) or given.get(need) is None:
+            yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
+    if model.slices and isinstance(given, dict) and given.get("queries") is None:
+        yield located.error(("slices",), "are by attributes of queries, and dataset.queries is missing")
+
+
+def _wrong_inputs(
+    located: Located, model: ExperimentModel, expanded: configurations.Expanded, folder: str
+) -> Iterator[InputError]:
+    """Every input that is missing, of a wrong format or empty, and every table that cannot be read."""
+    inputs: list[tuple[Place, str | None, str | None]] = [
+        (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus")
+    ]
+    for place, parameters in zip(expanded.places, expanded.retrievers, strict=True):
+        inputs += [((*place, name), parameters.input_role, path) for name, path in parameters.inputs().items()]
+    for place, role, pattern in inputs:
+        try:
+            paths = files.expand(files.below(folder, pattern)) if pattern else []
+            if paths and role is not None:
+                check(paths, role)
+        except InputError as error:
+            yield located.error(place, str(error))

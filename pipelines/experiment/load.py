@@ -1,0 +1,179 @@
+"""The experiment: one YAML file that names a dataset, configurations, metrics and an output.
+
+Everything wrong with a file is found in one pass and reported in one message, each problem with its line, the
+value, and the nearest valid name.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.experiment import configurations, dataset_checks
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.inputs import _missing, _wrong_inputs
+from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
+from rankbeam.pipelines.experiment.quotas import pools_of
+from rankbeam.pipelines.gates.gates import Known, gates_of
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.retrievers.run_file import RunFile
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source, Statistics
+from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
+from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+
+def load_experiment(path: str) -> Experiment:
+    """Read an experiment and check all that can be checked before any work starts.
+
+    Args:
+        path: the YAML file, on any of Beam's filesystems.
+
+    Raises:
+        InputErrors: every problem of the file, and every input file that is missing or of a wrong format.
+    """
+    try:
+        content = files.read_all(files.expand(path)[0])
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError("is not UTF-8; an experiment is a YAML file", path=path, line=line) from error
+    return parse_experiment(text, path)
+
+
+def parse_experiment(text: str, path: str | None) -> Experiment:
+    """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
+    located = load(text, path)
+    problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
+    model = _validated(located, problems)
+    metrics = _metrics(located, model, problems)
+    dialects = _dialects(located, model, problems)
+    given = model.configurations or ()
+    expanded = configurations.expand(located, given, model.grid, dialects, model.dataset.unit, problems)
+    pools = pools_of(located, model.quotas, expanded.cells, expanded.primary, problems)
+    known = None if problems else _known(model, metrics, expanded.configurations)
+    gates = gates_of(located, model.gates or (), known, problems)
+    folder = files.parent(path or "")
+    problems += _missing(located, model, expanded.retrievers)
+    wrong_inputs = list(_wrong_inputs(located, model, expanded, folder))
+    if not wrong_inputs:
+        wrong_inputs += dataset_checks.unknown_slices(located, model.slices, _below(folder, model.dataset.queries))
+    problems += wrong_inputs
+    problems += _unset(located, expanded)
+    problems += _wrong_baseline(located, model, expanded.configurations)
+    bigquery = _destination(located, model, problems)
+    if problems:
+        once = {str(problem): problem for problem in problems}  # a value of the grid is tried many times
+        raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
+    return Experiment(
+        name=model.name,
+        text=text,
+        qrels=files.below(folder, model.dataset.qrels),
+        queries=_below(folder, model.dataset.queries),
+        corpus=_below(folder, model.dataset.corpus),
+        retrievers=tuple(parameters.resolved(folder) for parameters in expanded.retrievers),
+        kinds=expanded.kinds,
+        evaluation=Evaluation(
+            configurations=expanded.configurations,
+            metrics=metrics,
+            sources=_completed(expanded, pools.names, folder, model.output.rankings),
+            slices=tuple(model.slices),
+            baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
+            ties=model.ties,
+            statistics=_statistics(model.statistics),
+        ),
+        output=files.below(folder, model.output.path),
+        pools=pools.quotas,
+        max_failure_rate=model.max_failure_rate,
+        ledger_path=_below(folder, model.output.ledger),
+        gates=gates,
+        bigquery=bigquery,
+    )
+
+
+def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
+    """The experiment, or, with the problems added, what can be used of it."""
+    if not isinstance(located.value, dict):
+        raise InputErrors([located.error((), "an experiment is a mapping with name, dataset, configurations, output")])
+    try:
+        return ExperimentModel.model_validate(located.value)
+    except ValidationError as error:
+        problems += [problem_of(located, ExperimentModel, dict(each)) for each in error.errors()]
+        return salvage(ExperimentModel, located.value)
+
+
+def _metrics(located: Located, model: ExperimentModel, problems: list[InputError]) -> tuple[Metric, ...]:
+    found: dict[Metric, None] = {}
+    for i, name in enumerate(model.metrics or ()):
+        try:
+            found |= dict.fromkeys(parse_metrics([name]))
+        except InputError as error:
+            problems.append(located.error(("metrics", i), error.problem))
+    return tuple(found)
+
+
+def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> list[Dialect]:
+    found = []
+    for i, name in enumerate(model.dialects or ()):
+        try:
+            found.append(parse_dialect(name))
+        except InputError as error:
+            problems.append(located.error(("dialects", i), error.problem))
+    return found
+
+
+def _statistics(model: StatisticsModel) -> Statistics:
+    return Statistics(model.replicates, model.confidence, model.seed, model.pairs == "all", model.min_slice)
+
+
+def _wrong_baseline(located: Located, model: ExperimentModel, found: tuple[Configuration, ...]) -> Iterator[InputError]:
+    names = [each.name for each in found]
+    given = [str(each.name) for each in model.configurations or ()]
+    broken = [name for name in given if not any(f"{one}:".startswith(f"{name}:") for one in names)]
+    if model.baseline is None or model.baseline in names or model.baseline.partition(":")[0] in broken:
+        return
+    hint = did_you_mean(model.baseline, [*names, *broken])
+    yield located.error(("baseline",), f"no configuration is named {model.baseline!r}; {hint}")
+
+
+def _known(model: ExperimentModel, metrics: tuple[Metric, ...], found: tuple[Configuration, ...]) -> Known:
+    """What gates can be about."""
+    names = [each.name for each in found]
+    baseline = model.baseline if model.baseline in names else names[0]
+    return Known(names, [str(metric) for metric in metrics], model.slices, baseline)
+
+
+def _completed(
+    expanded: configurations.Expanded, pools: tuple[str | None, ...], folder: str, rankings: bool | None
+) -> tuple[Source, ...]:
+    paths = [each.resolved(folder).path if isinstance(each, RunFile) else None for each in expanded.retrievers]
+    return tuple(
+        replace(source, path=path, pool=pool, keep_rankings=path is None if rankings is None else rankings)
+        for source, path, pool in zip(expanded.sources, paths, pools, strict=True)
+    )
+
+
+def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[InputError]:
+    """Every reference to a variable of this machine that has no value and decides what is asked."""
+    for place, parameters in zip(expanded.places, expanded.retrievers, strict=True):
+        for inside, problem in parameters.unset():
+            yield located.error((*place, *inside), problem)
+
+
+def _destination(located: Located, model: ExperimentModel, problems: list[InputError]) -> DatasetName | None:
+    from rankbeam.transforms.clients.bigquery.tables import destination  # few experiments need it
+
+    try:
+        return None if model.output.bigquery is None else destination(model.output.bigquery)
+    except InputError as error:
+        problems.append(located.error(("output", "bigquery"), str(error)))
+        return None
+
+
+def _below(folder: str, path: str | None) -> str | None:
+    return None if path is None else files.below(folder, path)

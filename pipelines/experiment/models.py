@@ -1,0 +1,172 @@
+"""What may stand in an experiment file: its keys, their types and their defaults."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from rankbeam.pipelines.gates.models import GateModel
+from rankbeam.transforms.clients.bigquery.read_source import Location
+from rankbeam.transforms.records.slices import canonical
+
+DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
+
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+MOST = (1 << 31) - 1
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Word = Annotated[str, Field(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class DatasetModel(_Model):
+    """`dataset:`, paths relative to the experiment file, or on any of Beam's filesystems.
+
+    In place of each path there may be a table or view of BigQuery, `bigquery://project.dataset.table`, or a mapping
+    with `query`, `project` and `parameters`; columns are named as in Parquet files.
+
+    Attributes:
+        qrels: judgements: TREC, BEIR or Parquet.
+        queries: JSON lines, TREC topics or Parquet; needed by whatever is asked.
+        corpus: documents: JSON lines, tab separated text or Parquet; needed by whatever indexes them.
+        unit: what the judgements judge. With "document", several chunks of one document count as that document, at
+            the best of their ranks; with "chunk", an id names one chunk and must not stand twice in a ranking.
+    """
+
+    qrels: Location
+    queries: Location | None = None
+    corpus: Location | None = None
+    unit: Literal["document", "chunk"] = "document"
+
+
+class ConfigurationModel(_Model):
+    """One item of `configurations:`.
+
+    Attributes:
+        name: for people; every configuration has its own.
+        retriever: `type` and that type's parameters.
+        top_k: results per query.
+        vector_distance_threshold: only results nearer than this count; for retrievers whose scores are distances. It
+            may stand inside `retriever:` as well. Not together with a similarity threshold.
+    """
+
+    name: Word
+    retriever: dict[str, Any]
+    top_k: Count | None = None
+    vector_distance_threshold: Positive | None = None
+
+
+class QuotaModel(_Model):
+    """One item of `quotas:`; what is left out is as the retriever's type has it.
+
+    The name is a type of retriever, or one that retrievers call with `quota:`. All of one type share a budget, one
+    for each project and region, or host; all that call one name share that.
+
+    Attributes:
+        requests_per_minute: calls begun in any minute, at most; every attempt counts.
+        requests_per_second: the same by the second; give one of both.
+        concurrent_calls: calls in the air at once, at most; by default as many as there are at the full rate.
+        timeout_s: after which one attempt is given up.
+        attempts: how often a call is tried, at most.
+        give_up_after_s: after which no further attempt of a call is begun, pauses included.
+        lanes: streams that share the budget, each on one worker at a time. By default as many as hold the calls that
+            are in the air when an answer takes 5 s, a thousand each; usually 1.
+        price_per_1000: of a thousand calls, in any currency, for `rankbeam plan`.
+    """
+
+    requests_per_minute: Positive | None = None
+    requests_per_second: Positive | None = None
+    concurrent_calls: Count | None = None
+    timeout_s: Positive | None = None
+    attempts: Count | None = None
+    give_up_after_s: Positive | None = None
+    lanes: Count | None = None
+    price_per_1000: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> "QuotaModel":
+        if self.requests_per_minute is not None and self.requests_per_second is not None:
+            raise ValueError("has requests_per_minute and requests_per_second; give one of them")
+        return self
+
+
+class StatisticsModel(_Model):
+    """`statistics:`, how intervals and comparisons are made.
+
+    Attributes:
+        replicates: of the bootstrap; 0 leaves it out, and intervals are Student's.
+        confidence: of intervals.
+        seed: of the bootstrap's weights and the randomisation test's signs.
+        pairs: with "baseline", every configuration is compared with the baseline; with "all", also with each other.
+        min_slice: slices of fewer queries have means, but no interval and no comparison.
+    """
+
+    replicates: Annotated[int, Field(ge=0, le=100_000)] = 1000
+    confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
+    pairs: Literal["baseline", "all"] = "baseline"
+    min_slice: Count = 10
+
+
+class OutputModel(_Model):
+    """`output:`.
+
+    Attributes:
+        path: the folder for all results.
+        rankings: whether the rankings themselves are written, not only their scores. By default those are that were
+            asked for; those of an existing run stand in its file.
+        ledger: the folder that keeps the answers of remote services, so that none is paid for twice; experiments may
+            share one. By default `ledger` below `path`.
+        bigquery: the dataset, project.dataset, that the run is loaded into when all its files are written.
+    """
+
+    path: Word
+    rankings: bool | None = None
+    ledger: Word | None = None
+    bigquery: Word | None = None
+
+
+class ExperimentModel(_Model):
+    """The whole file.
+
+    Attributes:
+        name: of the experiment.
+        dataset: what is asked and judged.
+        configurations: the systems under test.
+        grid: parameters and their values; every configuration is repeated for each combination. `top_k` and
+            `vector_distance_threshold` cost no further calls.
+        quotas: budgets of remote services, by name, as `QuotaModel` describes them.
+        max_failure_rate: the share of a configuration's queries that may fail (0 to 1); above it, exit status 3.
+        metrics: names, as ir_measures or trec_eval write them.
+        slices: attributes of queries to average by, besides all queries; `intent×difficulty` crosses two.
+        statistics: how intervals and comparisons are made.
+        ties: also find how far each value depends on the order of documents with equal scores.
+        dialects: tools by whose rules every configuration is scored, side by side.
+        baseline: name of the configuration the others are compared with; the first by default.
+        gates: thresholds that the results must keep; else exit status 3.
+        output: where results go.
+    """
+
+    name: Word
+    dataset: DatasetModel
+    configurations: Annotated[list[ConfigurationModel], Field(min_length=1)]
+    grid: dict[str, list[Any]] = Field(default_factory=dict)
+    quotas: dict[str, Any] = Field(default_factory=dict)
+    max_failure_rate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.05
+    metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)
+    slices: list[str] = Field(default_factory=list)
+    statistics: StatisticsModel = Field(default_factory=StatisticsModel)
+    ties: bool = False
+    dialects: list[str] = Field(default_factory=list)
+    baseline: str | None = None
+    gates: list[GateModel] = Field(default_factory=list)
+    output: OutputModel
+
+    @field_validator("slices", "dialects")
+    @classmethod
+    def _once(cls, value: list[str], info: ValidationInfo) -> list[str]:
+        value = [canonical(each) for each in value] if info.field_name == "slices" else value
+        if len(set(value)) != len(value):
+            raise ValueError("names an attribute twice" if info.field_name == "slices" else "names a dialect twice")
+        return value

@@ -1,0 +1,1 @@
+"""Gates: limits that the results of a run must keep."""

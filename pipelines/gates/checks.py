@@ -1,0 +1,182 @@
+"""Hold the results of a run against gates. What has no value misses: nothing passes silently."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from rankbeam.pipelines.compare.compare import Question, Row, compare, slices_matching
+from rankbeam.pipelines.gates.gates import Gate, Known
+from rankbeam.pipelines.gates.models import FAILURE_RATE
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+_COLUMNS = {
+    "mean": "mean",
+    "low": "ci_low",
+    "high": "ci_high",
+    "difference": "difference",
+    "difference_low": "ci_low",
+    "difference_high": "ci_high",
+}
+
+Found = tuple[float | None, str]
+"""A value, or None and why there is none."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A gate, held against one configuration and slice.
+
+    Attributes:
+        gate: the gate.
+        configuration: name of the configuration; "" where the gate is about none.
+        slice: name of the slice.
+        found: the value; None where there is none.
+        reason: why there is none.
+    """
+
+    gate: Gate
+    configuration: str
+    slice: str
+    found: float | None
+    reason: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the limit is kept."""
+        return self.found is not None and self.gate.is_met(self.found)
+
+    @property
+    def margin(self) -> float | None:
+        """How far the value is on the good side of the limit; below 0 on the other side."""
+        if self.found is None:
+            return None
+        return self.found - self.gate.limit if self.gate.at_least else self.gate.limit - self.found
+
+
+def known_of(run: Results, other: Results | None) -> Known:
+    """What gates of a finished run can be about.
+
+    Args:
+        run: the run.
+        other: the run that differences are from; None for the run's own baseline.
+    """
+    names = [row["name"] for row in run.configurations]
+    return Known(names, run.metrics, run.sliced_by, run.baseline if other is None else None)
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """What is known of differences from the baseline.
+
+    Attributes:
+        rows: by configuration, slice and metric.
+        configurations: those that were compared.
+        metrics: those that were compared.
+    """
+
+    rows: Mapping[tuple[str, str, str], Row]
+    configurations: frozenset[str]
+    metrics: frozenset[str]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "_Differences":
+        """From rows with a `configuration`."""
+        return cls(
+            {(row["configuration"], row["slice"], row["metric"]): row for row in rows},
+            frozenset(row["configuration"] for row in rows),
+            frozenset(row["metric"] for row in rows),
+        )
+
+
+def check(
+    run: Results, gates: Sequence[Gate], other: Results | None = None, *, other_dataset: bool = False
+) -> list[Check]:
+    """Hold a run against gates; those that are missed come first.
+
+    Args:
+        run: the run.
+        gates: the gates.
+        other: the run whose configurations of the same names differences are from; None for the run's own baseline.
+        other_dataset: that run may be of another dataset.
+
+    Raises:
+        InputError: the runs cannot be compared.
+    """
+    baseline = run.baseline if other is None else None
+    differences = _differences(run, gates, other, other_dataset=other_dataset)
+    ids = {row["name"]: row["config_id"] for row in run.configurations}
+    checks = []
+    for gate in gates:
+        names, slices = gate.configurations(list(ids), baseline), slices_matching(gate.slice, run.slices)
+        for name, each in product(names, slices):
+            found = (
+                _difference(gate, name, each, differences, run)
+                if gate.is_difference
+                else _value(gate, ids[name], each, run)
+            )
+            checks.append(Check(gate, name, each, *found))
+        if not names or not slices:
+            checks.append(Check(gate, gate.configuration or "", gate.slice, None, _nothing(gate, names, run)))
+    return sorted(checks, key=lambda each: each.is_met)
+
+
+def _nothing(gate: Gate, names: Sequence[str], run: Results) -> str:
+    """Why a gate is about nothing that there is."""
+    if not names:
+        return "there is no such configuration besides the baseline"
+    return f"no query is in this slice; {did_you_mean(gate.slice, run.slices)}"
+
+
+def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, other_dataset: bool) -> _Differences:
+    asked = [gate for gate in gates if gate.is_difference]
+    if not asked:
+        return _Differences.of([])
+    if other is not None:
+        slices = {name for gate in asked for name in slices_matching(gate.slice, run.slices)}
+        return _Differences.of(
+            compare(run, other, Question(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)).rows
+        )
+    names = {row["config_id"]: row["name"] for row in run.configurations}
+    base = run.baseline
+    rows = run.table("comparisons").to_pylist()
+    return _Differences.of(
+        [row | {"configuration": names[row["config_id"]]} for row in rows if names[row["baseline"]] == base]
+    )
+
+
+def _value(gate: Gate, config_id: str, name: str, run: Results) -> Found:
+    """A value of a configuration by itself."""
+    row = run.means.get((config_id, name, gate.metric or run.metrics[0]))
+    if row is None:
+        return None, f"the run has no {gate.metric or 'metric'} of it"
+    if gate.value == FAILURE_RATE:
+        return row["failed"] / max(1, row["queries"] + row["failed"]), ""
+    if row["mean"] is None:
+        return None, "no query was scored"
+    return _found(row[_COLUMNS[gate.value]], _reason(row, "for an interval", run))
+
+
+def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Found:
+    """A value of a configuration beside its baseline."""
+    row = differences.rows.get((configuration, name, gate.metric))
+    if row is not None:
+        return _found(row[_COLUMNS[gate.value]], _reason(row, "that both have", run))
+    if configuration not in differences.configurations:
+        return None, "the baseline run has no configuration of this name"
+    if gate.metric not in differences.metrics:
+        return None, "the baseline run has no such metric"
+    return None, f"fewer than {run.run['statistics']['min_slice']} queries of this slice can be compared"
+
+
+def _reason(row: Row, what_for: str, run: Results) -> str:
+    """Why a row has no such value."""
+    if row["std_error"] == 0.0 and row["queries"] >= run.run["statistics"].get("min_slice", 0):
+        return f"{row['queries']:,} equal values of a metric without an upper bound have no interval"
+    return f"too few queries {what_for}: {row['queries']:,}"
+
+
+def _found(number: float | None, reason: str) -> Found:
+    return (None, reason) if number is None or not math.isfinite(number) else (number, "")

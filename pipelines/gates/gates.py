@@ -1,0 +1,184 @@
+"""Gates: thresholds that results must keep, checked as far as they can be before there are results."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.gates.models import DIFFERENCES, GateModel, GatesModel
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One threshold.
+
+    Attributes:
+        metric: its canonical name; "" for the failure rate, which is of none.
+        value: what is held against the limit, as `GateModel` has it.
+        limit: the threshold.
+        at_least: it is the lowest value that is met, else the highest.
+        configuration: a name or the beginning of several; None for all.
+        slice: a slice, or an attribute for each of its values.
+    """
+
+    metric: str
+    value: str
+    limit: float
+    at_least: bool
+    configuration: str | None = None
+    slice: str = ALL
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether it is about a difference from a baseline."""
+        return self.value in DIFFERENCES
+
+    def is_met(self, found: float) -> bool:
+        """Whether a value keeps to it."""
+        return found >= self.limit if self.at_least else found <= self.limit
+
+    def configurations(self, names: Sequence[str], baseline: str | None) -> list[str]:
+        """The configurations that it is about.
+
+        Args:
+            names: of all configurations.
+            baseline: of differences, the one among them that has none; None where differences are from another run.
+        """
+        chosen = names if self.configuration is None else called(self.configuration, names)
+        return [name for name in chosen if not (self.is_difference and name == baseline)]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What gates can be about.
+
+    Attributes:
+        configurations: their names.
+        metrics: canonical names.
+        slices: attributes, or crossings of them, by which queries are sliced.
+        baseline: name of the configuration that others are compared with; None for another run.
+    """
+
+    configurations: Sequence[str]
+    metrics: Sequence[str]
+    slices: Sequence[str]
+    baseline: str | None
+
+
+def called(name: str, names: Sequence[str]) -> list[str]:
+    """The configurations of that name, or whose name is that and then values of the grid or a dialect.
+
+    >>> called("bm25", ["bm25:b=0.4", "bm25:b=0.7", "bm25-exact"])
+    ['bm25:b=0.4', 'bm25:b=0.7']
+    """
+    return [name] if name in names else [each for each in names if each.startswith(f"{name}:")]
+
+
+def gates_of(
+    located: Located, given: Sequence[GateModel], known: Known | None, problems: list[InputError]
+) -> tuple[Gate, ...]:
+    """The gates of a document, one for each metric that a name stands for.
+
+    Args:
+        located: the document, for messages.
+        given: its gates; what was not valid in them is None, and already reported.
+        known: what they can be about; None where that has mistakes of its own.
+        problems: what is wrong is added here.
+    """
+    found: list[Gate] = []
+    for number, model in enumerate(given):
+        limit = model.at_most if model.at_least is None else model.at_least
+        try:
+            metrics = [str(metric) for metric in parse_metrics([model.metric])] if model.metric else [""]
+        except InputError as error:
+            problems.append(located.error(("gates", number, "metric"), error.problem))
+            continue
+        gates = [
+            Gate(metric, model.value, limit or 0.0, model.at_least is not None, model.configuration, model.slice)
+            for metric in metrics
+        ]
+        wrong = () if known is None else [each for gate in gates for each in _wrong(gate, known)]
+        problems += (located.error(("gates", number, key), problem) for key, problem in wrong)
+        found += gates
+    return tuple(found)
+
+
+def read_gates(path: str) -> Located:
+    """A file with gates: an experiment, or one that holds nothing else.
+
+    Raises:
+        InputError: the file cannot be read, or has no gates.
+    """
+    content = files.read_all(files.expand(path)[0])
+    try:
+        located = load(content.decode("utf-8"), path)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError("is not UTF-8; gates stand in a YAML file", path=path, line=line) from error
+    _refuse_none(located)
+    return located
+
+
+def name_of(located: Located) -> str | None:
+    """The name of the experiment that a document is; None where it holds gates alone."""
+    name = located.value.get("name") if isinstance(located.value, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
+    """The gates of a document.
+
+    Raises:
+        InputErrors: there are none, or something is wrong with them.
+    """
+    _refuse_none(located)
+    problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
+    try:
+        model = GatesModel.model_validate({"gates": located.value["gates"]})
+    except ValidationError as error:
+        problems += [problem_of(located, GatesModel, dict(each)) for each in error.errors()]
+        model = salvage(GatesModel, located.value)
+    given = located.value["gates"]
+    aligned = isinstance(given, list) and len(model.gates) == len(given)  # what is no mapping cannot be salvaged
+    found = gates_of(located, model.gates if aligned else [], known, problems)
+    if problems:
+        raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
+    return found
+
+
+def _refuse_none(located: Located) -> None:
+    if not isinstance(located.value, dict) or not located.value.get("gates"):
+        raise InputErrors([located.error(("gates",), "there are none; list them, or name a file that does")])
+
+
+def _wrong(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
+    """What is wrong with a gate: a key, and the problem."""
+    if gate.metric and gate.metric not in known.metrics:
+        hint = did_you_mean(gate.metric, known.metrics)
+        yield "metric", f"{gate.metric} is none of the metrics that are computed; {hint}"
+    yield from _wrong_configuration(gate, known)
+    if gate.slice != ALL and _grouping(gate.slice) not in known.slices:
+        hint = did_you_mean(gate.slice.partition("=")[0], [ALL, *known.slices])
+        yield "slice", f"results are not sliced by {_grouping(gate.slice)!r}; {hint}"
+
+
+def _wrong_configuration(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
+    if gate.configuration is not None and not called(gate.configuration, known.configurations):
+        hint = did_you_mean(gate.configuration, known.configurations)
+        yield "configuration", f"no configuration is named {gate.configuration!r}; {hint}"
+    elif not gate.configurations(known.configurations, known.baseline):
+        advice = "keep gates against another run in a file of their own: rankbeam gate --experiment FILE --baseline DIR"
+        yield "value", f"there is nothing but the baseline {known.baseline!r} to differ from it; {advice}"
+
+
+def _grouping(name: str) -> str:
+    """What a slice, or all slices by an attribute, are by."""
+    attribute = canonical(name.removesuffix("=*"))
+    return grouping_of(attribute) or attribute

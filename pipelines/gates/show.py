@@ -1,0 +1,122 @@
+"""What checks of gates say: a table, JSON, Markdown for a pull request, and JUnit's XML for a CI server."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import Any
+
+from rankbeam.pipelines.gates.checks import Check
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, text_table
+from rankbeam.transforms.records.slices import ALL
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NONE = "–"
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """How many are met, in words."""
+    missed = sum(not each.is_met for each in checks)
+    return f"{missed or len(checks)} of {len(checks)} gate checks {'missed' if missed else 'met'}"
+
+
+def as_text(checks: Sequence[Check]) -> str:
+    """A table for a terminal."""
+    return text_table(_table(checks))
+
+
+def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str:
+    """One JSON document."""
+    document = {
+        **run.identity(),
+        "baseline_run": None if other is None else other.identity(),
+        "met": all(each.is_met for each in checks),
+        "checks": [_document(each) for each in checks],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def as_markdown(checks: Sequence[Check], run: Results, other: Results | None) -> str:
+    """A summary for GitHub: the table, and what it is about."""
+    against = "" if other is None else f", against {other.named}, in {other.output}"
+    about = markdown_text(f"Run {run.run_id} of {run.experiment} in {run.output}{against}.")
+    return f"### rankbeam: {summary(checks)}\n\n{markdown_table(_table(checks))}\n\n{about}\n"
+
+
+def as_junit(checks: Sequence[Check], run: Results) -> bytes:
+    """XML with one test case a check."""
+    missed = str(sum(not each.is_met for each in checks))
+    counts = {"tests": str(len(checks)), "failures": missed, "errors": "0"}
+    suites = ET.Element("testsuites", counts)
+    name, timestamp = _xml(f"rankbeam gates of {run.run['experiment']}"), run.run["started_at"].isoformat()
+    suite = ET.SubElement(suites, "testsuite", {"name": name, "timestamp": timestamp, "skipped": "0", **counts})
+    for each in checks:
+        where = "" if each.slice == ALL else f" over {each.slice}"
+        case = {"classname": each.configuration or "rankbeam", "name": f"{_what(each)} {_limit(each)}{where}"}
+        element = ET.SubElement(suite, "testcase", {key: _xml(text) for key, text in case.items()} | {"time": "0"})
+        if not each.is_met:
+            told = _xml(_told(each))
+            ET.SubElement(element, "failure", {"type": "MissedGate", "message": told}).text = told
+    ET.indent(suites)
+    content: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return content
+
+
+def _table(checks: Sequence[Check]) -> Table:
+    columns = ["gate", "configuration", "slice", "what", "found", "limit", "by"]
+    why = any(each.reason for each in checks)
+    rows = [
+        [
+            "met" if each.is_met else "MISSED",
+            each.configuration or _NONE,
+            each.slice,
+            _what(each),
+            _number(each.found),
+            _limit(each),
+            _NONE if each.margin is None else f"{each.margin:+.4g}",
+            *([each.reason] if why else []),
+        ]
+        for each in checks
+    ]
+    return Table([*columns, *(["why"] if why else [])], rows, 4)
+
+
+def _document(check: Check) -> dict[str, Any]:
+    gate = check.gate
+    return {
+        "configuration": check.configuration or None,
+        "slice": check.slice,
+        "metric": gate.metric or None,
+        "value": gate.value,
+        "at_least" if gate.at_least else "at_most": gate.limit,
+        "found": check.found,
+        "margin": check.margin,
+        "met": check.is_met,
+        "reason": check.reason,
+    }
+
+
+def _what(check: Check) -> str:
+    return f"{check.gate.metric} {check.gate.value}".strip()
+
+
+def _limit(check: Check) -> str:
+    return f"{'≥' if check.gate.at_least else '≤'} {check.gate.limit:.12g}"
+
+
+def _number(number: float | None) -> str:
+    return _NONE if number is None else f"{number:.4f}"
+
+
+def _told(check: Check) -> str:
+    """What became of a gate that is missed."""
+    if check.found is None or check.margin is None:
+        return f"there is no value: {check.reason}"
+    side = "below" if check.gate.at_least else "above"
+    return f"{_number(check.found)} is {-check.margin:.4g} {side} the limit of {check.gate.limit:.12g}"
+
+
+def _xml(text: str) -> str:
+    """A text without the characters that XML cannot hold."""
+    return _NOT_IN_XML.sub("�", text)

@@ -1,0 +1,81 @@
+"""What a run misses, found by its own pipeline: so that a run for which nobody waits says it in its tables."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from rankbeam.pipelines.gates.checks import Check, check
+from rankbeam.pipelines.gates.gates import Gate
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.tables import InMemory
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
+from rankbeam.transforms.write.rows import configurations
+from rankbeam.transforms.write.tables import Verdict
+
+
+def verdict_of(
+    aggregate: RunAggregate, evaluation: Evaluation, gates: Sequence[Gate], max_failure_rate: float, run: Run
+) -> Verdict:
+    """Hold the scores of a run against the limits of its experiment.
+
+    Args:
+        aggregate: of all scores.
+        evaluation: configurations, metrics and statistics.
+        gates: of the experiment.
+        max_failure_rate: the share of a configuration's queries that may fail.
+        run: the run.
+    """
+    results = _results(aggregate, evaluation, run)
+    checks = check(results, gates) if gates else []
+    ids = {row["name"]: row["config_id"] for row in results.configurations}
+    places = {config_id: place for place, config_id in enumerate(ids.values())}
+    rows = sorted(
+        (_row(each, list(gates), ids) for each in checks),
+        key=lambda row: (row["position"], places.get(row["config_id"], -1), row["slice"]),
+    )
+    over = results.over_failure_rate(max_failure_rate)
+    return Verdict(
+        pa.Table.from_pylist(rows, tables.own_columns(tables.GATES)),
+        bool(over) or not all(each.is_met for each in checks),
+        (over,) if over else (),
+    )
+
+
+def _results(aggregate: RunAggregate, evaluation: Evaluation, run: Run) -> Results:
+    row = {
+        "experiment": run.experiment,
+        "experiment_yaml": run.experiment_yaml,
+        "statistics": json.dumps(asdict(evaluation.statistics)),
+        "dataset": "{}",
+        "versions": "{}",
+    }
+    known = {
+        "runs": pa.Table.from_pylist([row]),
+        "configurations": configurations(evaluation),
+        "configuration_metrics": metrics_table(aggregate, evaluation),
+        "comparisons": comparisons_table(aggregate, evaluation),
+    }
+    return Results("", run.run_id, InMemory(known))
+
+
+def _row(each: Check, gates: Sequence[Gate], ids: dict[str, str]) -> dict[str, Any]:
+    gate = each.gate
+    return {
+        "position": gates.index(gate),
+        "config_id": ids.get(each.configuration),
+        "slice": each.slice,
+        "metric": gate.metric or None,
+        "value": gate.value,
+        "at_least" if gate.at_least else "at_most": gate.limit,
+        "found": each.found,
+        "margin": each.margin,
+        "met": each.is_met,
+        "reason": each.reason or None,
+    }

@@ -1,0 +1,1 @@
+"""What finished runs say, read back from their tables."""

@@ -1,0 +1,80 @@
+"""Configurations with equal values: in a sweep, often two values of `top_k` above every cutoff. They share one row."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.slices import ALL
+
+Row = dict[str, Any]
+
+_MOST_NAMED = 3
+
+
+_DECISIVE = ("empty", "failed", "missing", "tie_lowest", "tie_highest")
+
+
+def distinct(results: Results, first: str | None = None) -> list[Row]:
+    """The leaderboard by the first metric, without configurations whose values equal those of one before.
+
+    Values by the rules of different dialects are kept apart: they stand beside each other to be compared.
+
+    Args:
+        results: the run.
+        first: config_id of one that stands for its equals; by default the first in the experiment's order does.
+
+    Returns:
+        Rows of `configurations`, each with a `name` for all its equals, and their `config_ids`.
+    """
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row, dialect in zip(results.configurations, results.dialects, strict=True):
+        means = [results.means[row["config_id"], ALL, metric] for metric in results.metrics]
+        shown = [
+            (
+                mean.get("equal_to") or row["config_id"],
+                (row["config_id"], mean["metric"]) in results.cut_short,
+                *(mean[name] for name in _DECISIVE),
+            )
+            for mean in means
+        ]
+        groups.setdefault((dialect, *shown), []).append(row)
+    shared = {}
+    for rows in groups.values():
+        ids = [row["config_id"] for row in rows]
+        shared[first if first in ids else ids[0]] = {"name": joined([row["name"] for row in rows]), "config_ids": ids}
+    return [row | shared[row["config_id"]] for row in results.leaderboard() if row["config_id"] in shared]
+
+
+def joined(names: Sequence[str]) -> str:
+    """One name for several cells of a grid.
+
+    >>> joined(["bm25:top_k=10,b=0.4", "bm25:top_k=100,b=0.4"])
+    'bm25:b=0.4 (top_k 10, 100)'
+    >>> joined(["bm25", "yesterday"])
+    'bm25 = yesterday'
+    """
+    if len(names) == 1:
+        return names[0]
+    given, labels = zip(*(_parted(name) for name in names), strict=True)
+    keys = {tuple(label) for label in labels}
+    if len(set(given)) > 1 or len(keys) > 1:
+        return _listed(names)
+    values = {key: list(dict.fromkeys(label[key] for label in labels)) for key in labels[0]}
+    differing = {key: found for key, found in values.items() if len(found) > 1}
+    if len(differing) != 1:
+        return _listed(names)
+    common = ",".join(f"{key}={found[0]}" for key, found in values.items() if key not in differing)
+    ((key, found),) = differing.items()
+    return f"{given[0]}{f':{common}' if common else ''} ({key} {', '.join(found)})"
+
+
+def _parted(name: str) -> tuple[str, dict[str, str]]:
+    """The name under `configurations:`, and what the grid chose."""
+    given, _, label = name.partition(":")
+    pairs = [each.partition("=") for each in label.split(",")]
+    return (given, {key: value for key, _, value in pairs}) if all(sign for _, sign, _ in pairs) else (name, {})
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return " = ".join(names[:_MOST_NAMED]) + more

@@ -1,0 +1,290 @@
+"""What a finished run says, read back from its tables."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
+from rankbeam.transforms.clients.bigquery import results as bigquery
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.dialects import RANKBEAM
+from rankbeam.transforms.records.scores.aggregates import UNMET
+from rankbeam.transforms.records.slices import ALL, canonical
+
+_MOST_NAMED = 20
+_ROWS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Results:
+    """One finished run.
+
+    Attributes:
+        output: the folder of all tables, or `bigquery://project.dataset`.
+        run_id: which run.
+        stored: its tables, where they are not in files below `output`.
+    """
+
+    output: str
+    run_id: str
+    stored: RunTables | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def run(self) -> dict[str, Any]:
+        """The row of `runs`, with its JSON columns as values."""
+        return self._row | {name: json.loads(self._row[name]) for name in ("dataset", "versions", "statistics")}
+
+    @property
+    def experiment(self) -> str:
+        """The name of the experiment."""
+        return self.stored.run.experiment if isinstance(self.stored, InBigQuery) else str(self._row["experiment"])
+
+    @property
+    def execution(self) -> tuple[str, datetime]:
+        """What no other run has, wherever its tables are: its id, and when it was started."""
+        started_at = self.stored.run.started_at if isinstance(self.stored, InBigQuery) else self._row["started_at"]
+        return self.run_id, started_at
+
+    @property
+    def named(self) -> str:
+        """Which run this is, for people."""
+        return f"run {self.run_id} of {self.experiment}, started {self.execution[1]:%Y-%m-%d %H:%M:%S} UTC"
+
+    def identity(self) -> dict[str, str]:
+        """Which run this is, for programs."""
+        return {
+            "output": self.output,
+            "run_id": self.run_id,
+            "experiment": self.experiment,
+            "started_at": self.execution[1].isoformat(),
+            "dataset_fingerprint": self.run["dataset_fingerprint"],
+        }
+
+    @cached_property
+    def configurations(self) -> list[dict[str, Any]]:
+        """The rows of `configurations`, in the experiment's order."""
+        rows = self.table("configurations").to_pylist()
+        return sorted(rows, key=lambda row: row["position"])
+
+    @cached_property
+    def dialects(self) -> list[str]:
+        """By whose rules each configuration is scored, in the experiment's order."""
+        return [
+            row.get("dialect") or json.loads(row["parameters"]).get("dialect", RANKBEAM.name)  # older runs lack it
+            for row in self.configurations
+        ]
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics, in the experiment's order."""
+        first = self.configurations[0]["config_id"]
+        return list(dict.fromkeys(metric for config_id, _, metric in self.means if config_id == first))
+
+    @cached_property
+    def slices(self) -> list[str]:
+        """The slices, "all" first."""
+        return list(dict.fromkeys(name for _, name, _ in self.means))
+
+    @cached_property
+    def means(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+        """The rows of `configuration_metrics` by config_id, slice and metric."""
+        rows = self.table("configuration_metrics").to_pylist()
+        return {(row["config_id"], row["slice"], row["metric"]): row for row in rows}
+
+    @cached_property
+    def given(self) -> Located:
+        """The experiment that the run was made from, as it was given."""
+        return load(self.run["experiment_yaml"], self.output)
+
+    @cached_property
+    def baseline(self) -> str:
+        """The name of the configuration that the others were compared with."""
+        names: list[str] = [row["name"] for row in self.configurations]
+        named = self.given.value.get("baseline")
+        return named if named in names else names[0]
+
+    @cached_property
+    def sliced_by(self) -> tuple[str, ...]:
+        """The attributes, and crossings of them, that the slices are by."""
+        return tuple(map(canonical, self.given.value.get("slices") or ()))
+
+    @cached_property
+    def cut_short(self) -> frozenset[tuple[str, str]]:
+        """config_id and metric of the means that look at more documents than `top_k` leaves: R@100 of ten is R@10."""
+        top_k = {row["config_id"]: json.loads(row["parameters"]).get("top_k") for row in self.configurations}
+        cutoffs = {name: name.rpartition("@")[2] for name in self.metrics}
+        return frozenset(
+            (config_id, name)
+            for config_id, most in top_k.items()
+            for name, cutoff in cutoffs.items()
+            if most is not None and cutoff.isdecimal() and int(cutoff) > most
+        )
+
+    def leaderboard(self) -> list[dict[str, Any]]:
+        """The configurations, the best by the first metric first; failed ones last."""
+        metric = self.metrics[0]
+
+        def height(row: dict[str, Any]) -> tuple[float, int]:
+            mean = self.means[row["config_id"], ALL, metric]["mean"]
+            return (math.inf if mean is None else -mean, row["position"])
+
+        return sorted(self.configurations, key=height)
+
+    def over_failure_rate(self, most: float) -> str:
+        """Which configurations have a larger share of failed queries than that, for people; "" when none has."""
+        rows = [(row["name"], self.means[row["config_id"], ALL, self.metrics[0]]) for row in self.configurations]
+        shares = {name: row["failed"] / max(1, row["queries"] + row["failed"]) for name, row in rows}
+        over = [f"{name} ({share:.1%})" for name, share in shares.items() if share > most]
+        return f"more than {most:.1%} of the queries failed (max_failure_rate): {', '.join(over)}" if over else ""
+
+    def unmet(self) -> str:
+        """That a service was asked and nothing of what it answered is judged, for people; "" where that is not so."""
+        names = [warning.partition(": no document")[0] for warning in self.run["warnings"] if warning.endswith(UNMET)]
+        return f"nothing that was retrieved is judged: {', '.join(names)}" if names else ""
+
+    def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
+        """The queries of one configuration by id, byte by byte, each with its metrics as a dict.
+
+        Where the reach of ties is known, `ties` is a dict of the lowest and the highest value of each metric.
+        """
+        table = self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
+        rows = table.filter(pc.equal(table["config_id"], config_id)).sort_by("query_id")
+        for row in rows.to_pylist():
+            ties = {item["metric"]: (item["tie_lowest"], item["tie_highest"]) for item in row["metrics"]}
+            known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
+            yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}} | known
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """One table of the run."""
+        return self._tables.table(name, columns)
+
+    def batches(self, name: str, columns: Sequence[str], most: int = _ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
+        """Columns of a table that may have millions of rows.
+
+        Args:
+            name: of the table.
+            columns: those that are wanted.
+            most: rows at once.
+        """
+        return self._tables.batches(name, columns, most)
+
+    @cached_property
+    def _row(self) -> dict[str, Any]:
+        row: dict[str, Any] = self.table("runs").to_pylist()[0]
+        return row
+
+    @property
+    def _tables(self) -> RunTables:
+        return self.stored or InFolder(self.output, self.run_id)
+
+
+def find_run(output: str, run_id: str | None = None, experiment: str | None = None) -> Results:
+    """One finished run: the one of that id, by default the one of the experiment that was started last.
+
+    Args:
+        output: the folder of all tables, or `bigquery://project.dataset`.
+        run_id: which run; None for the latest.
+        experiment: of which experiment; None where all runs there are of one.
+
+    Raises:
+        InputError: there is no such run, or it is open of which experiment the latest is meant; the message lists what
+            there is.
+    """
+    found = _finished(output)
+    if run_id is not None and run_id not in (each.run_id for each in found):
+        raise _unknown(run_id, found)
+    chosen = [each for each in found if run_id in (None, each.run_id)]
+    if experiment is not None:
+        chosen = _of_experiment(chosen, experiment)
+    elif len(names := _experiments(chosen)) > 1:
+        problem = f"holds runs of {len(names)} experiments ({_listed(names)}); say which with --experiment-name"
+        raise InputError(problem, path=found[0].output)
+    return chosen[-1]
+
+
+def find_baseline(run: Results, output: str, run_id: str | None = None) -> Results:
+    """The run that another one is held against: by default the latest of the same experiment but that run itself.
+
+    Args:
+        run: the run that is held against it.
+        output: where the baseline is, as for `find_run`.
+        run_id: which run.
+
+    Raises:
+        InputError: there is no such run, or it is the run itself, in another place too.
+    """
+    if run_id is not None:
+        other = find_run(output, run_id)
+        if other.execution == run.execution:
+            problem = f"both are run {run.run_id!r}; name another as --baseline-run-id"
+            raise InputError(problem, path=other.output)
+        return other
+    others = [each for each in _finished(output) if each.execution != run.execution]
+    experiment = run.run["experiment"]
+    if not others:
+        problem = f"holds no run but {run.run_id!r} itself, and nothing to compare it with"
+        raise InputError(problem, path=_place(output))
+    if experiment not in _experiments(others):
+        problem = (
+            f"holds no other finished run of the experiment {experiment!r}, but of {_listed(_experiments(others))}"
+        )
+        raise InputError(f"{problem}; name one as --baseline-run-id to compare it all the same", path=_place(output))
+    return _of_experiment(others, experiment)[-1]
+
+
+def _finished(output: str) -> list[Results]:
+    """All finished runs of a place, at least one, the one that was started last at the end.
+
+    Raises:
+        InputError: there is none.
+    """
+    if is_table(output):
+        stored = bigquery.finished_runs(DatasetName.parse(output))
+        found = [Results(_place(output), each.run_id, InBigQuery(each)) for each in stored]
+    else:
+        from rankbeam.transforms.clients.warehouse import (
+            duckdb as warehouse,  # brings DuckDB, and not every command needs that
+        )
+
+        found = [Results(output, run_id) for run_id in warehouse.finished_runs(output)]
+    if not found:
+        raise InputError("holds no finished run", path=_place(output))
+    return sorted(found, key=lambda each: (each.execution[1], each.run_id))
+
+
+def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
+    chosen = [each for each in runs if each.experiment == experiment]
+    if not chosen:
+        problem = (
+            f"holds no finished run of the experiment {experiment!r}; there are runs of {_listed(_experiments(runs))}"
+        )
+        raise InputError(problem, path=runs[0].output)
+    return chosen
+
+
+def _experiments(runs: Sequence[Results]) -> list[str]:
+    return list(dict.fromkeys(each.experiment for each in runs))
+
+
+def _place(output: str) -> str:
+    return bigquery.place_of(DatasetName.parse(output)) if is_table(output) else output
+
+
+def _unknown(run_id: str, found: Sequence[Results]) -> InputError:
+    problem = f"holds no finished run {run_id!r}; there are: {_listed([each.run_id for each in found])}"
+    return InputError(problem, path=found[0].output)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(sorted(names[-_MOST_NAMED:]))}{more}"

@@ -1,0 +1,148 @@
+"""Where the tables of a run are: in Parquet files below a folder, in BigQuery, or, before it is finished, in memory."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.pipelines.experiment.models import DEFAULT_METRICS
+from rankbeam.transforms.clients.bigquery import results as bigquery
+from rankbeam.transforms.clients.bigquery.results import StoredRun
+from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.write.tables import run_folder
+
+_KEPT = ("runs", "configurations", "configuration_metrics", "comparisons")
+"""Small, and read several times."""
+_ORDERED_BY = {
+    "configurations": ("position",),
+    "configuration_metrics": ("config_id", "slice", "metric"),
+    "comparisons": ("config_id", "baseline", "slice", "metric"),
+    "failures": ("config_id", "query_id"),
+    "gates": ("position", "config_id", "slice"),
+}
+
+
+class RunTables(Protocol):
+    """The tables of one run."""
+
+    def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        """One table, or some columns of it."""
+
+    def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
+        """Columns of a table that may be large, at most so many rows at once."""
+
+
+@dataclass(frozen=True)
+class InFolder:
+    """Parquet files.
+
+    Attributes:
+        output: the folder of all tables.
+        run_id: which run.
+    """
+
+    output: str
+    run_id: str
+
+    def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        """One table, its rows as they were written; columns that the run is too old for are null."""
+        found = pa.concat_tables([_read(path, columns) for path in self._paths(name)])
+        for column in columns or tables.TABLES[name].names:
+            if column not in found.column_names:
+                field = tables.TABLES[name].field(column)
+                found = found.append_column(field, pa.nulls(found.num_rows, field.type))
+        return found.select(columns) if columns else found
+
+    def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
+        """A table, file by file."""
+        for path in self._paths(name):
+            with parquet.open_file(path) as file:
+                yield from file.iter_batches(most, columns=columns)
+
+    def _paths(self, name: str) -> list[str]:
+        return files.expand(run_folder(self.output, name, self.run_id))
+
+
+def _read(path: str, columns: Sequence[str] | None) -> pa.Table:
+    with parquet.open_file(path) as file:
+        return file.read(columns)
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Tables of a run that is not finished yet.
+
+    Attributes:
+        tables: those that are known, by name.
+    """
+
+    tables: Mapping[str, pa.Table]
+
+    def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        """One table."""
+        return self.tables[name] if columns is None else self.tables[name].select(columns)
+
+    def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
+        """A table in parts."""
+        yield from self.table(name, columns).to_batches(most)
+
+
+@dataclass(frozen=True)
+class InBigQuery:
+    """Rows of a dataset, which keeps them in no order: here they get the one that they have in files.
+
+    Attributes:
+        run: which run.
+    """
+
+    run: StoredRun
+    _kept: dict[str, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
+        """One table; small ones are read once."""
+        schema = tables.TABLES[name]
+        wanted = list(columns or schema.names)
+        if name not in _KEPT:
+            needed = list(dict.fromkeys([*wanted, *_ORDERED_BY.get(name, ())]))
+            return self._ordered(name, self._read(name, needed)).select(wanted)
+        if name not in self._kept:
+            self._kept[name] = self._ordered(name, self._read(name, schema.names))
+        return self._kept[name].select(wanted)
+
+    def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
+        """A table as it comes."""
+        for batch in bigquery.batches(self.run, name, columns):
+            for first in range(0, batch.num_rows, most):
+                yield batch.slice(first, most)
+
+    def _read(self, name: str, columns: Sequence[str]) -> pa.Table:
+        schema = pa.schema([tables.TABLES[name].field(column) for column in columns])
+        return pa.Table.from_batches(bigquery.batches(self.run, name, columns), schema)
+
+    def _ordered(self, name: str, table: pa.Table) -> pa.Table:
+        keys = {key: self._places(key, table[key]) for key in _ORDERED_BY.get(name, ())}
+        if not keys:
+            return table
+        return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys]))
+
+    def _places(self, key: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """What rows are sorted by: configurations and metrics have the order of the experiment."""
+        if key in ("config_id", "baseline"):
+            return pc.index_in(column, value_set=self.table("configurations", None)["config_id"].combine_chunks())
+        return pc.index_in(column, value_set=self._metrics(column)) if key == "metric" else column
+
+    def _metrics(self, column: pa.ChunkedArray) -> pa.Array:
+        """The metrics of a column, in the experiment's order; those that it does not name by themselves last."""
+        text = self.table("runs", ["experiment_yaml"])["experiment_yaml"][0].as_py()
+        given = load(text, bigquery.place_of(self.run.dataset)).value.get("metrics") or DEFAULT_METRICS
+        try:
+            known = [str(metric) for metric in parse_metrics(given)]
+        except InputError:  # another version knew more of them
+            known = []
+        return pa.array([*known, *sorted(set(column.to_pylist()) - set(known))], pa.string())

@@ -1,0 +1,1 @@
+"""Build and run the pipeline of an experiment."""

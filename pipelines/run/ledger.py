@@ -1,0 +1,201 @@
+"""What `rankbeam ledger` does: show the ledger of finished calls, clear it, or merge its files."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystems import FileSystems
+
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.clients.ledger import Cleared, Compacted, Survey, clear, store, survey
+from rankbeam.transforms.clients.ledger import compact as merge_parts
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+
+_NAME = "ledger"
+_SPANS = (("year", 31_536_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
+_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
+_MOST_FOREIGN = 10
+
+
+def run(place: str, clear: bool, older_than_days: float | None, form: str, *, compact: bool = False) -> str:
+    """Show, clear or compact a ledger; returns what to print.
+
+    Args:
+        place: as `ledger_folder` has it.
+        clear: remove its answers.
+        older_than_days: remove only answers that are older.
+        form: "table" or "json".
+        compact: merge its small parts.
+
+    Raises:
+        InputError: there is no such place, or the options do not go together.
+    """
+    if compact and clear:
+        raise InputError("--clear and --compact: one at a time")
+    if older_than_days is not None and not clear:
+        raise InputError("--older-than says what to clear; add --clear")
+    folder = ledger_folder(place)
+    if compact:
+        compacted = merge_parts(folder)
+        document = {"folder": folder, **asdict(compacted)}
+        return json.dumps(document, indent=2) if form == "json" else _compacted(folder, compacted)
+    if not clear:
+        found = survey(folder)
+        return as_json(found) if form == "json" else show(found)
+    cleared = _cleared(folder, older_than_days)
+    return json.dumps({"folder": folder, **asdict(cleared)}, indent=2) if form == "json" else _told(folder, cleared)
+
+
+def ledger_folder(place: str) -> str:
+    """The folder of a ledger.
+
+    Args:
+        place: an output folder, a ledger's own folder, or an experiment's file.
+
+    Raises:
+        InputError: there is no such place, or the experiment is not right.
+    """
+    if _is_file(place):
+        return load_experiment(place).ledger
+    place = place.rstrip("/") or place
+    inner = files.join(place, _NAME)
+    if _holds_ledger(inner):
+        return inner
+    if _holds_ledger(place) or (place.rpartition("/")[2] == _NAME and _exists(place)):
+        return place
+    if not _exists(place):
+        raise InputError("no such output folder, ledger or experiment", path=place)
+    return inner
+
+
+def show(survey: Survey, now: datetime | None = None) -> str:
+    """A survey, for people.
+
+    Args:
+        survey: what a ledger holds.
+        now: that ages are counted to.
+    """
+    if not (survey.files or survey.runs or survey.damaged):
+        return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
+    now = now or datetime.now(UTC)
+    lines = [f"ledger   {survey.folder}", f"answers  {survey.entries:,}{_repeated(survey)}"]
+    lines.append(f"size     {_size(survey.bytes)} in {_number(survey.files, 'file')}")
+    if survey.oldest is not None and survey.newest is not None:
+        lines.append(f"age      {_span(now - survey.newest)} to {_span(now - survey.oldest)}")
+    lines.append(f"calls    took {_span(timedelta(seconds=survey.seconds))} in all")
+    lines.append(f"hits     {_number(survey.hits, 'call')} saved, {_number(survey.calls, 'call')} made")
+    return "\n".join([*lines, *_runs(survey, now), *_damage(survey), *_foreign(survey)])
+
+
+def as_json(survey: Survey) -> str:
+    """A survey as one JSON document; moments are in UTC."""
+    document = {**asdict(survey), "hits": survey.hits, "calls": survey.calls}
+    document["damaged"] = [{"path": path, "reason": reason} for path, reason in survey.damaged]
+    return json.dumps(document, indent=2, ensure_ascii=False, default=lambda moment: moment.isoformat())
+
+
+def _cleared(folder: str, older_than_days: float | None) -> Cleared:
+    if older_than_days is None:
+        return clear(folder)
+    if not older_than_days >= 0:
+        raise InputError(f"--older-than is a number of days, at least 0; found {older_than_days}")
+    try:
+        age = timedelta(days=older_than_days)
+        return clear(folder, age)
+    except OverflowError:  # nothing is as old as that
+        return Cleared(0, 0, 0)
+
+
+def _told(folder: str, cleared: Cleared) -> str:
+    if not cleared.files:
+        return f"{folder}: nothing to clear"
+    held = f"{_number(cleared.answers, 'answer')}, {_size(cleared.bytes)} in {_number(cleared.files, 'file')}"
+    return f"{folder}: cleared {held}"
+
+
+def _compacted(folder: str, compacted: Compacted) -> str:
+    before = f"{_number(compacted.files_before, 'file')} of {_size(compacted.bytes_before)}"
+    if compacted.files_after == compacted.files_before:
+        return f"{folder}: {before}, none to merge"
+    return f"{folder}: {before} became {compacted.files_after:,} of {_size(compacted.bytes_after)}"
+
+
+def _is_file(place: str) -> bool:
+    if files.is_local(place):
+        return Path(place).is_file()
+    return place.endswith((".yaml", ".yml"))
+
+
+def _holds_ledger(folder: str) -> bool:
+    return bool(store.parts_in(folder) or store.uses_in(folder))
+
+
+def _exists(place: str) -> bool:
+    if files.is_local(place):
+        return Path(place).is_dir()
+    try:  # an object store has no folders, only names that begin alike
+        return bool(FileSystems.match([files.join(place, "**")], limits=[1])[0].metadata_list)
+    except (BeamIOError, OSError) as error:
+        raise InputError(f"cannot be looked up: {error}", path=place) from error
+
+
+def _runs(survey: Survey, now: datetime) -> list[str]:
+    if not survey.runs:
+        return []
+    rows = [(run.run_id, f"{run.hits:,}", f"{run.calls:,}", f"{_span(now - run.last)} ago") for run in survey.runs]
+    return ["", *_aligned([("run", "hits", "calls", "last used"), *rows])]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table: the first column to the left, the others to the right."""
+    clean = [["".join(letter if letter.isprintable() else " " for letter in cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in clean]
+
+
+def _damage(survey: Survey) -> list[str]:
+    if not survey.damaged:
+        return []
+    lines = [f"  {path}: {reason}" for path, reason in survey.damaged]
+    return ["", f"{_number(len(lines), 'damaged file')}, of which only what is whole is used:", *lines]
+
+
+def _foreign(survey: Survey) -> list[str]:
+    if not survey.foreign:
+        return []
+    more = len(survey.foreign) - _MOST_FOREIGN
+    lines = [f"  {path}" for path in survey.foreign[:_MOST_FOREIGN]] + ([f"  and {more:,} more"] if more > 0 else [])
+    return ["", f"{_number(len(survey.foreign), 'file')} of others, which nobody reads or clears:", *lines]
+
+
+def _repeated(survey: Survey) -> str:
+    more = survey.answers - survey.entries
+    return f", and {more:,} older or lesser ones to the same calls" if more else ""
+
+
+def _number(count: int, one: str) -> str:
+    return f"{count:,} {one if count == 1 else one + 's'}"
+
+
+def _size(count: int) -> str:
+    """Bytes for people.
+
+    >>> _size(999), _size(1_250_000)
+    ('999 bytes', '1.2 MB')
+    """
+    return next((f"{count / unit:.1f} {name}" for unit, name in _SIZES if count >= unit), _number(count, "byte"))
+
+
+def _span(time: timedelta) -> str:
+    """A time for people, in the largest unit that there are two of.
+
+    >>> _span(timedelta(minutes=180)), _span(timedelta(seconds=90)), _span(timedelta(seconds=1))
+    ('3 hours', '90 seconds', '1 second')
+    """
+    seconds = max(0.0, time.total_seconds())
+    name, unit = next(((name, unit) for name, unit in _SPANS if seconds >= 2 * unit), _SPANS[-1])
+    return _number(int(seconds // unit), name)

@@ -1,0 +1,146 @@
+"""Live progress on stderr: moving lines on a terminal, plain lines elsewhere."""
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TextIO
+
+from rankbeam.transforms.clients.calls.tally import tallying
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.counters import Counter, Counts
+
+_TERMINAL_INTERVAL_S = 0.1
+_PLAIN_INTERVAL_S = 5.0
+_RATE_OVER_S = 10.0
+
+
+@dataclass
+class Progress:
+    """What is to be done, and how fast it has been going.
+
+    Attributes:
+        sources: how many retrievers are asked in process.
+        configurations: how many configurations are scored.
+        quotas: of the pools that pay for remote calls.
+    """
+
+    sources: int
+    configurations: int
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    _seen: deque[tuple[float, Counts]] = field(default_factory=deque)
+
+    def lines(self, counts: Counts, seconds: float) -> list[str]:
+        """What is known: a line for everything, and a line a quota pool.
+
+        Args:
+            counts: since the beginning.
+            seconds: since the beginning.
+        """
+        self._seen.append((seconds, counts))
+        while len(self._seen) > 2 and self._seen[0][0] < seconds - _RATE_OVER_S:
+            self._seen.popleft()
+        pools = [self._pool(name, counts, seconds) for name in self.quotas if counts[Counter.CALLS_PLANNED, name]]
+        return [overview(counts, self.sources, self.configurations, seconds), *pools]
+
+    def _pool(self, name: str, counts: Counts, seconds: float) -> str:
+        planned, hits = counts[Counter.CALLS_PLANNED, name], counts[Counter.LEDGER_HITS, name]
+        done, needed = counts[Counter.CALLS_DONE, name], planned - hits
+        rate = self._rate(name, counts, seconds)
+        parts = [f"{name}: {done:,}/{needed:,} calls"]
+        if hits:
+            parts.append(f"{hits:,} more from the ledger")
+        if done < needed:
+            parts.append(f"{rate:.1f}/s of {self.quotas[name].requests_per_minute / 60:.4g}/s")
+        parts += [f"{counts[Counter.RETRIES, name]:,} retries", f"{counts[Counter.CALLS_FAILED, name]:,} failures"]
+        if done < needed and rate > 0:
+            parts.append(f"about {clock((needed - done) / rate)} left")
+        return " · ".join(parts)
+
+    def _rate(self, pool: str, counts: Counts, seconds: float) -> float:
+        """Calls a second in the last seconds, but not before the first one."""
+        made = Counter.CALLS_MADE, pool
+        began, earlier = next((each for each, after in pairwise(self._seen) if after[1][made] > 0), (seconds, counts))
+        return (counts[made] - earlier[made]) / (seconds - began) if seconds > began else 0.0
+
+
+def overview(counts: Counts, sources: int, configurations: int, seconds: float) -> str:
+    """What is known of everything, in one line.
+
+    >>> counts = Counts({(Counter.JUDGED_QUERIES, ""): 10, (Counter.QUERIES_ASKED, ""): 4})
+    >>> overview(counts, 1, 2, 2.0)
+    'asked 4/10 queries · scored 0/20 · 2/s · 0 failures · 2 s'
+    """
+    judged, asked = counts[Counter.JUDGED_QUERIES, ""], counts[Counter.QUERIES_ASKED, ""]
+    scored, failures = counts[Counter.QUERIES_SCORED, ""], counts[Counter.FAILURES, ""]
+    if not judged:
+        rows = counts[Counter.ROWS_READ, ""]
+        return f"read {rows:,} rows · {seconds:.0f} s" if rows else f"starting · {seconds:.0f} s"
+    parts = [f"asked {asked:,}/{judged * sources:,} queries"] if sources else []
+    parts += [f"scored {scored:,}/{judged * configurations:,}"]
+    done = scored or asked
+    parts += [f"{done / seconds:,.0f}/s"] if seconds > 0 and done else []
+    return " · ".join([*parts, f"{failures:,} failures", f"{seconds:.0f} s"])
+
+
+def clock(seconds: float) -> str:
+    """A span of time, for people.
+
+    >>> clock(42.2), clock(3 * 60 + 5), clock(2 * 3600 + 240)
+    ('42 s', '3 min 5 s', '2 h 4 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextmanager
+def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
+    """Show progress while the block runs, and the totals when it ends well.
+
+    Args:
+        progress: what is to be done.
+        stream: where; stderr by default.
+    """
+    out = sys.stderr if stream is None else stream
+    if out is None:  # stderr is closed, as cron and daemons have it
+        yield
+        return
+    began = time.monotonic()
+    with tallying() as tally:
+
+        def current() -> str:
+            return "\n".join(progress.lines(tally(), time.monotonic() - began))
+
+        stop = threading.Event()
+        show = _on_terminal if out.isatty() else _plain
+        thread = threading.Thread(target=show, args=(out, stop, current), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+        print(current(), file=out, flush=True)
+
+
+def _on_terminal(out: TextIO, stop: threading.Event, current: Callable[[], str]) -> None:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    with Live(console=Console(file=out), transient=True, refresh_per_second=10) as live:
+        spinner = Spinner("dots")
+        while not stop.wait(_TERMINAL_INTERVAL_S):
+            spinner.update(text=current())
+            live.update(spinner)
+
+
+def _plain(out: TextIO, stop: threading.Event, current: Callable[[], str]) -> None:
+    while not stop.wait(_PLAIN_INTERVAL_S):
+        print(current(), file=out, flush=True)

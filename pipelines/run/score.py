@@ -1,0 +1,127 @@
+"""`rankbeam score`: the experiment behind a trec_eval-like command line."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import yaml
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.load import parse_experiment
+from rankbeam.transforms.clients.formats import rows
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+
+DEFAULT_METRICS = ("nDCG@10", "P@10", "R@100", "RR", "AP")
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """The options of the command.
+
+    Attributes:
+        output: the folder for the tables.
+        metrics: names in rankbeam's or trec_eval's words; none means `DEFAULT_METRICS`.
+        relevance_level: the lowest grade that counts as relevant; None means 1.
+        max_documents: look at the first so many documents per query; None means all.
+        judged_only: take documents without a judgement out first.
+        duplicates: "refuse" or "collapse".
+        ties: also find how far each value depends on the order of documents with equal scores.
+        dialects: names of tools, separated by commas, by whose rules every run is scored.
+        replicates: of the bootstrap; 0 for Student's intervals.
+        confidence: of intervals.
+        all_pairs: compare every two runs, not only each with the first.
+    """
+
+    output: str
+    metrics: Sequence[str] = ()
+    relevance_level: float | None = None
+    max_documents: int | None = None
+    judged_only: bool = False
+    duplicates: str = "refuse"
+    ties: bool = False
+    dialects: str = ""
+    replicates: int = 1000
+    confidence: float = 0.95
+    all_pairs: bool = False
+
+
+def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -> Experiment:
+    """The experiment that scores runs.
+
+    Args:
+        qrels: path of the judgements.
+        runs: paths of runs.
+        options: how to score.
+
+    Raises:
+        InputErrors: a file is missing or of a wrong format, or a metric is unknown.
+    """
+    metrics = [_with(metric, options) for metric in _metrics(options.metrics or DEFAULT_METRICS)]
+    configurations = []
+    for name, path in zip(_names(runs), runs, strict=True):
+        retriever = {"type": "run_file", "path": _absolute(path), "duplicates": options.duplicates}
+        configurations.append({"name": name, "retriever": retriever, "top_k": options.max_documents})
+    experiment = {
+        "name": "score",
+        "dataset": {"qrels": _absolute(qrels)},
+        "configurations": configurations,
+        "metrics": [str(metric) for metric in metrics],
+        "ties": options.ties,
+        "dialects": [name.strip() for name in options.dialects.split(",") if name.strip()],
+        "statistics": {
+            "replicates": options.replicates,
+            "confidence": options.confidence,
+            "pairs": "all" if options.all_pairs else "baseline",
+        },
+        "output": {"path": _absolute(options.output), "rankings": False},
+    }
+    return parse_experiment(yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True), None)
+
+
+def tags(experiment: Experiment) -> dict[str, str]:
+    """The tag that stands in each run, by configuration name; runs without one are left out."""
+    found = {}
+    for each in experiment.evaluation.configurations:
+        path = experiment.evaluation.sources[each.source].path
+        tag = None if path is None else rows.run_tag(files.expand(path)[0])
+        if tag is not None:
+            found[each.name] = tag
+    return found
+
+
+def _metrics(names: Sequence[str]) -> list[Metric]:
+    found: dict[Metric, None] = {}
+    problems = []
+    for name in names:
+        try:
+            found |= dict.fromkeys(parse_metrics([name]))
+        except InputError as error:
+            problems.append(error)
+    if problems:
+        raise InputErrors(problems)
+    return list(found)
+
+
+def _with(metric: Metric, options: ScoreOptions) -> Metric:
+    if options.relevance_level is not None:
+        metric = metric.with_default("rel", options.relevance_level)
+    return Metric(metric.name, metric.options, metric.cutoff, metric.judged_only or options.judged_only)
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """File names without their endings, where these tell the runs apart, else the paths."""
+    stems = [PurePosixPath(path).name for path in paths]
+    for ending in (".gz", ".parquet", ".run", ".txt", ".trec"):
+        stems = [stem.removesuffix(ending) or stem for stem in stems]
+    counts = Counter(stems)
+    return [stem if counts[stem] == 1 else path for stem, path in zip(stems, paths, strict=True)]
+
+
+def _absolute(path: str) -> str:
+    from pathlib import Path
+
+    return str(Path(path).expanduser().absolute()) if files.is_local(path) else path

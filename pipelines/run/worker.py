@@ -1,0 +1,72 @@
+"""A worker process of Beam's local runner: Beam's own, but that it ends as it is told, and says nothing of it."""
+
+import fcntl
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rankbeam.pipelines.run.interrupt import GRACE_S
+from rankbeam.pipelines.run.worker_processes import PROBLEM
+
+
+def main(folder: Path) -> None:
+    """Work until the runner has no more work, or until SIGTERM.
+
+    Args:
+        folder: where `rankbeam.pipelines.run.worker_processes` looks for worker processes.
+    """
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches all processes of a terminal; the parent says what to do
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=_leave, args=(folder,), daemon=True).start())
+    with _announced(folder):
+        import grpc
+        from apache_beam.runners.worker import sdk_worker_main
+
+        try:
+            sdk_worker_main.main(sys.argv[:1])
+        except grpc.RpcError:  # the parent was killed
+            _leave(folder)
+
+
+@contextmanager
+def _announced(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with _own(folder).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            _forget(folder)
+
+
+def _leave(folder: Path) -> None:
+    """End the calls in flight, and then the process, at once: nobody is left to hear what Beam says of it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    from rankbeam.transforms.clients.calls import fanout
+    from rankbeam.transforms.records.errors import InputError
+
+    try:
+        fanout.stop_all(GRACE_S)
+    except InputError as error:
+        (folder / f"{PROBLEM}{os.getpid()}").write_text(str(error), encoding="utf-8")
+    _forget(folder)
+    os._exit(0)
+
+
+def _forget(folder: Path) -> None:
+    _own(folder).unlink(missing_ok=True)
+    with suppress(OSError):  # others are still there
+        folder.rmdir()
+
+
+def _own(folder: Path) -> Path:
+    return folder / str(os.getpid())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

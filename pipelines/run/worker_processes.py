@@ -1,0 +1,77 @@
+"""Worker processes of Beam's local runner, which are asked to end before this process does.
+
+Each has a file, named by its process id, that it keeps locked while it lives: a lock, unlike a process id, is never
+another process's. The last one takes the folder away.
+"""
+
+import fcntl
+import os
+import secrets
+import shlex
+import signal
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from rankbeam.transforms.records.errors import InputError
+
+PROBLEM = "problem-"
+_FOLDER = Path(tempfile.gettempdir(), f"rankbeam-workers-{os.getpid()}-{secrets.token_hex(4)}")
+_LOOK_AGAIN_S = 0.05
+
+
+def command() -> str:
+    """What a shell starts a worker process with.
+
+    Beam has one of its own, which does not quote Python's path: it fails below a folder with a blank.
+    """
+    return f"exec {shlex.quote(sys.executable)} -m rankbeam.pipelines.run.worker {shlex.quote(str(_FOLDER))}"
+
+
+def at_work() -> list[int]:
+    """The process ids of those that live."""
+    return [int(path.name) for path in _files() if path.name.isdigit() and _is_locked(path)]
+
+
+def stop(within_s: float) -> None:
+    """Let every one end its calls in flight, bring their answers into the ledger, and end.
+
+    Raises:
+        InputError: a ledger cannot be written.
+    """
+    _signal(signal.SIGTERM)
+    deadline = time.monotonic() + within_s
+    while at_work() and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN_S)
+    for path in _files():
+        if path.name.startswith(PROBLEM):
+            raise InputError(path.read_text(encoding="utf-8"))
+
+
+def kill() -> list[str]:
+    """End at once those that still live; returns folders to be deleted."""
+    _signal(signal.SIGKILL)
+    return [str(_FOLDER)] if _FOLDER.is_dir() else []
+
+
+def _signal(number: signal.Signals) -> None:
+    for process in at_work():
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+def _files() -> list[Path]:
+    return sorted(_FOLDER.iterdir()) if _FOLDER.is_dir() else []
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass
+    return False

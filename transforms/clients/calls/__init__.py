@@ -1,0 +1,1 @@
+"""The fan-out: paced attempts under quota, on one worker a lane."""

@@ -1,0 +1,50 @@
+"""Remote services, as the fan-out sees them: something that is connected to, called, and whose answers are read.
+
+The two Protocols are all that the fan-out knows. What implements them makes one attempt a call; pacing, retries, time
+limits and the ledger are the fan-out's.
+"""
+
+from typing import Any, Protocol
+
+
+class Connection(Protocol):
+    """An open connection to a service, or several. It lives on the loop of the process that makes the calls."""
+
+    async def call(self, payload: str, timeout_s: float) -> str:
+        """Ask once.
+
+        Args:
+            payload: what is asked: the `Call.payload`, JSON.
+            timeout_s: after which nobody waits for the answer any more.
+
+        Returns:
+            The answer, as JSON that `Service.read` understands, without secrets: it goes to the ledger.
+
+        Raises:
+            CallError: there is no answer; its kind decides whether the call is tried again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of whatever `connect` took."""
+        ...
+
+
+class Service(Protocol):
+    """A service that can be connected to, as a value that travels to workers."""
+
+    async def connect(self) -> Connection:
+        """Connect; called on the loop that makes the calls, and only when there is a call to make.
+
+        Raises:
+            InputError: what users configured cannot work, such as missing credentials or an unset variable.
+        """
+        ...
+
+    def read(self, answer: str) -> Any:
+        """What an answer says; called for new answers and for those of the ledger.
+
+        Raises:
+            CallError: it is not what the service should say (`MALFORMED`), or cannot be used as configured (`INVALID`).
+        """
+        ...

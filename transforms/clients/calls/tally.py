@@ -1,0 +1,63 @@
+"""Counters of a process, for progress and for Beam's metrics."""
+
+import json
+import os
+import tempfile
+import threading
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from apache_beam.metrics import Metrics
+
+from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
+
+_FOLDER_VARIABLE = "RANKBEAM_TALLY_FOLDER"
+
+_COUNTERS = {counter: Metrics.counter(NAMESPACE, counter.value) for counter in Counter}
+_tally: Tally[str] = Tally()
+_lock = threading.Lock()
+
+
+def count(counter: Counter, number: int, pool: str = "") -> None:
+    """Add to a counter; called once a batch, not once a row.
+
+    Args:
+        counter: which one.
+        number: how much.
+        pool: the quota pool that it belongs to, for counters of calls.
+    """
+    _COUNTERS[counter].inc(number)
+    folder = os.environ.get(_FOLDER_VARIABLE)
+    if folder is None:
+        return
+    with _lock, suppress(FileNotFoundError):  # the folder is gone once nobody reads it
+        _tally[f"{counter.value} {pool}"] += number
+        beside = Path(folder) / f"{os.getpid()}.part"
+        beside.write_text(json.dumps(_tally))
+        beside.replace(beside.with_suffix(".json"))
+
+
+@contextmanager
+def tallying() -> Iterator[Callable[[], Counts]]:
+    """Tally what this process and the worker processes it starts count; yields how to read the tally.
+
+    Workers of a local run inherit the environment, and each leaves its counts in a folder of this machine.
+    """
+    _tally.clear()
+    with tempfile.TemporaryDirectory(prefix="rankbeam-tally-", ignore_cleanup_errors=True) as folder:
+        os.environ[_FOLDER_VARIABLE] = folder
+
+        def read() -> Counts:
+            total: Counts = Tally()
+            for part in Path(folder).glob("*.json"):
+                for name, number in json.loads(part.read_text()).items():
+                    counter, _, pool = name.partition(" ")
+                    total[Counter(counter), pool] += number
+            return total
+
+        try:
+            yield read
+        finally:
+            del os.environ[_FOLDER_VARIABLE]

@@ -1,0 +1,164 @@
+"""What a lane keeps up at its ledger while it makes calls: that it can be written, its lease, and a look at new parts.
+
+probe ─► claim the lease, or wait for who has it ─► look up what was answered meanwhile ─► calls
+                                                     calls ─► heartbeat, use record, new parts ─► all written ─► release
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import TracebackType
+
+from rankbeam.transforms.clients.calls.turns import Stopped
+from rankbeam.transforms.clients.ledger import Ledger, LedgerWriter, UseRecord
+from rankbeam.transforms.clients.ledger.leases import Holder, Lease
+from rankbeam.transforms.records.errors import InputError
+
+_TICK_S = 0.25
+_POLL_S = 1.0
+_LOOK_EVERY_S = 50.0
+_NOTE_EVERY_S = 5.0
+_logger = logging.getLogger(__name__)
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Upkeep:
+    """Holds the ledger for a lane, as an asynchronous context: the calls are made inside of it.
+
+    Args:
+        ledger: of the run.
+        lease: of the lane.
+        writer: that adds its answers.
+        record: of its use.
+        look: looks up again what earlier or other calls have answered; returns whether something is left to be asked.
+        stop: lets no further call begin.
+        sleep: waits; raises Stopped when the lane is to end.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        lease: Lease,
+        writer: LedgerWriter,
+        record: UseRecord,
+        look: Callable[[], Awaitable[bool]],
+        stop: Callable[[], None],
+        sleep: Sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger, self._lease, self._writer, self._record = ledger, lease, writer, record
+        self._look, self._stop, self._sleep, self._clock = look, stop, sleep, clock
+        self._failing_since: float | None = None
+        self._problem: InputError | None = None
+
+    async def __aenter__(self) -> "Upkeep":
+        await asyncio.to_thread(self._ledger.probe)
+        await self._claim()
+        try:
+            await self._look()
+        except BaseException:
+            await asyncio.to_thread(self._lease.release)
+            raise
+        self._looked = self._noted = self._clock()
+        self._ended = asyncio.Event()
+        self._task = asyncio.create_task(self._keep_up())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._ended.set()
+            await self._task
+            await self._write_all()
+        finally:
+            await asyncio.to_thread(self._lease.release)
+        if self._problem is not None and (error is None or isinstance(error, Stopped)):
+            raise self._problem from None
+
+    async def _claim(self) -> None:
+        """Wait for the lease; returns with it, or when the run that has it has answered everything."""
+        began = looked = self._clock()
+        holder_before = None
+        while (holder := await asyncio.to_thread(self._lease.claim)) is not None:
+            self._refuse_to_wait(holder, self._clock() - began)
+            if holder.token != holder_before:
+                _logger.info("%s", self._held_by(holder, "waiting for it; its answers are used"))
+                holder_before = holder.token
+            await self._sleep(_POLL_S)
+            if self._clock() - looked >= _LOOK_EVERY_S:
+                looked = self._clock()
+                if not await self._look():
+                    return
+
+    def _refuse_to_wait(self, holder: Holder, waited_s: float) -> None:
+        owner = self._ledger.owner
+        of_this_run = owner.run_id != "" and (holder.run_id, holder.run_started) == (owner.run_id, owner.started)
+        if owner.wait_s is not None and waited_s >= owner.wait_s and not of_this_run:
+            advice = "wait for it (--wait-for-lease SECONDS), end it, or use another ledger (output.ledger)"
+            raise InputError(self._held_by(holder, advice), path=self._ledger.folder)
+
+    def _held_by(self, holder: Holder, what: str) -> str:
+        return f"{self._lease.name}: {holder} makes calls with the same ledger; {what}"
+
+    async def _keep_up(self) -> None:
+        try:
+            while not await self._has_ended(_TICK_S):
+                self._check_writer()
+                await asyncio.to_thread(self._lease.beat)
+                await self._note()
+                await self._look_again()
+        except InputError as error:
+            self._problem = InputError(error.problem, path=error.path)  # of this very class: workers send its name
+            self._stop()
+
+    async def _has_ended(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+        return self._ended.is_set()
+
+    def _check_writer(self) -> None:
+        """No call begins while the writer has a problem; the lane ends when that does not pass."""
+        problem = self._writer.problem
+        if problem is None:
+            self._failing_since = None
+            return
+        if self._failing_since is None:
+            self._failing_since = self._clock()
+            _logger.warning("%s; no call is begun until it can be written", problem)
+        if self._clock() - self._failing_since >= self._ledger.patience_s:
+            raise problem
+
+    async def _look_again(self) -> None:
+        if self._clock() - self._looked >= _LOOK_EVERY_S:
+            self._looked = self._clock()
+            with suppress(InputError):  # it only saves calls, and the next time will do
+                await self._look()
+
+    async def _note(self) -> None:
+        if self._clock() - self._noted >= _NOTE_EVERY_S:
+            self._noted = self._clock()
+            await asyncio.to_thread(self._record.write)
+
+    async def _write_all(self) -> None:
+        """Bring everything into the ledger, however often that has to be tried."""
+        began = self._clock() if self._failing_since is None else self._failing_since
+        while self._writer.unwritten and self._clock() - began < self._ledger.patience_s:
+            with suppress(InputError):
+                await asyncio.to_thread(self._writer.flush)
+                break
+            with suppress(InputError):
+                await asyncio.to_thread(self._lease.beat)
+            await asyncio.sleep(_TICK_S)
+        try:
+            await asyncio.to_thread(self._writer.close)
+        except InputError as error:
+            lost = f"{self._writer.unwritten:,} answers that were paid for could not be kept"
+            raise InputError(f"{error.problem}; {lost}", path=error.path) from error
+        finally:
+            await asyncio.to_thread(self._record.write, at_once=True)

@@ -1,0 +1,1 @@
+"""What Google's services have in common: channels, addresses, errors."""

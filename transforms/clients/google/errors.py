@@ -1,0 +1,102 @@
+"""Errors of Google's clients, translated once."""
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rankbeam.transforms.clients.secrets import HIDDEN
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+T = TypeVar("T")
+_LONGEST_MESSAGE = 300
+_TOKENS = re.compile(r"(?i)\b(?:bearer\s+\S+|ya29\.\S+|eyJ[\w-]+\.[\w.-]+)")
+_REFUSED_GRANTS = re.compile(r"invalid_grant|invalid_client|unauthorized_client|invalid_scope|Reauthentication")
+
+
+_KINDS = {
+    "RESOURCE_EXHAUSTED": FailureKind.QUOTA,
+    "DEADLINE_EXCEEDED": FailureKind.TIMEOUT,
+    "PERMISSION_DENIED": FailureKind.PERMISSION,
+    "UNAUTHENTICATED": FailureKind.PERMISSION,
+    "NOT_FOUND": FailureKind.NOT_FOUND,
+    "INVALID_ARGUMENT": FailureKind.INVALID,
+    "FAILED_PRECONDITION": FailureKind.INVALID,
+    "OUT_OF_RANGE": FailureKind.INVALID,
+    "UNIMPLEMENTED": FailureKind.INVALID,
+    "ALREADY_EXISTS": FailureKind.INVALID,
+}
+"""By the name of the gRPC status. All others may pass: the service, or the way to it, is unavailable."""
+
+_HTTP_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    408: "DEADLINE_EXCEEDED",
+    429: "RESOURCE_EXHAUSTED",
+    501: "UNIMPLEMENTED",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def translated(error: Exception) -> CallError:
+    """What Google's libraries raised, as a `CallError`.
+
+    Args:
+        error: of google.api_core, google.auth or gRPC.
+    """
+    import grpc
+    from google.api_core.exceptions import from_grpc_error
+    from google.auth.exceptions import GoogleAuthError
+
+    if isinstance(error, GoogleAuthError):
+        return _of_credentials(error)
+    if isinstance(error, grpc.RpcError):
+        error = from_grpc_error(error)
+    status, message = _status(error), str(getattr(error, "message", None) or error)
+    kind = _KINDS.get(status, FailureKind.UNAVAILABLE)
+    if kind is FailureKind.UNAVAILABLE and _REFUSED_GRANTS.search(message):
+        kind = FailureKind.PERMISSION  # gRPC calls it unavailable when the credentials were refused
+    hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
+    return CallError(kind, _short(f"{status}: {message}"), retry_after_s=_retry_after_s(error) if hinted else None)
+
+
+def _of_credentials(error: Any) -> CallError:
+    from google.auth.exceptions import TransportError
+
+    passing = isinstance(error, TransportError) or error.retryable
+    kind = FailureKind.UNAVAILABLE if passing else FailureKind.PERMISSION
+    return CallError(kind, _short(f"credentials: {error}"))
+
+
+def _status(error: Exception) -> str:
+    status = getattr(error, "grpc_status_code", None)
+    return status.name if status is not None else _HTTP_STATUS.get(getattr(error, "code", None) or 0, "UNKNOWN")
+
+
+def _retry_after_s(error: Exception) -> float | None:
+    from google.rpc.error_details_pb2 import RetryInfo
+
+    hints = [detail.retry_delay for detail in getattr(error, "details", ()) if isinstance(detail, RetryInfo)]
+    return max(0.0, hints[0].seconds + hints[0].nanos / 1e9) if hints else None
+
+
+def _short(message: str) -> str:
+    line = _TOKENS.sub(HIDDEN, " ".join(message.split()))
+    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+
+
+def requested(make: Callable[[], T]) -> T:
+    """A request's message.
+
+    Args:
+        make: makes it.
+
+    Raises:
+        CallError: a value does not fit, such as a number that is too large, or text that is no Unicode.
+    """
+    try:
+        return make()
+    except (ValueError, TypeError) as error:
+        raise CallError(FailureKind.INVALID, _short(f"this cannot be asked: {error}")) from error

@@ -1,0 +1,1 @@
+"""Calls over HTTP: templates of requests, and connections."""

@@ -1,0 +1,204 @@
+"""How the `http` retriever reads an answer: where results, ids, scores and texts lie in it, as JMESPath.
+
+A path of names alone, such as `hits.hits` or `_source.text`, is followed here: JMESPath takes ten times as long.
+"""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jmespath
+
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.queries import Ranking
+
+Find = Callable[[Any], Any]
+
+_NAME = r'[A-Za-z_][A-Za-z0-9_]*|"[^"\\]+"'
+_PLAIN = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))*")
+_LARGEST = sys.float_info.max
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads the answers of one service.
+
+    Attributes:
+        results: where the list of results stands in the answer.
+        id: where a document's id stands in a result.
+        score: where its score stands; None where there is none.
+        text: where what it says stands; None where there is none.
+        required: whether an answer without the list is no answer.
+    """
+
+    results: str
+    id: str
+    score: str | None
+    text: str | None
+    required: bool
+
+    def ranking(self, answer: Any) -> Ranking:
+        """The ranking in an answer.
+
+        Raises:
+            CallError: it holds none.
+        """
+        results = self._results(answer)
+        find_id = _finder(self.id)
+        doc_ids = tuple(
+            name if type(name := find_id(result)) is str and name else self._doc_id(name, result) for result in results
+        )
+        return Ranking(doc_ids, self._scores(results), self._texts(results))
+
+    def _results(self, answer: Any) -> list[Any]:
+        results = _finder(self.results)(answer)
+        if isinstance(results, list):
+            return results
+        if not self.required and self._is_left_out(answer):
+            return []
+        hint = "" if results is not None else f"; {self._why_not(answer)}"
+        raise _malformed(f"results: {self.results} is no list, found {_shown(results)}{hint}")
+
+    def _is_left_out(self, answer: Any) -> bool:
+        """Whether the list of results is absent, as services leave out what is empty, and nothing else is wrong."""
+        names = _plain(self.results)
+        if names is None or not isinstance(answer, dict) or _error_in(answer) is not None:
+            return False
+        value: Any = answer
+        for name in names:
+            if not isinstance(value, dict):
+                return False
+            value = value.get(name)
+            if value is None:
+                return True
+        return False
+
+    def _why_not(self, answer: Any) -> str:
+        """Why an answer without a list of results is no empty ranking."""
+        if self.required:
+            return "with results_required: false, its absence is an empty list"
+        if not isinstance(answer, dict):
+            return f"the answer is no object, found {_shown(answer)}"
+        if (error := _error_in(answer)) is not None:
+            return f"the answer holds an error: {_shown(error)}"
+        if _plain(self.results) is None:
+            return f"where the service leaves an empty list out, write results: {self.results} || `[]`"
+        return "results_required: false is for lists that are left out, and here something else is in their place"
+
+    def _scores(self, results: list[Any]) -> tuple[float, ...]:
+        if self.score is None:
+            return (math.nan,) * len(results)
+        find = _finder(self.score)
+        return tuple(
+            score if type(score := find(result)) is float and abs(score) <= _LARGEST else self._score(score, result)
+            for result in results
+        )
+
+    def _texts(self, results: list[Any]) -> tuple[str, ...]:
+        if self.text is None:
+            return ()
+        find = _finder(self.text)
+        return tuple(text if type(text := find(result)) is str else self._text(text) for result in results)
+
+    def _doc_id(self, value: Any, result: Any) -> str:
+        if _is_number(value):
+            return str(value)
+        raise _malformed(f"id: {self.id} is no text and no number, found {_shown(value)} in {_shown(result)}")
+
+    def _score(self, value: Any, result: Any) -> float:
+        if value is None:
+            return math.nan
+        if not _is_number(value):
+            raise _malformed(f"score: {self.score} is no number, found {_shown(value)} in {_shown(result)}")
+        return float(value)
+
+    def _text(self, value: Any) -> str:
+        if value is None:
+            return ""
+        raise _malformed(f"text: {self.text} is no text, found {_shown(value)}; JMESPath's join(' ', …) makes one")
+
+
+def check_path(path: str) -> None:
+    """Refuse what is no JMESPath.
+
+    Raises:
+        ValueError: with a hint.
+    """
+    try:
+        _finder(path)
+    except jmespath.exceptions.JMESPathError as error:
+        reason = str(error).splitlines()[0].rstrip(":")
+        hint = 'names with other characters than letters, digits and _ need double quotes: "my-id"'
+        raise ValueError(f"{path!r} is no JMESPath: {reason}; {hint}") from error
+
+
+@cache
+def _finder(path: str) -> Find:
+    """What a path leads to, as a function of a JSON value; None where it leads nowhere."""
+    names = _plain(path)
+    if names is None:
+        return _searching(path)
+    return _of_one(names[0]) if len(names) == 1 else _of_many(names)
+
+
+def _plain(path: str) -> tuple[str, ...] | None:
+    """The names of a path that is names alone; None for any other.
+
+    >>> _plain('_source."my-id"'), _plain("hits[0]")
+    (('_source', 'my-id'), None)
+    """
+    names = re.findall(_NAME, path) if _PLAIN.fullmatch(path) else None
+    return None if names is None else tuple(name.strip('"') for name in names)
+
+
+def _of_one(name: str) -> Find:
+    return lambda value: value.get(name) if type(value) is dict else None
+
+
+def _of_many(names: tuple[str, ...]) -> Find:
+    def find(value: Any) -> Any:
+        for name in names:
+            if type(value) is not dict:
+                return None
+            value = value.get(name)
+        return value
+
+    return find
+
+
+def _searching(path: str) -> Find:
+    compiled = jmespath.compile(path)
+
+    def find(value: Any) -> Any:
+        try:
+            return compiled.search(value)
+        except jmespath.exceptions.JMESPathError as error:
+            raise _malformed(f"{path} does not fit the answer: {str(error).splitlines()[0]}") from error
+
+    return find
+
+
+def _error_in(answer: dict[str, Any]) -> Any:
+    """What an answer says went wrong; None for nothing."""
+    return answer.get("error") or answer.get("errors") or None
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= _LARGEST  # not so for NaN
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _malformed(message: str) -> CallError:
+    return CallError(FailureKind.MALFORMED, message)

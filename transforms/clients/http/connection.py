@@ -1,0 +1,288 @@
+"""Calls of the `http` retriever: one request and its answer, and what can go wrong between them.
+
+Everything that leaves this module, answers and messages, is free of secrets.
+"""
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
+from urllib.parse import quote, unquote
+
+import httpx
+
+from rankbeam.transforms.clients.http.template import PLACEHOLDERS, URL
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, resolve
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
+
+MOST_BYTES = 64 * 2**20
+_MOST_BYTES_OF_AN_ERROR = 64 * 2**10
+_SHOWN = 200
+_CALLS_OF_A_CLIENT = 8
+
+_TEMPLATE = re.compile("|".join((REFERENCE.pattern, *map(re.escape, PLACEHOLDERS))))
+_KINDS = {
+    401: FailureKind.PERMISSION,
+    403: FailureKind.PERMISSION,
+    404: FailureKind.NOT_FOUND,
+    408: FailureKind.TIMEOUT,
+    410: FailureKind.NOT_FOUND,
+    429: FailureKind.QUOTA,
+    501: FailureKind.INVALID,
+    504: FailureKind.TIMEOUT,
+    505: FailureKind.INVALID,
+}
+
+
+async def connect(parameters: Http) -> "HttpConnection":
+    """Find the secrets and make a client.
+
+    Raises:
+        InputError: a secret has no value here, or is none that a header may have.
+    """
+    found = await resolve(parameters.secret_places())
+    values = {**parameters.environment, **found.values}
+    given = _headers(parameters, values)
+    basic = _basic(parameters, values)
+    if basic is not None:
+        found = Secrets(found.values, derived=[basic])
+        given["Authorization"] = f"Basic {basic}"
+    headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
+    headers.update(given)
+    return HttpConnection(parameters, found, values, Clients(headers))
+
+
+class Clients:
+    """Clients of the library, each with a few connections only.
+
+    For every request the library looks through all connections of its client, several times: with hundreds of them in
+    the air that, and not the service, would be the limit.
+
+    Args:
+        headers: of every request.
+    """
+
+    def __init__(self, headers: httpx.Headers) -> None:
+        self._headers, self._trust = headers, httpx.create_ssl_context()
+        self._open: dict[httpx.AsyncClient, int] = {}
+
+    @contextmanager
+    def one(self) -> Iterator[httpx.AsyncClient]:
+        """A client for one call."""
+        client = next((each for each, count in self._open.items() if count < _CALLS_OF_A_CLIENT), None) or self._new()
+        self._open[client] = self._open.get(client, 0) + 1
+        try:
+            yield client
+        finally:
+            self._open[client] -= 1
+
+    def _new(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            headers=self._headers,
+            verify=self._trust,
+            timeout=None,  # noqa: S113  the whole call has a limit, not each wait for a byte of it
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no answer may change the next request
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._open:
+            await client.aclose()
+
+
+@dataclass(frozen=True)
+class HttpConnection:
+    """An open client of a service.
+
+    Attributes:
+        parameters: what is sent and how the answer is read.
+        secrets: values of the references to secrets in them.
+        values: of all references.
+        clients: keep their connections open from call to call.
+    """
+
+    parameters: Http
+    secrets: Secrets
+    values: Mapping[str, str] = field(repr=False)
+    clients: Clients = field(repr=False)
+
+    async def call(self, payload: str, timeout_s: float) -> str:
+        """Ask once; see `services.Connection.call`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                with self.clients.one() as client:
+                    return self._checked(await self._body(client, self._request(client, json.loads(payload))))
+        except TimeoutError:
+            problem = CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s")
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            problem = CallError(_kind_of(error), f"{type(error).__name__}: {error}")
+        except CallError as error:
+            problem = error
+        message = self.secrets.hide(problem.message)
+        # The errors of the library hold the request, and some say what was in its headers: nobody is to see them.
+        raise CallError(problem.kind, message, retry_after_s=problem.retry_after_s) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.clients.close()
+
+    def _request(self, client: httpx.AsyncClient, asked: Mapping[str, Any]) -> httpx.Request:
+        values = {**self.values, **{f"{{{name}}}": value for name, value in asked.items()}}
+        body = filled(self.parameters.template, values)
+        content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        headers = client.headers.copy()
+        if content is not None:
+            headers.setdefault("Content-Type", "application/json")
+        url = _url(self.parameters, values)
+        return client.build_request(self.parameters.method, url, headers=headers, content=content)
+
+    async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
+        response = await client.send(request, stream=True)
+        try:
+            if not response.is_success:
+                raise self._refusal(response, await _received(response, _MOST_BYTES_OF_AN_ERROR))
+            body = await _received(response, MOST_BYTES)
+        finally:
+            await response.aclose()
+        if len(body) > MOST_BYTES:
+            raise CallError(FailureKind.INVALID, f"the answer has more than {MOST_BYTES >> 20} MB; ask for less")
+        return body
+
+    def _refusal(self, response: httpx.Response, body: bytes) -> CallError:
+        status = response.status_code
+        default = FailureKind.UNAVAILABLE if status >= 500 else FailureKind.INVALID
+        location = f" to {response.headers['Location']}" if "Location" in response.headers else ""
+        said = self._shown(f"{location} {body.decode(errors='replace')}".rstrip())
+        wait = retry_after_s(response.headers.get("Retry-After"), datetime.now(UTC))
+        message = f"HTTP {status} {response.reason_phrase}{said}"
+        return CallError(_KINDS.get(status, default), message, retry_after_s=wait)
+
+    def _checked(self, body: bytes) -> str:
+        """The answer as JSON without secrets; whether it holds a ranking is found when it is read."""
+        try:
+            value = json.loads(body, parse_constant=_refused)
+        except (ValueError, RecursionError) as error:
+            start = self._shown(body[:_MOST_BYTES_OF_AN_ERROR].decode(errors="replace"))
+            raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}, found {start!r}") from error
+        answer = self.secrets.hide_in(value)
+        if answer != value and self.parameters.ranking(answer).doc_ids != self.parameters.ranking(value).doc_ids:
+            raise CallError(
+                FailureKind.INVALID,
+                "a document's id holds the value of a secret, which is hidden: "
+                "let another parameter or variable, whose name is no secret's, bring what is no secret",
+            )
+        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # halves of characters cannot be kept
+
+    def _shown(self, text: str) -> str:
+        return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be found
+
+
+def retry_after_s(value: str | None, now: datetime) -> float | None:
+    """What a Retry-After header says, in seconds; None where it says nothing.
+
+    Args:
+        value: of the header: seconds, or a date.
+        now: with a time zone.
+
+    >>> retry_after_s("Wed, 21 Oct 2026 07:28:00 GMT", datetime(2026, 10, 21, 7, 27, tzinfo=UTC))
+    60.0
+    """
+    if value is None:
+        return None
+    if re.fullmatch(r"\d{1,9}(\.\d+)?", value.strip(), re.ASCII):
+        return float(value)
+    try:
+        then = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - now).total_seconds())
+
+
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """A template of a body with values in the places of placeholders.
+
+    >>> filled({"q": "{query}", "size": "{top_k}", "x": ["k={top_k}"]}, {"{query}": "who?", "{top_k}": 10})
+    {'q': 'who?', 'size': 10, 'x': ['k=10']}
+    """
+    if isinstance(template, str):
+        return values[template] if template in values else _in_text(template, values)
+    if isinstance(template, list):
+        return [filled(each, values) for each in template]
+    if isinstance(template, dict):
+        return {key: filled(each, values) for key, each in template.items()}
+    return template
+
+
+def _in_text(template: str, values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> str:
+    # In one pass: a value that looks like a placeholder stays as it is.
+    return _TEMPLATE.sub(lambda found: spelled(_text(values[found[0]])), template)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    encoded = quote(text, safe="")
+    return encoded.replace(".", "%2E") if encoded in (".", "..") else encoded  # else they would climb up the path
+
+
+def _url(parameters: Http, values: Mapping[str, Any]) -> str:
+    found = URL.fullmatch(parameters.url)
+    rest = _in_text((found["rest"] if found else None) or "/", values, _quoted)
+    added = "&".join(
+        f"{_quoted(name)}={_quoted(_in_text(_text(value), values))}" for name, value in parameters.params.items()
+    )
+    joint = "" if not added else "&" if "?" in rest else "?"
+    return f"{parameters.address()}{rest}{joint}{added}"
+
+
+def _headers(parameters: Http, values: Mapping[str, str]) -> dict[str, str]:
+    headers = {name: _in_text(text, values) for name, text in parameters.headers.items()}
+    for name, text in headers.items():
+        if not (text.isascii() and text.isprintable()):
+            raise InputError(f"header {name}: the value of its reference holds characters that no header may have")
+    return headers
+
+
+def _basic(parameters: Http, values: Mapping[str, str]) -> str | None:
+    """User and password of the URL, as the header Authorization has them."""
+    given = URL.fullmatch(parameters.url)
+    if given is None or given["user"] is None:
+        return None
+    user, _, password = _in_text(given["user"], values, _quoted).partition(":")
+    return base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+
+
+def _kind_of(error: Exception) -> FailureKind:
+    if isinstance(error, httpx.TimeoutException):
+        return FailureKind.TIMEOUT
+    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):
+        return FailureKind.INVALID
+    return FailureKind.MALFORMED if isinstance(error, httpx.DecodingError) else FailureKind.UNAVAILABLE
+
+
+async def _received(response: httpx.Response, most: int) -> bytes:
+    """The body, or, when it is longer, a little more than `most` bytes of it."""
+    parts, size = [], 0
+    async for part in response.aiter_bytes():
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            break
+    return b"".join(parts)
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")

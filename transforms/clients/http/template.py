@@ -1,0 +1,112 @@
+"""The texts of a request of the `http` retriever, where they stand, and which of them are secrets."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from pydantic import JsonValue
+
+from rankbeam.transforms.clients import secrets
+from rankbeam.transforms.clients.secret_names import holds_secret, names_secret, names_secret_parameter
+
+PLACEHOLDERS = ("{query}", "{top_k}", "{distance}")
+URL = re.compile(
+    r"(?P<scheme>https?)://(?:(?P<user>(?:\$\{[^}]*\}|[^/?#@\s])*)@)?(?P<host>[^/?#@\s{}$]+)(?P<rest>[/?][^#\s]*)?",
+    re.IGNORECASE,
+)
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text of a request.
+
+    Attributes:
+        place: where it stands, for people.
+        path: the keys and places below the retriever's parameters that lead to it.
+        value: it.
+        is_secret: whether its place says that it is a secret.
+    """
+
+    place: str
+    path: Path
+    value: str
+    is_secret: bool
+
+    def references(self) -> list[str]:
+        """The references in it."""
+        return secrets.REFERENCE.findall(self.value)
+
+    def check(self) -> None:
+        """Refuse a secret that is written out.
+
+        Raises:
+            ValueError: without the text.
+        """
+        secrets.check_references(self.value)
+        if self.is_secret and self.value and self.value not in PLACEHOLDERS:
+            secrets.refuse_literal(self.place, self.value)
+
+
+def in_url(url: str) -> Iterator[Text]:
+    """The texts of a URL: user and password, path, and parameters."""
+    found = URL.fullmatch(url)
+    if found is None:
+        return
+    if found["user"] is not None:
+        # A literal name may stand before a reference to its password; without a password the name is the secret.
+        user, password = _user_and_password(found["user"])
+        names = "".join(secrets.REFERENCE.findall(user)) if password else user
+        for value in filter(None, (password, names)):
+            yield Text("user and password in the url", ("url",), value, is_secret=True)
+    path, _, query = (found["rest"] or "").partition("?")
+    yield Text("the url", ("url",), path, is_secret=False)
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        yield Text("the url", ("url",), name, is_secret=False)
+        is_secret = names_secret_parameter(name)
+        yield Text(f"parameter {name}" if is_secret else "the url", ("url",), value, is_secret)
+
+
+def in_headers(headers: Mapping[str, str]) -> Iterator[Text]:
+    """The values of headers."""
+    for name, value in headers.items():
+        yield Text(f"header {name}", ("headers", name), value, names_secret(name))
+
+
+def in_parameters(parameters: Mapping[str, str | int | bool]) -> Iterator[Text]:
+    """The values of parameters; a number may be a secret, too."""
+    for name, value in parameters.items():
+        if not isinstance(value, bool):
+            yield Text(f"parameter {name}", ("params", name), str(value), names_secret_parameter(name))
+
+
+def in_body(body: JsonValue) -> Iterator[Text]:
+    """The texts of a body."""
+    for path, value in texts_in(body):
+        names = [part for part in path if isinstance(part, str)]
+        is_secret = holds_secret(path, value)
+        yield Text(f"{names[-1]} in the body" if is_secret else "the body", ("body", *path), value, is_secret)
+
+
+def texts_in(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Every text of a JSON value, and the path to it.
+
+    >>> list(texts_in({"a": ["x", 1], "b": {"c": "y"}}))
+    [(('a', 0), 'x'), (('b', 'c'), 'y')]
+    """
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from texts_in(item, (*path, key))
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from texts_in(item, (*path, place))
+
+
+def _user_and_password(text: str) -> tuple[str, str]:
+    """The two as a URL has them; a colon inside of a reference separates nothing."""
+    at = secrets.REFERENCE.sub(lambda found: "x" * len(found[0]), text).find(":")
+    return (text, "") if at < 0 else (text[:at], text[at + 1 :])

@@ -1,0 +1,144 @@
+"""Document ids: how the name that judgements use is found in what a service says about a result.
+
+A rule that finds nothing is an error, never a wrong id: a wrong id is scored as a document that nobody judged.
+"""
+
+import hashlib
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+FILE_EXTENSIONS = frozenset({
+    "csv", "doc", "docx", "htm", "html", "json", "jsonl", "md", "ndjson", "pdf", "pptx", "rtf", "tsv", "txt", "xhtml",
+    "xlsm", "xlsx", "xml", "yaml", "yml",
+})  # fmt: skip
+"""Of documents that Google's services import. What else stands behind a dot is taken as part of the id: "v1.2"."""
+
+_LINKS_WITHOUT_NAMES = ("https://drive.google.com/", "https://docs.google.com/")
+_LONGEST_SHOWN = 120
+
+
+class IdRule(BaseModel):
+    r"""How an id is cut out of a name.
+
+    Attributes:
+        prefix: what the name begins with; it is removed first, so that ids may hold slashes.
+        pattern: regular expression that is searched for in the rest; the id is its group named `id`, else its first
+            group, else all that it matched. Without one, the id of a path is its last part without file extension;
+            behind a `prefix`, all of the rest without file extension.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prefix: Annotated[str, Field(min_length=1)] | None = None
+    pattern: Annotated[str, Field(min_length=1)] | None = None
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        try:
+            re.compile(value or "")
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"no regular expression: {error}") from error
+        return value
+
+    def cut(self, name: str, *, is_path: bool = True) -> str:
+        r"""The id in a name.
+
+        Args:
+            name: what the service says.
+            is_path: folders and a file extension are no part of the id.
+
+        Raises:
+            CallError: the rule does not fit.
+
+        >>> IdRule().cut("gs://bucket/kb/MED-10.txt"), IdRule().cut("gs://bucket/v1.2")
+        ('MED-10', 'v1.2')
+        >>> IdRule(prefix="gs://bucket/kb/").cut("gs://bucket/kb/a/b.txt")
+        'a/b'
+        >>> IdRule(pattern=r"doc=(\d+)").cut("https://example.com/?doc=42&lang=en")
+        '42'
+        """
+        rest = self._without_prefix(name)
+        if self.pattern is not None:
+            found = self._matched(rest)
+        elif is_path:
+            found = stem(rest if self.prefix is not None else rest.rpartition("/")[2])
+        else:
+            found = rest
+        if not found:
+            raise CallError(FailureKind.INVALID, f"doc_id: no id in {_shown(name)}; set doc_id.pattern")
+        return found
+
+    def _without_prefix(self, name: str) -> str:
+        if self.prefix is not None and not name.startswith(self.prefix):
+            raise CallError(
+                FailureKind.INVALID, f"doc_id: {_shown(name)} does not begin with the prefix {self.prefix!r}"
+            )
+        return name.removeprefix(self.prefix or "")
+
+    def _matched(self, rest: str) -> str:
+        found = re.search(self.pattern or "", rest)
+        if found is None:
+            raise CallError(FailureKind.INVALID, f"doc_id: the pattern {self.pattern!r} does not match {_shown(rest)}")
+        group: int | str = "id" if "id" in found.re.groupindex else min(found.re.groups, 1)
+        return found[group] or ""
+
+
+class DocumentIds(IdRule):
+    """Which document a context of RAG Engine is from.
+
+    Attributes:
+        field: what names it: "source_uri", "source_display_name", or "auto", the URI where it names a file, else the
+            display name. With "chunk" (for `unit: chunk`) the id is a hash of URI and text, since a context has none
+            of its own: the first 32 hexadecimal digits of SHA-256 over the URI, a newline, and the text.
+    """
+
+    field: Literal["auto", "source_uri", "source_display_name", "chunk"] = "auto"
+
+    @model_validator(mode="after")
+    def _a_hash_is_not_cut(self) -> "DocumentIds":
+        if self.field == "chunk" and (self.prefix is not None or self.pattern is not None):
+            raise ValueError("with field: chunk the id is a hash; prefix and pattern have nothing to cut it out of")
+        return self
+
+    def of(self, uri: str, name: str, text: str) -> str:
+        """The id of a context.
+
+        Args:
+            uri: where the file came from; the display name, where it was uploaded.
+            name: of the file.
+            text: of the context.
+
+        Raises:
+            CallError: the rule does not fit.
+        """
+        if self.field == "chunk":
+            return hashlib.sha256(f"{uri or name}\n{text}".encode()).hexdigest()[:32]
+        return self.cut(self._named(uri, name))
+
+    def _named(self, uri: str, name: str) -> str:
+        if self.field == "source_uri":
+            return uri
+        if self.field == "source_display_name":
+            return name
+        nameless = not uri or uri.startswith(_LINKS_WITHOUT_NAMES)  # links to Drive end in "view", for every file
+        return name if nameless and name else uri
+
+
+def stem(name: str) -> str:
+    """A file's name without its extension, if that is one of a document.
+
+    >>> stem("a.b.pdf"), stem("v1.2"), stem(".txt")
+    ('a.b', 'v1.2', '.txt')
+    """
+    before, _, extension = name.rpartition(".")
+    return before if before and extension.lower() in FILE_EXTENSIONS else name
+
+
+def _shown(value: str) -> str:
+    return repr(value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "…")

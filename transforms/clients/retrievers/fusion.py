@@ -1,0 +1,61 @@
+"""The `fusion` retriever: the rankings of other configurations become one, without a call of its own."""
+
+import math
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan, Normalisation
+
+Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class Fusion(RetrieverParameters):
+    """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) or a weighted sum of normalised scores.
+
+    Attributes:
+        parts: names of the configurations whose rankings are combined, as each would be scored.
+        weights: what each part's votes are multiplied with; by default 1.
+        method: "rrf" sums weight / (c + rank), "weighted" sums weight × normalised score.
+        c: how little the first ranks stand out; "weighted" ignores it.
+        normalisation: of the scores of each part and query: "min_max" from 0 to 1, "z_score" in standard deviations
+            from the mean, "sum" from 0 and with sum 1, or "none"; "rrf" ignores it.
+    """
+
+    parts: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=2)
+    weights: tuple[Weight, ...] | None = None
+    method: FusionMethod = FusionMethod.RRF
+    c: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 60.0
+    normalisation: Normalisation = Normalisation.MIN_MAX
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    default_top_k: ClassVar[int | None] = None
+
+    @field_validator("parts")
+    @classmethod
+    def _different(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("a part stands twice; give it a weight instead")
+        return value
+
+    @model_validator(mode="after")
+    def _weights_fit(self) -> "Fusion":
+        if self.weights is None:
+            return self
+        if len(self.weights) != len(self.parts):
+            raise ValueError(f"{len(self.weights)} weights for {len(self.parts)} parts; give one weight a part")
+        if not math.fsum(self.weights) > 0:
+            raise ValueError("all weights are 0; at least one part must count")
+        return self
+
+    def plan(self, parts: tuple[FusionPart, ...]) -> FusionPlan:
+        """The rule, for the sources that stand behind the names.
+
+        Args:
+            parts: one a name, in the order of `parts`; their weights are replaced.
+        """
+        weights = self.weights or (1.0,) * len(parts)
+        weighted = tuple(replace(part, weight=weight) for part, weight in zip(parts, weights, strict=True))
+        return FusionPlan(weighted, self.method, self.c, self.normalisation)

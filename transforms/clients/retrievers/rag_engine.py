@@ -1,0 +1,205 @@
+"""The `rag_engine` retriever: contexts from a corpus of Vertex AI RAG Engine, over gRPC.
+
+It speaks through `aiplatform_v1`'s async client: the higher-level library opens a channel per call and drops filters.
+"""
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
+
+from rankbeam.transforms.clients.calls.answers import parsed, written
+from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.queries import Ranking
+
+Text = Annotated[str, Field(min_length=1)]
+_CORPUS = re.compile(r"(?P<parent>projects/[^/\s]+/locations/(?P<location>[a-z0-9-]+))/ragCorpora/[^/\s]+")
+
+
+def _checked_corpus(value: str) -> str:
+    if _CORPUS.fullmatch(value) is None:
+        raise ValueError("no corpus; give its full name: projects/PROJECT/locations/LOCATION/ragCorpora/CORPUS")
+    return value
+
+
+@dataclass(frozen=True)
+class Context:
+    """One context, as the ledger keeps it.
+
+    Attributes:
+        uri: of the file that it is from.
+        name: the file's display name.
+        text: what it says.
+        score: distance from the query, mostly; None where the service gives none.
+    """
+
+    uri: str
+    name: str
+    text: str
+    score: FiniteFloat | None
+
+
+_ANSWER = TypeAdapter(tuple[Context, ...])
+
+
+class RagEngine(RemoteRetriever):
+    """Contexts from a corpus, in the service's order; scores are distances from the query, as a rule cosine distances.
+
+    The default budget is the documented quota of retrievals per project and region:
+    https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
+
+    Attributes:
+        corpus: full name: projects/P/locations/L/ragCorpora/C.
+        rag_file_ids: only these files of the corpus are searched.
+        vector_similarity_threshold: only contexts more similar than this; not together with a distance threshold.
+        metadata_filter: only files whose metadata fit, in the service's own language.
+        rank_service: model of the ranking service that reorders the contexts, such as "semantic-ranker-default@latest".
+        llm_ranker: language model that reorders them, instead.
+        api_endpoint: address of the service, where it is not the public one of the corpus's location.
+        doc_id: how a document's id is found.
+        lower_is_better: scores are distances; false where the corpus' vector database gives similarities.
+    """
+
+    corpus: Annotated[str, AfterValidator(_checked_corpus)]
+    rag_file_ids: tuple[Text, ...] = ()
+    vector_similarity_threshold: FiniteFloat | None = None
+    metadata_filter: Text | None = None
+    rank_service: Text | None = None
+    llm_ranker: Text | None = None
+    api_endpoint: Endpoint | None = None
+    doc_id: DocumentIds = DocumentIds()
+    lower_is_better: bool = True
+
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=1500, timeout_s=60.0)
+    reading: ClassVar[frozenset[str]] = frozenset({"doc_id", "lower_is_better"})
+    has_distances: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _one_ranker(self) -> "RagEngine":
+        if self.rank_service is not None and self.llm_ranker is not None:
+            raise ValueError("rank_service and llm_ranker exclude each other; remove one")
+        return self
+
+    def scope(self) -> str:
+        """Project and region: they share a quota."""
+        return self._part("parent")
+
+    def is_prefix(self) -> bool:
+        """Not where a model reorders the contexts: it sees only those that were retrieved, so fewer are others."""
+        return self.rank_service is None and self.llm_ranker is None
+
+    async def connect(self) -> "RagConnection":
+        """Connect; see `services.Service.connect`."""
+        endpoint = self.api_endpoint or f"{self._part('location')}-aiplatform.googleapis.com"
+        return RagConnection(self, await open_channels(endpoint, _library))
+
+    def read(self, answer: str) -> Ranking:
+        """The contexts of an answer; see `services.Service.read`."""
+        found = parsed(_ANSWER, answer)
+        return Ranking(
+            tuple(self.doc_id.of(each.uri, each.name, each.text) for each in found),
+            tuple(math.nan if each.score is None else each.score for each in found),
+            tuple(each.text for each in found),
+        )
+
+    def asked(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
+        """The request, by the names of the service's fields.
+
+        Args:
+            query: its text.
+            top_k: contexts, at most.
+            distance: only contexts nearer than this.
+
+        Raises:
+            CallError: two thresholds at once.
+        """
+        if distance is not None and self.vector_similarity_threshold is not None:
+            both = "vector_distance_threshold and vector_similarity_threshold exclude each other; remove one"
+            raise CallError(FailureKind.INVALID, both)
+        retrieval = {"top_k": top_k, "filter": self._filter(distance), "ranking": self._ranking()}
+        resource = {"rag_corpus": self.corpus, "rag_file_ids": self.rag_file_ids}
+        return {
+            "parent": self.scope(),
+            "vertex_rag_store": {"rag_resources": [resource]},
+            "query": {"text": query, "rag_retrieval_config": _given(retrieval)},
+        }
+
+    def _filter(self, distance: float | None) -> dict[str, Any] | None:
+        limits = {
+            "vector_distance_threshold": distance,
+            "vector_similarity_threshold": self.vector_similarity_threshold,
+            "metadata_filter": self.metadata_filter,
+        }
+        return _given(limits) or None
+
+    def _ranking(self) -> dict[str, Any] | None:
+        models = {"rank_service": self.rank_service, "llm_ranker": self.llm_ranker}
+        return {name: {"model_name": model} for name, model in _given(models).items()} or None
+
+    def _part(self, name: str) -> str:
+        found = _CORPUS.fullmatch(self.corpus)
+        return found[name] if found else ""
+
+
+@dataclass(frozen=True)
+class RagConnection:
+    """Open connections to RAG Engine.
+
+    Attributes:
+        parameters: what is asked.
+        channels: the connections.
+    """
+
+    parameters: RagEngine
+    channels: Channels
+
+    async def call(self, payload: str, timeout_s: float) -> str:
+        """Ask once; see `services.Connection.call`."""
+        from google.cloud.aiplatform_v1.types import RetrieveContextsRequest, RetrieveContextsResponse
+
+        asked = self.parameters.asked(**json.loads(payload))
+        request = requested(lambda: RetrieveContextsRequest(asked))
+        response = await self.channels.attempt(
+            lambda client: client.retrieve_contexts(request, retry=None, timeout=timeout_s)
+        )
+        return written(_ANSWER, _contexts(RetrieveContextsResponse.pb(response)))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.channels.close()
+
+
+def _contexts(response: Any) -> list[dict[str, Any]]:
+    found = response.contexts.contexts
+    if not all(each.source_uri or each.source_display_name for each in found):
+        raise CallError(FailureKind.MALFORMED, "a context of the answer has neither URI nor name")
+    return [
+        {
+            "uri": each.source_uri,
+            "name": each.source_display_name,
+            "text": each.text,
+            "score": each.score if each.HasField("score") else None,
+        }
+        for each in found
+    ]
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _library() -> tuple[Any, Any]:
+    from google.cloud.aiplatform_v1 import VertexRagServiceAsyncClient
+    from google.cloud.aiplatform_v1.services.vertex_rag_service.transports import VertexRagServiceGrpcAsyncIOTransport
+
+    return VertexRagServiceAsyncClient, VertexRagServiceGrpcAsyncIOTransport

@@ -1,0 +1,90 @@
+"""Retrievers behind a network: parameters that say what is asked, out of which budget, and how an answer is read.
+
+A new one is a subclass of `RemoteRetriever` with `connect` and `read`; pacing, retries and the ledger come for free.
+"""
+
+import json
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.queries import Query, Ranking
+
+
+class RemoteRetriever(RetrieverParameters):
+    """The parameters that all remote retrievers have; a subclass adds its own.
+
+    Attributes:
+        quota: name of the pool in `quotas:` that pays for the calls; by default that of the service in this scope.
+        version: of what the service searches. Answers of another version are not reused.
+        default_quota: the budget where `quotas:` says nothing.
+        reading: parameters that only say how an answer is read: the ledger's answers stay good when they change.
+        has_distances: whether scores are distances, so that `vector_distance_threshold` can be set, and a tighter one
+            can be derived from the answer to a looser one.
+        most_results: how many one call can bring; None where nobody says.
+    """
+
+    quota: Annotated[str, Field(min_length=1)] | None = None
+    version: str | None = None
+
+    default_quota: ClassVar[Quota]
+    operational: ClassVar[frozenset[str]] = frozenset({"quota"})
+    reading: ClassVar[frozenset[str]] = frozenset()
+    has_distances: ClassVar[bool] = False
+    most_results: ClassVar[int | None] = None
+
+    def scope(self) -> str:
+        """What shares a budget at the service: a project and region, or a host."""
+        return ""
+
+    def is_prefix(self) -> bool:
+        """Whether fewer results are the first of more, so that one call at the largest top_k serves all."""
+        return True
+
+    async def connect(self) -> Connection:
+        """Connect to the service; see `services.Service.connect`. `payload_of` says what its calls are given."""
+        raise NotImplementedError(f"{type(self).__name__} has no connect()")
+
+    def read(self, answer: str) -> Ranking:
+        """The ranking that an answer holds; see `services.Service.read`."""
+        raise NotImplementedError(f"{type(self).__name__} has no read()")
+
+    def identity(self, kind: str) -> dict[str, Any]:
+        """All that decides the answer besides query and reach, as JSON values.
+
+        Without what is as by default: a parameter that is new in another version of rankbeam changes no key.
+        """
+        parameters = self.model_dump(mode="json", exclude=set(self.operational | self.reading), exclude_defaults=True)
+        return {"stage": "retrieve", "type": kind, **parameters}
+
+    def call(self, kind: str, pool: str, service: int, query: Query, reach: Reach, bucket: int) -> Call:
+        """The call that asks for a query's ranking.
+
+        Args:
+            kind: the retriever's type.
+            pool: that pays for it.
+            service: position of this retriever among the job's.
+            query: what is asked.
+            reach: how far into the ranking.
+            bucket: of the query.
+        """
+        asked = {**self.identity(kind), "query": query.text}
+        if not self.is_prefix():
+            asked |= {"top_k": reach.results, "distance": reach.distance}
+        return Call(
+            pool, service, content_key(asked), reach, payload_of(query.text, reach), ((bucket, query.query_id),)
+        )
+
+
+def payload_of(text: str, reach: Reach) -> str:
+    """What `Connection.call` of a retriever is given.
+
+    >>> payload_of("who?", Reach(10, None))
+    '{"query": "who?", "top_k": 10, "distance": null}'
+    """
+    return json.dumps({"query": text, "top_k": reach.results, "distance": reach.distance}, ensure_ascii=False)

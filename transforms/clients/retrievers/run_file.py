@@ -1,0 +1,45 @@
+"""The `run_file` retriever: rankings that exist already, in a TREC or Parquet run, or in BigQuery."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from rankbeam.transforms.clients.bigquery.read_source import Location, shown
+from rankbeam.transforms.clients.formats import rows
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.clients.storage import files
+
+
+class RunFile(RetrieverParameters):
+    """Existing rankings; they are read, in parallel, and never asked for.
+
+    Attributes:
+        path: a TREC run (may be gzip), Parquet, a glob pattern of them, or a folder of Parquet files; or a
+            table of BigQuery, `bigquery://project.dataset.table`, or a query, as for the dataset.
+        duplicates: a document that stands twice in one ranking is refused, as trec_eval does; with "collapse"
+            its best rank stands for it, as for a run of chunks that are named by their document.
+    """
+
+    path: Location
+    duplicates: Literal["refuse", "collapse"] = "refuse"
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    input_role: ClassVar[str | None] = "run"
+    default_top_k: ClassVar[int | None] = None
+
+    def inputs(self) -> dict[str, str]:
+        """The run."""
+        return {"path": self.path}
+
+    def resolved(self, folder: str) -> "RunFile":
+        """The same run, its path taken as below `folder` when it is relative."""
+        return self.model_copy(update={"path": files.below(folder, self.path)})
+
+
+def locate(path: str, query_id: str, doc_id: str) -> Iterator[tuple[str, int]]:
+    """Where a run names a document for a query: file and line. Reads the run again; for messages only."""
+    for name in files.expand(path):
+        for batch in rows.read_run(name):
+            found = [query_id, doc_id]
+            for row in batch.select(["query_id", "doc_id", "line"]).to_pylist():
+                if [row["query_id"], row["doc_id"]] == found:
+                    yield shown(name), row["line"]

@@ -1,0 +1,287 @@
+"""The `vertex_search` retriever: documents or chunks from Vertex AI Search (Discovery Engine), over gRPC.
+
+One call brings one page, which is the ranking: the library's iterator would fetch, and pay for, every further page.
+"""
+
+import json
+import math
+import re
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
+
+from rankbeam.transforms.clients.calls.answers import checked, parsed, written
+from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.clients.retrievers.document_ids import IdRule
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.queries import Ranking
+
+Neighbours = Annotated[int, Field(ge=0, le=3)]
+_SERVING_CONFIG = re.compile(
+    r"(?P<project>projects/[^/\s]+)/locations/(?P<location>[a-z0-9-]+)/collections/[^/\s]+"
+    r"/(?:engines|dataStores)/[^/\s]+/servingConfigs/[^/\s]+"
+)
+_CHUNK_NAME = re.compile(r".*/documents/([^/]+)/chunks/([^/]+)", re.DOTALL)
+_PLACE_IN_DOCUMENT = re.compile(r"\D*(\d+)")
+
+
+def _checked_serving_config(value: str) -> str:
+    if _SERVING_CONFIG.fullmatch(value) is None:
+        raise ValueError(
+            "no serving config; give its full name: projects/PROJECT/locations/LOCATION/collections/COLLECTION/"
+            "(engines or dataStores)/NAME/servingConfigs/CONFIG"
+        )
+    return value
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result, as the ledger keeps it.
+
+    Attributes:
+        id: of the document.
+        chunk: of the chunk in it; empty for a document.
+        uri: of the document; empty where the service gives none.
+        score: relevance, higher is better; None where the service gives none.
+        texts: what it says, in the document's order.
+    """
+
+    id: Annotated[str, Field(min_length=1)]
+    chunk: str
+    uri: str
+    score: FiniteFloat | None
+    texts: tuple[str, ...]
+
+
+_ANSWER = TypeAdapter(tuple[Result, ...])
+
+
+@dataclass(frozen=True)
+class _Derived:
+    """What the service made of a document; other keys are left alone."""
+
+    link: str | None = None
+    title: str | None = None
+    snippets: tuple[dict[str, Any], ...] = ()
+    extractive_segments: tuple[dict[str, Any], ...] = ()
+
+    def texts(self) -> list[Any]:
+        segments = [each.get("content") for each in self.extractive_segments]
+        snippets = [each.get("snippet") for each in self.snippets if each.get("snippet_status") == "SUCCESS"]
+        return [text for text in segments or snippets or [self.title] if text]
+
+
+_DERIVED = TypeAdapter(_Derived)
+
+
+class ResultIds(IdRule):
+    """How the id of a result is found. The service's ids are taken as they are; of a URI, the file's name is.
+
+    Attributes:
+        field: what names it: "id" (of the document), "uri" (of the document), or, for `unit: chunk`, "chunk": the
+            document's id, a slash, and the chunk's.
+    """
+
+    field: Literal["id", "uri", "chunk"] = "id"
+
+    def of(self, result: Result) -> str:
+        """The id of a result.
+
+        Raises:
+            CallError: the rule does not fit.
+        """
+        if self.field == "uri":
+            return self.cut(result.uri)
+        return self.cut(f"{result.id}/{result.chunk}" if self.field == "chunk" else result.id, is_path=False)
+
+
+class VertexSearch(RemoteRetriever):
+    """Documents or chunks that a search app or data store finds, in the service's order.
+
+    The default budget is the documented quota of search requests per project:
+    https://cloud.google.com/generative-ai-app-builder/quotas
+
+    Attributes:
+        serving_config: full name: projects/P/locations/L/collections/C/engines/E/servingConfigs/S, or with dataStores.
+        mode: what is found: "documents" or "chunks" (of a data store with chunking).
+        previous_chunks: chunks before each chunk that come with its text.
+        next_chunks: chunks after it.
+        texts: what a document says is its "snippets", its "segments" (for apps of the Enterprise edition), or its
+            title.
+        filter: only documents that fit, in the service's own language.
+        api_endpoint: address of the service, where it is not the public one of the location.
+        doc_id: how a document's id is found.
+    """
+
+    serving_config: Annotated[str, AfterValidator(_checked_serving_config)]
+    mode: Literal["documents", "chunks"] = "documents"
+    previous_chunks: Neighbours = 0
+    next_chunks: Neighbours = 0
+    texts: Literal["titles", "snippets", "segments"] = "titles"
+    filter: Annotated[str, Field(min_length=1)] | None = None
+    api_endpoint: Endpoint | None = None
+    doc_id: ResultIds = ResultIds()
+
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=60.0)
+    reading: ClassVar[frozenset[str]] = frozenset({"doc_id"})
+    most_results: ClassVar[int | None] = 100
+
+    @model_validator(mode="after")
+    def _fits_the_mode(self) -> "VertexSearch":
+        if self.mode == "chunks" and self.texts != "titles":
+            raise ValueError("texts is for documents: a chunk always comes with its own text; remove one")
+        if self.mode == "documents" and (self.previous_chunks or self.next_chunks):
+            raise ValueError("previous_chunks and next_chunks need mode: chunks")
+        if self.mode == "documents" and self.doc_id.field == "chunk":
+            raise ValueError("doc_id.field: chunk needs mode: chunks")
+        return self
+
+    def scope(self) -> str:
+        """The project: all that is searched in it shares a quota."""
+        return self._part("project")
+
+    async def connect(self) -> "SearchConnection":
+        """Connect; see `services.Service.connect`."""
+        location = self._part("location")
+        prefix = "" if location == "global" else f"{location}-"
+        endpoint = self.api_endpoint or f"{prefix}discoveryengine.googleapis.com"
+        return SearchConnection(self, await open_channels(endpoint, _library))
+
+    def read(self, answer: str) -> Ranking:
+        """The results of an answer; see `services.Service.read`."""
+        found = parsed(_ANSWER, answer)
+        return Ranking(
+            tuple(self.doc_id.of(each) for each in found),
+            tuple(math.nan if each.score is None else each.score for each in found),
+            tuple("\n".join(each.texts) for each in found),
+        )
+
+    def asked(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
+        """The request, by the names of the service's fields.
+
+        Args:
+            query: its text.
+            top_k: results, at most.
+            distance: None; the service knows no distances.
+
+        Raises:
+            CallError: the service would cut `top_k`, or ignore `distance`, without a word.
+        """
+        if self.most_results is not None and top_k > self.most_results:
+            raise CallError(
+                FailureKind.INVALID, f"top_k is {top_k}, but vertex_search gives {self.most_results} results at most"
+            )
+        if distance is not None:
+            raise CallError(FailureKind.INVALID, "vertex_search has no distances; remove vector_distance_threshold")
+        return {
+            "serving_config": self.serving_config,
+            "query": query,
+            "page_size": top_k,
+            "filter": self.filter or "",
+            "content_search_spec": self._contents(),
+        }
+
+    def _contents(self) -> dict[str, Any]:
+        if self.mode == "chunks":
+            neighbours = {"num_previous_chunks": self.previous_chunks, "num_next_chunks": self.next_chunks}
+            return {"search_result_mode": "CHUNKS", "chunk_spec": neighbours}
+        specs: dict[str, dict[str, Any]] = {
+            "titles": {},
+            "snippets": {"snippet_spec": {"return_snippet": True}},
+            "segments": {"extractive_content_spec": {"max_extractive_segment_count": 1}},
+        }
+        return {"search_result_mode": "DOCUMENTS", **specs[self.texts]}
+
+    def _part(self, name: str) -> str:
+        found = _SERVING_CONFIG.fullmatch(self.serving_config)
+        return found[name] if found else ""
+
+
+@dataclass(frozen=True)
+class SearchConnection:
+    """Open connections to Vertex AI Search.
+
+    Attributes:
+        parameters: what is asked.
+        channels: the connections.
+    """
+
+    parameters: VertexSearch
+    channels: Channels
+
+    async def call(self, payload: str, timeout_s: float) -> str:
+        """Ask once; see `services.Connection.call`."""
+        from google.cloud.discoveryengine_v1.types import SearchRequest, SearchResponse
+
+        asked = self.parameters.asked(**json.loads(payload))
+        request = requested(lambda: SearchRequest(asked))
+
+        async def first_page(client: Any) -> Any:
+            pager = await client.search(request, retry=None, timeout=timeout_s)
+            async with aclosing(pager.pages) as pages:
+                return await anext(pages)
+
+        page = SearchResponse.pb(await self.channels.attempt(first_page))
+        as_row = _chunk if self.parameters.mode == "chunks" else _document
+        return written(_ANSWER, [as_row(result) for result in page.results])
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.channels.close()
+
+
+def _chunk(result: Any) -> dict[str, Any]:
+    chunk, around = result.chunk, result.chunk.chunk_metadata
+    name = _CHUNK_NAME.fullmatch(chunk.name)
+    if name is None:
+        raise CallError(FailureKind.MALFORMED, "a result of the answer is no chunk of a document")
+    pieces = _in_order([*around.previous_chunks, chunk, *around.next_chunks])
+    return {
+        "id": name[1],
+        "chunk": name[2],
+        "uri": chunk.document_metadata.uri,
+        "score": chunk.relevance_score if chunk.HasField("relevance_score") else _score(result),
+        "texts": [piece.content for piece in pieces],
+    }
+
+
+def _in_order(chunks: list[Any]) -> list[Any]:
+    # Whether the nearest neighbour comes first is not documented; the ids, c1, c2, …, say where a chunk stands.
+    places = [_PLACE_IN_DOCUMENT.fullmatch(each.id) for each in chunks]
+    if not all(places):
+        return chunks
+    return sorted(chunks, key=lambda each: int(_PLACE_IN_DOCUMENT.sub(r"\1", each.id)))
+
+
+def _document(result: Any) -> dict[str, Any]:
+    from google.protobuf.json_format import MessageToDict
+
+    document = result.document
+    derived = checked(_DERIVED, MessageToDict(document.derived_struct_data))
+    return {
+        "id": document.id or result.id,
+        "chunk": "",
+        "uri": document.content.uri or derived.link or "",
+        "score": _score(result),
+        "texts": derived.texts(),
+    }
+
+
+def _score(result: Any) -> float | None:
+    # A protobuf map makes the entry that it is asked for: look first.
+    values = result.model_scores["relevance_score"].values if "relevance_score" in result.model_scores else ()
+    return values[0] if values else None
+
+
+def _library() -> tuple[Any, Any]:
+    from google.cloud.discoveryengine_v1 import SearchServiceAsyncClient
+    from google.cloud.discoveryengine_v1.services.search_service.transports import SearchServiceGrpcAsyncIOTransport
+
+    return SearchServiceAsyncClient, SearchServiceGrpcAsyncIOTransport

@@ -1,0 +1,1 @@
+"""Files on any filesystem, and what is spilled to them."""

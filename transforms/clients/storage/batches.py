@@ -1,0 +1,55 @@
+"""Arrow batches between stages: what they are keyed by, and how Beam carries them.
+
+Beam has no coder for Arrow and pickles, and a pickled batch holds the whole parent buffer of every slice. With this
+module a pickle holds Arrow's own stream format, or where a large batch was spilled to. A registered coder would not
+do: Beam does not ask for it inside the unions that CoGroupByKey makes. A stage that passes batches on calls `register`.
+"""
+
+import copyreg
+import weakref
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from rankbeam.transforms.clients.storage import spill
+
+Bucketed = tuple[int, pa.RecordBatch]
+"""A bucket of queries, and rows of it."""
+
+SourceRows = tuple[int, tuple[int, pa.RecordBatch]]
+"""A bucket, the source its rows come from, and the rows."""
+
+
+_places: dict[int, bytes] = {}
+"""Where batches lie that were read from there, by their identity, for as long as they live."""
+
+
+def register() -> None:
+    """Make pickles of record batches small and self-contained, in this process."""
+    copyreg.pickle(pa.RecordBatch, _reduce)
+
+
+def _reduce(batch: pa.RecordBatch) -> tuple[Callable[[bytes], pa.RecordBatch], tuple[bytes]]:
+    known = _places.get(id(batch))
+    if known is not None and spill.holds(known):
+        return decode_spilled, (known,)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    encoded = sink.getvalue()
+    place = spill.write(encoded)
+    return (decode, (encoded.to_pybytes(),)) if place is None else (decode_spilled, (place,))
+
+
+def decode(encoded: bytes | pa.Buffer) -> pa.RecordBatch:
+    """The batch of an Arrow stream."""
+    with pa.ipc.open_stream(encoded) as stream:
+        return stream.read_next_batch()
+
+
+def decode_spilled(place: bytes) -> pa.RecordBatch:
+    """The batch that was spilled; a stage that only passes it on need not spill it again."""
+    batch = decode(spill.read(place))
+    _places[id(batch)] = place
+    weakref.finalize(batch, _places.pop, id(batch), None).atexit = False
+    return batch

@@ -1,0 +1,54 @@
+"""Files whose reading begins before a pipeline asks for them, as soon as the command line has named them.
+
+Beam and Google's clients take a second to import, on one core. A thread reads meanwhile, into memory; a reader that is
+then asked for such a file goes on from there. Whatever nobody asks for is dropped at the end of the block.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from rankbeam.transforms.clients.workers import Ahead
+
+Batches = Iterator[pa.RecordBatch]
+Name = tuple[str, str]
+"""A role, such as "run", and the path of a file."""
+
+_MOST_BATCHES = 24
+"""Of one file; readers make batches of a few megabytes."""
+
+_SWITCH_S = 0.02
+"""How long a thread keeps the interpreter. By default, 5 ms, imports and reading interrupt each other for 0.3 s."""
+
+_begun: dict[Name, Ahead[pa.RecordBatch]] = {}
+
+
+@contextmanager
+def reading(batches: Mapping[Name, Batches]) -> Iterator[None]:
+    """Read files, one after the other, in a thread beside the block.
+
+    Args:
+        batches: of each file, in the order in which they will be wanted.
+    """
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    maker = ThreadPoolExecutor(1, thread_name_prefix="early")
+    ahead = {name: Ahead(each, before=_MOST_BATCHES, maker=maker) for name, each in batches.items()}
+    _begun.update(ahead)
+    try:
+        yield
+    finally:
+        for name in ahead:
+            if (unused := _begun.pop(name, None)) is not None:
+                unused.close()
+        sys.setswitchinterval(interval)
+        maker.shutdown(cancel_futures=True)  # after Ctrl-C there may still be a reader, which ends with the process
+
+
+def begun(name: Name) -> Batches | None:
+    """The batches of a file, where their reading has begun and nobody has asked for them yet."""
+    found = _begun.pop(name, None)
+    return None if found is None else iter(found)

@@ -1,0 +1,356 @@
+"""Files on any of Beam's filesystems: local, gs://, hdfs://, s3://.
+
+There is no second code path, but for one call: a file of this machine is opened without Beam, so that it can be read
+while Beam is still being imported.
+
+Compressed text is recognised by its content, not by its name, and a gzip file that is cut short is an error
+(Beam's own reader ends quietly at the cut).
+"""
+
+import glob
+import gzip
+import io
+import os
+import posixpath
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.storage import gcs
+from rankbeam.transforms.records.errors import InputError
+
+BLOCK_BYTES = 4 << 20
+LONGEST_LINE = 64 << 20
+"""Bytes of a line, at most: whatever is longer is no line, and would fill the memory."""
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_AS_STORED = "uncompressed"
+"""Beam's CompressionTypes.UNCOMPRESSED: neither packed nor unpacked, whatever the name ends in."""
+
+
+def _beam() -> Any:
+    """Beam's filesystems. Their import takes most of a second, in which files of this machine are read already."""
+    from apache_beam.io.filesystems import FileSystems
+
+    return FileSystems
+
+
+def _errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
+    """What a filesystem raises; Beam's own error is an OSError."""
+    return (OSError, *more, *gcs.errors(path))
+
+
+def is_local(path: str) -> bool:
+    """Whether a path lies on this machine.
+
+    >>> is_local("out/run"), is_local("gs://bucket/run")
+    (True, False)
+    """
+    return "://" not in path
+
+
+def join(folder: str, *names: str) -> str:
+    """A path below a folder of any filesystem.
+
+    >>> join("gs://bucket/out", "runs", "part.parquet")
+    'gs://bucket/out/runs/part.parquet'
+    """
+    return posixpath.join(folder, *names) if not is_local(folder) else _beam().join(folder, *names)
+
+
+def parent(path: str) -> str:
+    """The folder a file lies in.
+
+    >>> parent("gs://bucket/a/e.yaml"), parent("a/e.yaml"), parent("e.yaml")
+    ('gs://bucket/a', 'a', '')
+    """
+    return path.rpartition("/")[0] if not is_local(path) else os.path.dirname(path)  # noqa: PTH120  "" stays ""
+
+
+def below(folder: str, path: str) -> str:
+    """A path as it is when absolute or on another filesystem, else below the folder.
+
+    >>> below("/data", "q.tsv"), below("/data", "/q.tsv"), below("/data", "gs://b/q.tsv")
+    ('/data/q.tsv', '/q.tsv', 'gs://b/q.tsv')
+    """
+    absolute = not is_local(path) or path.startswith(("/", "~"))
+    return str(Path(path).expanduser()) if path.startswith("~") else path if absolute else join(folder, path)
+
+
+def expand(pattern: str) -> list[str]:
+    """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
+
+    A file of that very name comes first: brackets and stars may be part of it. A table of BigQuery is one of its own.
+
+    Raises:
+        InputError: there is none.
+    """
+    if is_table(pattern):
+        return [pattern]
+    gcs.prepare(pattern)
+    try:
+        if not pattern.endswith("/") and _beam().exists(pattern) and not _is_folder(pattern):
+            return [pattern]
+        folder = join(_escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
+        found = [] if _is_folder(pattern) else [path for path in _match(pattern) if not _is_folder(path)]
+        found = found or _parquet(folder)
+    except _errors(pattern, ValueError) as error:
+        raise InputError(f"cannot be looked up: {gcs.told(error, pattern)}", path=pattern) from error
+    if not found and _is_folder(pattern):
+        raise InputError(
+            f"is a folder without Parquet files; write {join(pattern, '*')} for all its files", path=pattern
+        )
+    if not found:
+        raise InputError("no such file", path=pattern)
+    return sorted(found)
+
+
+def exists(path: str) -> bool:
+    """Whether there is a file or a folder of that name.
+
+    Raises:
+        InputError: its filesystem does not say.
+    """
+    gcs.prepare(path)
+    try:
+        return bool(_beam().exists(path))
+    except _errors(path) as error:
+        raise InputError(f"cannot be looked up: {gcs.told(error, path)}", path=path) from error
+
+
+def size(pattern: str) -> int:
+    """Bytes of all files that a path or pattern names, as stored."""
+    return sum(bytes_stored for _, bytes_stored, _ in version(pattern))
+
+
+def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
+    """Path, bytes and time of change of every file that a path or pattern names: other values, other content."""
+    if is_table(pattern):
+        from rankbeam.transforms.clients.bigquery.read_tables import describe
+
+        table = describe(TableSource.parse(pattern))
+        return ((pattern, table.stored_bytes, table.modified),)
+    paths = expand(pattern)
+    if is_local(pattern):
+        stats = [(path, Path(path).stat()) for path in paths]
+        return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
+    # By pattern again: one request for thousands of files.
+    patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(join(pattern.rstrip("/"), ""))]
+    each = {metadata.path: metadata for result in _beam().match(patterns) for metadata in result.metadata_list}
+    found = [each[path] for path in paths]
+    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in found)
+
+
+def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
+    """Open a file for reading as it is stored.
+
+    Args:
+        path: the file.
+        read_ahead_bytes: how much to ask for at once where that takes a request; by default what suits the filesystem.
+
+    Raises:
+        InputError: it cannot be opened.
+    """
+    if is_local(path) and Path(path).is_fifo():
+        raise InputError("is a pipe, and files are read more than once; write it to a file (gzip is fine)", path=path)
+    gcs.prepare(path)
+    try:
+        handle = _opened(path)
+    except _errors(path) as error:
+        raise InputError(f"cannot be opened: {gcs.told(error, path)}", path=path) from error
+    return handle if read_ahead_bytes is None else gcs.reading_ahead(handle, read_ahead_bytes)
+
+
+def _opened(path: str) -> BinaryIO:
+    if is_local(path):
+        return Path(path).open("rb")  # as Beam does
+    handle: BinaryIO = _beam().open(path, compression_type=_AS_STORED)
+    return handle
+
+
+def open_text(path: str, read_ahead_bytes: int | None = None) -> "io.BufferedReader[Any]":
+    """Open a file for reading, unpacked where its content is gzip, without its byte order mark."""
+    raw = io.BufferedReader(_Raw(open_raw(path, read_ahead_bytes)))
+    packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)  # to seek back would be another request
+    stream = cast("io.BufferedReader[Any]", gzip.GzipFile(fileobj=raw)) if packed else raw
+    if stream.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
+        stream.read(len(_BYTE_ORDER_MARK))
+    return stream
+
+
+def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """Read a text file in blocks of whole lines.
+
+    Args:
+        path: any file that `open_text` takes.
+        block_bytes: about how many bytes a block holds; a longer line makes a longer block.
+
+    Yields:
+        Blocks; only the last one may lack its final newline.
+
+    Raises:
+        InputError: the file cannot be opened, its gzip stream is cut short or damaged, or a line is endless.
+    """
+    rest: list[bytes] = []  # joined once: a long line is not copied again for each of its pieces
+    lines = 0
+    try:
+        with open_text(path, block_bytes if block_bytes < BLOCK_BYTES else None) as stream:
+            packed = isinstance(stream, gzip.GzipFile)
+            for piece in _pieces(stream, block_bytes):
+                end = piece.rfind(b"\n") + 1
+                if not end:
+                    rest.append(piece)
+                    _refuse_endless(path, rest)
+                    continue
+                block, rest = b"".join((*rest, memoryview(piece)[:end])), [piece[end:]]
+                lines += block.count(b"\n") if packed else 0  # nothing else can be cut short
+                yield block
+    except _GZIP_ERRORS as error:
+        problem = f"the gzip file is cut short or damaged ({error}); copy it again"
+        raise InputError(problem, path=path, line=lines + 1) from error
+    except gcs.errors(path) as error:
+        raise InputError(f"cannot be read on: {gcs.told(error, path)}", path=path) from error
+    if any(rest):
+        yield b"".join(rest)
+
+
+def _refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
+    if sum(map(len, pieces)) > LONGEST_LINE:
+        raise InputError(f"has a line of more than {LONGEST_LINE >> 20} MiB; end lines with LF", path=path)
+
+
+def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[bytes]:
+    """Read on until the end, or until an error, before which everything readable is given out."""
+    damage: Exception | None = None
+    while damage is None:
+        parts: list[bytes] = []
+        missing = piece_bytes
+        while missing > 0:
+            try:
+                part = stream.read1(missing)
+            except _GZIP_ERRORS as error:
+                damage = error
+                break
+            if not part:
+                break
+            parts.append(part)
+            missing -= len(part)
+        if parts:
+            yield b"".join(parts)
+        if damage is None and missing > 0:
+            return
+    raise damage
+
+
+def read_head(path: str, bytes_wanted: int = 1 << 16) -> bytes:
+    """The first block of a text file that holds more than white space, unpacked; complete lines."""
+    return next((block for block in read_blocks(path, bytes_wanted) if block.strip()), b"")
+
+
+def read_all(path: str) -> bytes:
+    """The whole content of a text file, unpacked."""
+    return b"".join(read_blocks(path))
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a file in one go.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    try:
+        with _beam().create(path, compression_type=_AS_STORED) as handle:
+            handle.write(content)
+    except _errors(path) as error:
+        raise InputError(f"cannot be written: {gcs.told(error, path)}", path=path) from error
+
+
+def delete(path: str) -> None:
+    """Delete a file or a folder with all it holds; nothing happens when there is none.
+
+    Raises:
+        OSError: it cannot be deleted.
+    """
+    if is_local(path):
+        found = [path] if os.path.lexists(path) else []
+    else:  # an object store has no folders, only names that begin alike
+        found = sorted({*_match(path), *_match(join(path, "**"))})
+    if found:
+        _beam().delete(found)
+
+
+def make_folder(path: str) -> None:
+    """Make sure that a folder exists and can be written to.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    gcs.prepare(path)
+    try:
+        if not _beam().exists(path):
+            _beam().mkdirs(path)
+    except _errors(path) as error:
+        raise InputError(f"the folder cannot be made: {gcs.told(error, path)}", path=path) from error
+    probe = join(path, ".rankbeam-can-write")
+    write(probe, b"")
+    try:
+        delete(probe)
+    except _errors(path) as error:
+        raise InputError(f"cannot be deleted: {gcs.told(error, path)}", path=probe) from error
+
+
+class _Raw(io.RawIOBase):
+    """Lets a Beam file, which need not have `readinto`, stand below a BufferedReader."""
+
+    def __init__(self, handle: BinaryIO) -> None:
+        self._handle = handle
+        self._readinto = getattr(handle, "readinto", None)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # typeshed has WriteableBuffer
+        if self._readinto is not None:
+            return int(self._readinto(buffer))
+        data = self._handle.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._handle.close()
+        super().close()
+
+
+def _parquet(folder: str) -> list[str]:
+    """The Parquet files below a folder, but not in folders that begin with _ or ., as other readers have it."""
+    flat, deep = _parquet_patterns(folder)
+    found = _match(flat) or _match(deep)
+    below = [path.split("/")[folder.count("/") :] for path in found]
+    return [path for path, parts in zip(found, below, strict=True) if not any(map(_is_hidden, parts))]
+
+
+def _parquet_patterns(folder: str) -> tuple[str, str]:
+    return folder + "*.parquet", folder + "**/*.parquet"
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def _match(pattern: str) -> list[str]:
+    if is_local(pattern):  # Beam's own matching knows no escaped brackets
+        return glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
+    found = [metadata.path for metadata in _beam().match([pattern])[0].metadata_list]
+    return [path for path in found if not path.endswith("/")]  # what consoles leave in the place of a folder
+
+
+def _escaped(path: str) -> str:
+    return glob.escape(path) if is_local(path) else path
+
+
+def _is_folder(path: str) -> bool:
+    return is_local(path) and Path(path).is_dir()

@@ -1,0 +1,99 @@
+"""Google Cloud Storage, before Beam asks it: whether there is a way to it, and credentials.
+
+Without this a laptop that is offline waits for two minutes, and one without credentials for half a minute, with five
+tracebacks. A public bucket needs no credentials.
+"""
+
+import os
+import socket
+from functools import cache
+from http import HTTPStatus
+from typing import BinaryIO
+
+from rankbeam.transforms.records.errors import InputError
+
+SCHEME = "gs://"
+SIGN_IN = "sign in with `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
+_HOST = "storage.googleapis.com"
+_OTHER_WAYS = ("STORAGE_EMULATOR_HOST", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+
+
+def prepare(path: str) -> None:
+    """Make sure that asking for a path takes no longer than it must; nothing where it is not on `gs://`.
+
+    Raises:
+        InputError: there is no network.
+    """
+    if path.startswith(SCHEME):
+        if not any(os.environ.get(name) for name in _OTHER_WAYS):
+            _find_host(path)
+        _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
+
+
+def errors(path: str) -> tuple[type[Exception], ...]:
+    """What the filesystem of a path raises, besides what all of them do."""
+    if not path.startswith(SCHEME):
+        return ()
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
+    from google.cloud.storage.exceptions import DataCorruption, InvalidResponse  # of uploads and downloads in pieces
+
+    return GoogleAPIError, GoogleAuthError, InvalidResponse, DataCorruption, OSError
+
+
+def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
+    """The same file, which asks for so many bytes at once, if it asks: 16 MiB are much for a first line."""
+    if hasattr(handle, "_chunk_size"):
+        handle._chunk_size = count  # Beam opens it, and has no parameter for this
+    return handle
+
+
+def told(error: BaseException, path: str) -> str:
+    """What an error of a path's filesystem says, and what to do about it, in one line."""
+    if not path.startswith(SCHEME):
+        return str(error)
+    bucket = path.removeprefix(SCHEME).partition("/")[0]
+    advice = {
+        401: SIGN_IN,
+        403: f"grant the account that asks the role Storage Object User on the bucket {bucket}",
+        404: f"is there a bucket {bucket}? make it, or name another one",
+    }
+    status = _status(error)
+    said = HTTPStatus(status).phrase if status in advice else " ".join(str(error).split())
+    more = advice.get(status or 0, "")
+    if not _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")):
+        more = f"there are no credentials: {SIGN_IN}"
+    return f"{said}; {more}" if more else said
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that a refusal came with; Beam wraps it in errors of its own."""
+    from apache_beam.io.filesystem import BeamIOError
+
+    if isinstance(error, BeamIOError):
+        inner = list((error.exception_details or {}).values())
+        return next((found for each in inner if (found := _status(each)) is not None), None)
+    status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "code", None)
+    return int(status) if isinstance(status, int) else None
+
+
+def _find_host(path: str) -> None:
+    try:
+        socket.getaddrinfo(_HOST, "https")
+    except OSError as error:
+        raise InputError(f"{_HOST} cannot be found ({error}); is there a network?", path=path) from error
+
+
+@cache
+def _has_credentials(_file: str | None) -> bool:
+    import google.auth
+    from apache_beam.internal.gcp import auth
+
+    if auth.is_running_in_gce:  # a worker of Dataflow, whose credentials may be late; Beam waits for them
+        return True
+    try:
+        google.auth.default()
+    except google.auth.exceptions.DefaultCredentialsError:
+        auth._Credentials._credentials_init = True  # Beam has looked for credentials, and found none
+        return False
+    return True

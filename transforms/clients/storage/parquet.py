@@ -1,0 +1,35 @@
+"""Parquet files, opened by path on any filesystem."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.records.errors import InputError
+
+_STREAM_BYTES = 1 << 20
+
+
+@contextmanager
+def open_file(path: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file on any filesystem, and close it at the end of the block.
+
+    Arrow's threads may hold a reader longer than this one does. Of an open file the last of them lets go of Python's
+    object, for which it needs Python's lock: where the interpreter is ending, that ends the process with SIGABRT.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    # Page by page where seeking is free; elsewhere each column of a row group in one request. Arrow's default would
+    # hold the bytes of all row groups at once.
+    buffer_size = _STREAM_BYTES if files.is_local(path) else 0
+    try:
+        file = pq.ParquetFile(files.open_raw(path), buffer_size=buffer_size, pre_buffer=False)
+    except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
+        raise InputError(f"the Parquet file is cut short or damaged ({error}); copy it again", path=path) from error
+    try:
+        yield file
+    finally:
+        file.close(force=True)

@@ -1,0 +1,57 @@
+"""Parts of a table: Parquet files written under names of their own, and moved into place once all are known."""
+
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.records.errors import InputError
+
+_UNFINISHED = "_unfinished"  # readers of a folder of Parquet files leave out what begins like this
+
+
+class Part:
+    """One Parquet file that is being written, beside the place of the finished ones."""
+
+    def __init__(self, folder: str, schema: pa.Schema) -> None:
+        self._path = files.join(folder, _UNFINISHED, f"{uuid.uuid4().hex}.parquet")
+        try:
+            if files.is_local(folder):
+                Path(self._path).parent.mkdir(parents=True, exist_ok=True)
+            self._handle = FileSystems.create(self._path, compression_type=CompressionTypes.UNCOMPRESSED)
+        except (BeamIOError, OSError, *gcs.errors(folder)) as error:
+            raise InputError(f"cannot be written: {gcs.told(error, folder)}", path=self._path) from error
+        self._writer = pq.ParquetWriter(self._handle, schema, compression="zstd")
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows, of exactly the schema."""
+        self._writer.write_table(rows)
+
+    def close(self) -> str:
+        """Complete the file; returns its path."""
+        self._writer.close()
+        self._handle.close()
+        return self._path
+
+
+def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
+    """Move complete parts to where a table is read, and remove what was left unfinished; returns the new paths.
+
+    Calling it again after a failure half-way goes on where that ended.
+
+    Args:
+        folder: of the table.
+        parts: paths of its parts; without any, a file without rows is made.
+        schema: of the table.
+    """
+    parts = sorted(parts) or [Part(folder, schema).close()]
+    places = [files.join(folder, f"part-{number:05}-of-{len(parts):05}.parquet") for number in range(len(parts))]
+    pending = [(part, place) for part, place in zip(parts, places, strict=True) if FileSystems.exists(part)]
+    if pending:
+        FileSystems.rename([part for part, _ in pending], [place for _, place in pending])
+    files.delete(files.join(folder, _UNFINISHED))
+    return places

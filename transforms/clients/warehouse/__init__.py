@@ -1,0 +1,1 @@
+"""The local warehouse: a DuckDB file, and the views that it shares with BigQuery."""

@@ -1,0 +1,136 @@
+"""The local warehouse: one DuckDB file with the rows of the Parquet tables, and views over them."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import duckdb
+
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import InputError
+
+FILE_NAME = "results.duckdb"
+
+_ROWS_OF_A_GROUP = 30_720
+"""Full groups are written at once, by several threads. Groups of DuckDB's own size wait in its log: twice as long."""
+
+_ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
+"""What every version has put into the file."""
+
+
+def build(output: str) -> str:
+    """Make `results.duckdb` anew from the Parquet files of all finished runs; returns its path.
+
+    The file is complete or not there: it is built beside and then put in place. Its views are those of BigQuery.
+
+    Args:
+        output: the folder of all tables, on any filesystem.
+
+    Raises:
+        InputError: there is no finished run, or the file cannot be written.
+    """
+    path = files.join(output, FILE_NAME)
+    try:
+        return _build(output, path)
+    except duckdb.Error as error:
+        problem = f"cannot be written: {str(error).splitlines()[0]}"
+        raise InputError(problem, path=path) from error
+
+
+def _build(output: str, path: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
+        beside = Path(folder) / FILE_NAME
+        runs = finished_runs(output)
+        with duckdb.connect() as connection:
+            place = str(beside).replace("'", "''")
+            connection.execute(f"ATTACH '{place}' AS results (ROW_GROUP_SIZE {_ROWS_OF_A_GROUP})")
+            connection.execute("USE results")
+            for name in tables.TABLES:
+                parts = [_local(part, folder) for run_id in runs for part in _parts(output, name, run_id)]
+                _create(connection, name, parts)
+            connection.execute(views.for_duckdb())
+            connection.execute("USE memory")
+            connection.execute("DETACH results")
+        if files.is_local(output):
+            beside.replace(path)
+        else:
+            files.write(path, beside.read_bytes())
+    return path
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) -> None:
+    """Make a table of Parquet files. What runs of older releases do not have is null, or no row.
+
+    Args:
+        connection: to the file.
+        name: of the table.
+        parts: its files.
+    """
+    connection.register("columns_of_now", tables.TABLES[name].empty_table())
+    rows = "UNION ALL BY NAME FROM read_parquet(?, union_by_name = true)" if parts else ""
+    connection.execute(f'CREATE TABLE "{name}" AS FROM columns_of_now {rows}', [parts] if parts else [])
+
+
+def refuse_foreign(output: str) -> None:
+    """Make sure that what `build` will replace is nothing, or a file that it made.
+
+    Raises:
+        InputError: something else stands there.
+    """
+    path = Path(files.join(output, FILE_NAME))
+    if not files.is_local(output) or not path.exists():
+        return
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            query = "SELECT table_name, table_type FROM information_schema.tables"
+            found = dict(connection.execute(query).fetchall())
+    except duckdb.Error as error:
+        if "lock" in str(error):
+            problem = "is open for writing in another program; close it there first"
+            raise InputError(problem, path=str(path)) from error
+        found = {}
+    if not found.keys() >= _ALWAYS:
+        raise InputError(
+            "was not made by rankbeam and would be replaced; move it, or choose another --output", path=str(path)
+        )
+    ours = dict.fromkeys(tables.TABLES, "BASE TABLE") | dict.fromkeys(views.sources(), "VIEW")
+    if own := sorted(name for name, kind in found.items() if ours.get(name) != kind):
+        problem = (
+            f"holds {', '.join(own)}, and is made anew by every run; keep your own tables and views in another file"
+        )
+        raise InputError(problem, path=str(path))
+
+
+def finished_runs(output: str) -> list[str]:
+    """The ids of the runs that are complete, oldest id first.
+
+    Raises:
+        InputError: there is none.
+    """
+    try:
+        found = files.expand(files.join(output, "runs", "*", "part-*.parquet"))
+    except InputError as error:
+        raise InputError("holds no finished run", path=output) from error
+    return sorted(path.replace("\\", "/").split("/")[-2] for path in found)
+
+
+def _parts(output: str, name: str, run_id: str) -> list[str]:
+    """The files of a table of a run; none where the run is older than the table."""
+    try:
+        return files.expand(files.join(output, name, run_id))
+    except InputError:
+        if name in tables.ADDED:
+            return []
+        raise
+
+
+def _local(path: str, folder: str) -> str:
+    """The path of a local copy, where the file is not local already."""
+    if files.is_local(path):
+        return path
+    copy = tempfile.NamedTemporaryFile(dir=folder, suffix=".parquet", delete=False)  # noqa: SIM115  DuckDB reads it by name
+    with files.open_raw(path) as source, copy as target:
+        shutil.copyfileobj(source, target)
+    return copy.name

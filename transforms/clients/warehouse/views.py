@@ -1,0 +1,135 @@
+"""The views over the tables: GoogleSQL in `deploy/bigquery`, one file each, and what sqlglot makes of it for DuckDB.
+
+sqlglot takes a third of a second to import and to work, which a run should not wait for. So its answer for DuckDB is
+kept in `deploy/duckdb`, with a hash of what it was made from; where that does not fit, it is made anew.
+`python -m rankbeam.transforms.clients.warehouse.views` writes it after a change.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, of_job
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.session import Session
+from rankbeam.transforms.clients.bigquery.tables import ensure
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import RankbeamError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+FOLDER = Path(__file__).parents[3] / "deploy"
+"""It stands beside this package, in the repository as where it is installed."""
+
+FOR_DUCKDB = FOLDER / "duckdb" / "views.sql"
+
+
+@cache
+def sources() -> Mapping[str, str]:
+    """The GoogleSQL of every view by its name; tables and views stand in it by their bare names."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted((FOLDER / "bigquery").glob("*.sql"))}
+
+
+def about(name: str) -> str:
+    """The question that a view answers, as its file begins.
+
+    >>> about("query_changes").partition("?")[0]
+    'Which queries got better or worse since the previous run with a value of the metric'
+    """
+    lines = sources()[name].splitlines()
+    first = next(number for number, line in enumerate(lines) if not line.startswith("--"))
+    return " ".join(line.removeprefix("--").strip() for line in lines[:first])
+
+
+def parsed() -> "dict[str, exp.Query]":
+    """The syntax tree of every view, without comments; each stands after those that it reads from."""
+    import sqlglot
+    from sqlglot import exp
+
+    trees = {name: sqlglot.parse_one(text, dialect="bigquery", into=exp.Select) for name, text in sources().items()}
+    for node in (node for tree in trees.values() for node in tree.walk()):
+        node.pop_comments()
+    read = {name: {table.name for table in tree.find_all(exp.Table)} & trees.keys() for name, tree in trees.items()}
+    return {name: trees[name] for name in TopologicalSorter(read).static_order()}
+
+
+def for_duckdb() -> str:
+    """The statements that make all views in a DuckDB file that holds the tables."""
+    kept = FOR_DUCKDB.read_text(encoding="utf-8") if FOR_DUCKDB.exists() else ""
+    return kept if f"-- {_fingerprint()}\n" in kept else transpiled()
+
+
+def transpiled() -> str:
+    """The same, made anew."""
+    from sqlglot import exp
+
+    head = "-- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.\n"
+    made = (
+        exp.Create(kind="VIEW", this=exp.to_table(name), expression=tree).sql("duckdb", pretty=True)
+        for name, tree in parsed().items()
+    )
+    return f"{head}-- {_fingerprint()}\n" + "".join(f"\n{statement};\n" for statement in made)
+
+
+def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:
+    """The statements that make, or replace, the views in a dataset that holds the tables.
+
+    Yields:
+        The name of a view, and its statement; what a view reads from comes before it.
+    """
+    from sqlglot import exp
+
+    trees = parsed()
+    ours = {*tables.TABLES, *trees}
+    for name, tree in trees.items():
+        for table in tree.find_all(exp.Table):
+            if table.name in ours:
+                table.set("db", exp.to_identifier(dataset.dataset, quoted=True))
+                table.set("catalog", exp.to_identifier(dataset.project, quoted=True))
+        view = exp.table_(name, db=dataset.dataset, catalog=dataset.project, quoted=True)
+        description = exp.Property(this=exp.var("description"), value=exp.Literal.string(about(name)))
+        options = exp.Properties(expressions=[description])
+        create = exp.Create(kind="VIEW", replace=True, this=view, properties=options, expression=tree)
+        yield name, create.sql("bigquery", pretty=True)
+
+
+def apply(dataset: DatasetName) -> Iterator[str]:
+    """Make the views in BigQuery, or replace them. Tables, and columns of tables, that they need are made as well.
+
+    Yields:
+        The name of each view that was made.
+
+    Raises:
+        RankbeamError: BigQuery did not do it; the message says what to do.
+    """
+    session = Session(dataset)
+    try:
+        for name in tables.TABLES:
+            ensure(session, name)
+        for name, statement in for_bigquery(dataset):
+            _run(session, statement)
+            yield str(dataset.table(name))
+    except BigQueryError as error:
+        raise RankbeamError(error.advice(dataset)) from error
+
+
+def _run(session: Session, statement: str) -> None:
+    job = session.wait(session.query(f"rankbeam-view-{uuid.uuid4().hex}", statement, None))
+    if job.error_result:
+        raise of_job(job.error_result)
+
+
+def _fingerprint() -> str:
+    """Of all sources."""
+    whole = "\0".join(part for pair in sources().items() for part in pair)
+    return f"sha256 {hashlib.sha256(whole.encode()).hexdigest()}"
+
+
+if __name__ == "__main__":
+    FOR_DUCKDB.parent.mkdir(exist_ok=True)
+    FOR_DUCKDB.write_text(transpiled(), encoding="utf-8")

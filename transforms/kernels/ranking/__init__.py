@@ -1,0 +1,1 @@
+"""Kernels of rankings: orders, judgements that are hit, metrics, the reach of ties, fusion."""

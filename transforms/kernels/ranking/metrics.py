@@ -1,0 +1,296 @@
+"""Every metric, for many rankings at once. The reference is trec_eval v10.
+
+Each function takes an `Assessment` of n rankings and returns float64[n]. `rel` is the lowest grade that
+counts as relevant; `cutoff` the number of ranks looked at, None for all. A query without relevant
+documents, or without results, scores 0 and never NaN. The examples score one ranking, `hits.EXAMPLE`.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import FloatArray, position_in_group
+from rankbeam.transforms.kernels.ranking import hits
+from rankbeam.transforms.kernels.ranking.rankings import Assessment
+
+_INFAP_EPSILON = 0.00001
+
+
+def linear_gain(grade: FloatArray) -> FloatArray:
+    """The grade itself; grades below 0 gain nothing (Järvelin and Kekäläinen, 2002).
+
+    >>> linear_gain(np.array([-1.0, 0.0, 3.0])).round(4).tolist()
+    [0.0, 0.0, 3.0]
+    """
+    return np.maximum(grade, 0.0)
+
+
+def exponential_gain(grade: FloatArray) -> FloatArray:
+    """2^grade - 1 (Burges et al., 2005).
+
+    >>> exponential_gain(np.array([-1.0, 0.0, 1.0, 3.0])).tolist()
+    [0.0, 0.0, 1.0, 7.0]
+    """
+    return np.exp2(np.maximum(grade, 0.0)) - 1.0
+
+
+GAINS: dict[str, Callable[[FloatArray], FloatArray]] = {"linear": linear_gain, "exp": exponential_gain}
+
+
+def ndcg(a: Assessment, *, cutoff: int | None = None, gain: str = "linear") -> FloatArray:
+    """Discounted gain over that of the ideal ranking of the pool, discount log2(rank + 1).
+
+    Järvelin and Kekäläinen, TOIS 20(4), 2002; trec_eval's ndcg and ndcg_cut.
+
+    >>> ndcg(hits.EXAMPLE, cutoff=3).round(4).tolist()
+    [0.6388]
+    """
+    gains = GAINS[gain]
+    ideal_rank = position_in_group(a.pool_query, a.queries) + 1
+    dcg = hits.total(a, a.hit_query, gains(a.hit_grade) / hits.discount(a.hit_rank), hits.upto(a.hit_rank, cutoff))
+    ideal = hits.total(a, a.pool_query, gains(a.pool_grade) / hits.discount(ideal_rank), hits.upto(ideal_rank, cutoff))
+    return hits.ratio(dcg, ideal)
+
+
+def precision(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
+    """Relevant documents among the first `cutoff`, over `cutoff`, retrieved or not (trec_eval's P).
+
+    >>> precision(hits.EXAMPLE, cutoff=4).round(4).tolist()
+    [0.5]
+    """
+    return hits.relevant_hits(a, rel, cutoff) / cutoff
+
+
+def recall(a: Assessment, *, cutoff: int | None = None, rel: float = 1.0) -> FloatArray:
+    """Relevant documents among the first `cutoff`, over all relevant ones (trec_eval's recall).
+
+    >>> recall(hits.EXAMPLE, cutoff=4).round(4).tolist()
+    [0.6667]
+    """
+    return hits.ratio(hits.relevant_hits(a, rel, cutoff), hits.relevant(a, rel))
+
+
+def capped_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
+    """Recall over what `cutoff` ranks can hold: hits / min(cutoff, R) (BEIR's capped recall).
+
+    >>> capped_recall(hits.EXAMPLE, cutoff=2).round(4).tolist()
+    [0.5]
+    """
+    return hits.ratio(hits.relevant_hits(a, rel, cutoff), np.minimum(hits.relevant(a, rel), cutoff))
+
+
+def f1(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
+    """Harmonic mean of precision and recall at `cutoff`.
+
+    >>> f1(hits.EXAMPLE, cutoff=4).round(4).tolist()
+    [0.5714]
+    """
+    return _harmonic_mean(precision(a, cutoff=cutoff, rel=rel), recall(a, cutoff=cutoff, rel=rel), 1.0)
+
+
+def reciprocal_rank(a: Assessment, *, cutoff: int | None = None, rel: float = 1.0) -> FloatArray:
+    """1 / rank of the first relevant document, 0 if there is none (trec_eval's recip_rank).
+
+    >>> reciprocal_rank(hits.EXAMPLE).round(4).tolist()
+    [1.0]
+    """
+    first = hits.relevant_so_far(a, rel) == 1
+    chosen = first & hits.is_relevant(a, rel) & hits.upto(a.hit_rank, cutoff)
+    return hits.total(a, a.hit_query, 1.0 / a.hit_rank, chosen)
+
+
+def average_precision(a: Assessment, *, cutoff: int | None = None, rel: float = 1.0) -> FloatArray:
+    """Mean over all relevant documents of the precision at their rank (trec_eval's map and map_cut).
+
+    >>> average_precision(hits.EXAMPLE).round(4).tolist()
+    [0.5]
+    """
+    precisions = hits.relevant_so_far(a, rel) / a.hit_rank
+    chosen = hits.is_relevant(a, rel) & hits.upto(a.hit_rank, cutoff)
+    return hits.ratio(hits.total(a, a.hit_query, precisions, chosen), hits.relevant(a, rel))
+
+
+def success(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
+    """1 if a relevant document is among the first `cutoff`, else 0 (trec_eval's success; "hit rate").
+
+    >>> success(hits.EXAMPLE, cutoff=3, rel=2).round(4).tolist()
+    [1.0]
+    """
+    return (hits.relevant_hits(a, rel, cutoff) > 0).astype(np.float64)
+
+
+def r_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """Precision at rank R, the number of relevant documents (trec_eval's Rprec).
+
+    >>> r_precision(hits.EXAMPLE).round(4).tolist()
+    [0.3333]
+    """
+    relevant = hits.relevant(a, rel)
+    inside = hits.is_relevant(a, rel) & (a.hit_rank <= relevant[a.hit_query])
+    return hits.ratio(hits.count(a, a.hit_query, inside), relevant)
+
+
+def bpref(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """How often judged non-relevant documents stand before relevant ones (Buckley and Voorhees, SIGIR 2004).
+
+    >>> bpref(hits.EXAMPLE).round(4).tolist()
+    [0.3333]
+    """
+    relevant = hits.relevant(a, rel)
+    non_relevant = hits.count(a, a.pool_query, (a.pool_grade >= 0) & (a.pool_grade < rel))
+    before = np.minimum(hits.non_relevant_so_far(a, rel), relevant[a.hit_query])
+    bound = np.minimum(non_relevant, relevant)[a.hit_query]
+    preference = 1.0 - hits.ratio(before.astype(np.float64), bound.astype(np.float64))
+    return hits.ratio(hits.total(a, a.hit_query, preference, hits.is_relevant(a, rel)), relevant)
+
+
+def inferred_ap(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """AP estimated from a sampled pool (Yilmaz and Aslam, CIKM 2006); a grade below 0 is "in the pool, unjudged".
+
+    At a relevant document of rank k the precision is 1/k + (k-1)/k · (pooled/(k-1)) · (rel+ε)/(rel+nonrel+2ε),
+    counted over the ranks above it, with ε = 0.00001 as in trec_eval.
+
+    >>> inferred_ap(hits.EXAMPLE).round(4).tolist()
+    [0.5]
+    """
+    above_relevant = hits.relevant_so_far(a, rel) - 1
+    above_non_relevant = hits.non_relevant_so_far(a, rel)
+    above_unjudged = hits.so_far(a, a.hit_grade < 0)
+    rank: FloatArray = a.hit_rank.astype(np.float64)
+    above = rank - 1.0
+    pooled = above_relevant + above_non_relevant + above_unjudged
+    share = (above_relevant + _INFAP_EPSILON) / (above_relevant + above_non_relevant + 2 * _INFAP_EPSILON)
+    expected = 1.0 / rank + above / rank * hits.ratio(pooled.astype(np.float64), above) * share
+    expected = np.where(rank == 1.0, 1.0, expected)
+    return hits.ratio(hits.total(a, a.hit_query, expected, hits.is_relevant(a, rel)), hits.relevant(a, rel))
+
+
+def judged(a: Assessment, *, cutoff: int | None = None) -> FloatArray:
+    """Share of the first `cutoff` results that have a judgement, over those retrieved.
+
+    That is ir_measures' Judged, except that a grade below 0 is no judgement here.
+
+    >>> judged(hits.EXAMPLE, cutoff=10).round(4).tolist()
+    [0.6]
+    """
+    seen = a.retrieved if cutoff is None else np.minimum(a.retrieved, cutoff)
+    with_judgement = hits.count(a, a.hit_query, (a.hit_grade >= 0) & hits.upto(a.hit_rank, cutoff))
+    return hits.ratio(with_judgement, seen)
+
+
+def rank_biased_precision(a: Assessment, *, cutoff: int | None = None, rel: float = 1.0, p: float = 0.8) -> FloatArray:
+    """(1 - p) Σ p^(rank - 1) over relevant documents (Moffat and Zobel, TOIS 27(1), 2008).
+
+    >>> rank_biased_precision(hits.EXAMPLE).round(4).tolist()
+    [0.3024]
+    """
+    weight = (1.0 - p) * np.power(p, a.hit_rank - 1.0)
+    return hits.total(a, a.hit_query, weight, hits.is_relevant(a, rel) & hits.upto(a.hit_rank, cutoff))
+
+
+def expected_reciprocal_rank(a: Assessment, *, cutoff: int | None = None, max_rel: float = 4.0) -> FloatArray:
+    """Expected reciprocal rank of the document that satisfies (Chapelle et al., CIKM 2009).
+
+    A document of grade g satisfies with probability (2^g - 1) / 2^max_rel; gdeval and TREC Web use max_rel = 4.
+    Grades above `max_rel` count as `max_rel`.
+
+    >>> expected_reciprocal_rank(hits.EXAMPLE).round(4).tolist()
+    [0.2002]
+    """
+    stop = exponential_gain(np.minimum(a.hit_grade, max_rel)) / np.exp2(max_rel)
+    position = position_in_group(a.hit_query, a.queries)
+    reach = np.ones(a.queries)
+    total = np.zeros(a.queries)
+    # One step a hit position, for all queries at once: a product inside groups has no faster exact form.
+    for step in range(int(position.max(initial=-1)) + 1):
+        rows = np.flatnonzero((position == step) & hits.upto(a.hit_rank, cutoff))
+        query = a.hit_query[rows]
+        total[query] += reach[query] * stop[rows] / a.hit_rank[rows]
+        reach[query] *= 1.0 - stop[rows]
+    return total
+
+
+def set_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """Relevant documents retrieved over documents retrieved (trec_eval's set_P).
+
+    >>> set_precision(hits.EXAMPLE).round(4).tolist()
+    [0.4]
+    """
+    return hits.ratio(hits.relevant_hits(a, rel, None), a.retrieved)
+
+
+def set_recall(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """Relevant documents retrieved over all relevant ones (trec_eval's set_recall).
+
+    >>> set_recall(hits.EXAMPLE).round(4).tolist()
+    [0.6667]
+    """
+    return recall(a, rel=rel)
+
+
+def set_f(a: Assessment, *, rel: float = 1.0, beta: float = 1.0) -> FloatArray:
+    """(β + 1) P R / (R + β P) over the whole set, β weighing recall as trec_eval's set_F does.
+
+    >>> set_f(hits.EXAMPLE).round(4).tolist()
+    [0.5]
+    """
+    return _harmonic_mean(set_precision(a, rel=rel), recall(a, rel=rel), beta)
+
+
+def num_retrieved(a: Assessment) -> FloatArray:
+    """Documents retrieved (trec_eval's num_ret).
+
+    >>> num_retrieved(hits.EXAMPLE).round(4).tolist()
+    [5.0]
+    """
+    return a.retrieved.astype(np.float64)
+
+
+def num_relevant(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """Documents judged relevant, retrieved or not (trec_eval's num_rel).
+
+    >>> num_relevant(hits.EXAMPLE).round(4).tolist()
+    [3.0]
+    """
+    return hits.relevant(a, rel)
+
+
+def num_relevant_retrieved(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """Relevant documents retrieved (trec_eval's num_rel_ret).
+
+    >>> num_relevant_retrieved(hits.EXAMPLE).round(4).tolist()
+    [2.0]
+    """
+    return hits.relevant_hits(a, rel, None)
+
+
+def chunk_precision(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
+    """The notebook's precision: relevant chunks over chunks *retrieved* among the first `cutoff`.
+
+    >>> chunk_precision(hits.EXAMPLE, cutoff=10).round(4).tolist()
+    [0.4]
+    """
+    return hits.ratio(hits.relevant_hits(a, rel, cutoff), np.minimum(a.retrieved, cutoff))
+
+
+def chunk_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
+    """The notebook's recall: different relevant documents among the first `cutoff` chunks, over all relevant.
+
+    >>> chunk_recall(hits.EXAMPLE, cutoff=10).round(4).tolist()
+    [0.6667]
+    """
+    found = hits.is_relevant(a, rel) & ~a.hit_repeated & hits.upto(a.hit_rank, cutoff)
+    return hits.ratio(hits.count(a, a.hit_query, found), hits.relevant(a, rel))
+
+
+def chunk_ndcg(a: Assessment, *, cutoff: int, gain: str = "exp") -> FloatArray:
+    """The notebook's nDCG: every chunk gains again, so it can exceed 1; exponential gain, as the notebook has it.
+
+    >>> chunk_ndcg(hits.EXAMPLE, cutoff=3).round(4).tolist()
+    [0.7262]
+    """
+    return ndcg(a, cutoff=cutoff, gain=gain)
+
+
+def _harmonic_mean(precisions: FloatArray, recalls: FloatArray, beta: float) -> FloatArray:
+    return hits.ratio((beta + 1.0) * precisions * recalls, recalls + beta * precisions)

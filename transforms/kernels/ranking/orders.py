@@ -1,0 +1,102 @@
+"""The order of documents: by score, ties by id, as trec_eval v10 has it."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray, stable_order
+
+
+def order_by_score(
+    query: IntArray, score: FloatArray, doc_id: StringArray, matters: BoolArray | None = None
+) -> IntArray:
+    """The order of trec_eval v10: score descending, then document id descending, byte by byte.
+
+    Args:
+        query: int64[m], position of each row's query.
+        score: float64[m], finite.
+        doc_id: Arrow strings [m].
+        matters: bool[m], rows whose rank somebody will look at; documents tied with none of them stand in any order.
+
+    Returns:
+        int64[m]: the rows in order, query by query.
+
+    >>> order_by_score(np.array([0, 0, 0]), np.array([1.0, 2.0, 1.0]), pa.array(["a", "b", "c"])).tolist()
+    [1, 2, 0]
+    """
+    queries = int(query.max(initial=-1)) + 1
+    order = stable_order(query, queries)
+    if (query[1:] < query[:-1]).any():
+        query, score = query[order], score[order]
+    if ((score[1:] > score[:-1]) & (query[1:] == query[:-1])).any():  # most runs come best first
+        by_score = np.argsort(-score)
+        by_score = by_score[stable_order(query[by_score], queries)]
+        order, query, score = order[by_score], query[by_score], score[by_score]
+    group = tie_groups(query, score)
+    place = _inside_ties(group, None if matters is None else matters[order])
+    if len(place):  # comparing ids is slow: only where it decides
+        rows = order[place]
+        order[place] = rows[order_by_id(group[place], doc_id.take(pa.array(rows)), rows, descending=True)]
+    return order
+
+
+def tie_groups(query: IntArray, score: FloatArray) -> IntArray:
+    """Number the groups of neighbours with the same query and the same score, from 0.
+
+    >>> tie_groups(np.array([0, 0, 0, 1]), np.array([2.0, 1.0, 1.0, 1.0])).tolist()
+    [0, 1, 1, 2]
+    """
+    begins = np.ones(len(query), bool)
+    begins[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
+    return np.cumsum(begins) - 1
+
+
+def _inside_ties(group: IntArray, matters: BoolArray | None) -> IntArray:
+    """The rows of groups that have several rows, and among them one that matters; the rows are sorted by group."""
+    tied = np.zeros(len(group), bool)
+    same = group[1:] == group[:-1]
+    tied[1:] |= same
+    tied[:-1] |= same
+    place = np.flatnonzero(tied)
+    if matters is None or len(place) == 0:
+        return place
+    wanted = np.zeros(int(group[-1]) + 1, bool)
+    wanted[group[matters]] = True
+    return place[wanted[group[place]]]
+
+
+def order_by_id(
+    group: IntArray, doc_id: StringArray, row: IntArray | None = None, *, descending: bool = False
+) -> IntArray:
+    """Rows in the order of their ids, byte by byte, inside each group.
+
+    Args:
+        group: int64[m], from 0.
+        doc_id: Arrow strings [m].
+        row: int64[m], by which rows with one id are ordered; by default as they stand.
+        descending: the last id of a group first.
+
+    Returns:
+        int64[m]: the rows in order, group by group.
+
+    >>> order_by_id(np.array([1, 0, 0]), pa.array(["a", "d10", "d1"])).tolist()
+    [2, 1, 0]
+    """
+    words, start, length = hashing.words_of(doc_id)
+    # The first eight bytes as a number decide nearly always, and numbers sort ten times as fast as strings.
+    unused_bits = (8 * np.clip(8 - length, 0, 7)).astype(np.uint64)
+    prefix = np.where(length > 0, words[start].byteswap() >> unused_bits << unused_bits, np.uint64(0))
+    order = np.argsort(~prefix if descending else prefix)
+    order = order[stable_order(group[order], int(group.max(initial=-1)) + 1)]
+    group, prefix = group[order], prefix[order]
+    run = np.cumsum(np.diff(group, prepend=-1).astype(bool) | np.diff(prefix, prepend=~prefix[:1]).astype(bool))
+    place = _inside_ties(run, None)
+    if len(place):
+        here = order[place]
+        last = here if row is None else row[here]
+        ties = pa.table({"run": run[place], "doc_id": doc_id.take(pa.array(here)), "row": last})
+        direction = "descending" if descending else "ascending"
+        by = pc.sort_indices(ties, sort_keys=[("run", "ascending"), ("doc_id", direction), ("row", "ascending")])
+        order[place] = order[place][by.to_numpy()]
+    return order

@@ -1,0 +1,1 @@
+"""Kernels of statistics: exact sums, intervals, tests, corrections, the best of many."""

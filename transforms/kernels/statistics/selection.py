@@ -1,0 +1,191 @@
+"""Picking the best of several configurations, from bootstrap replicates that line up between them.
+
+The mean of the one that came out on top is too high on average, and often others are as good. Intervals that
+hold for all at once hold for the one that was picked too, and a subset of those that may be best says how far
+the queries can tell at all. Both follow the dependence between configurations, which saw the same queries, by
+the bootstrap, as in White, "A reality check for data snooping", Econometrica 2000.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile, student_t_tail
+
+_ROUNDING = 1e-12
+_LEAST_TAIL = 1e-100  # the quantile still has a square
+
+
+def joint_intervals(
+    estimates: Sequence[Estimate], replicates: FloatArray, confidence: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Intervals that cover the true means of all configurations at once.
+
+    The `confidence` quantile over replicates b of max_i |replicates[i, b] - means[i]| / standard_errors[i] (the max-|t|
+    method; Romano and Wolf, "Exact and approximate stepdown methods", JASA 2005), with `_tail` for few queries, says
+    how far in its own tail each interval must end. There it is the interval that `Estimate` gives to a configuration by
+    itself: exact for shares, widened where rare values were hardly seen, and else
+
+        mean ± t · standard error, with t + |s| on the side of the longer tail,
+
+    where s is `_skewness` of the replicates times (1 + 2 t²) / 6: the Cornish-Fisher expansion of Student's statistic,
+    which matters this far out (Johnson, "Modified t tests", JASA 1978; Hall, "On the removal of skewness by
+    transformation", JRSS B 1992). They would move both ends. But the skewness of a small sample may be that of a single
+    query, the one that took its mean too far, so the end on the other side stays. A configuration without spread has no
+    replicates to learn from: it takes its equal share of what may go wrong (Bonferroni), and the others the rest.
+
+    Args:
+        estimates: of k configurations.
+        replicates: float64[k, B], bootstrap means; column b is the same resample for all configurations. Columns in
+            which a configuration has NaN are left out.
+        confidence: share of samples for which all intervals cover.
+
+    Returns:
+        float64[k] lower and float64[k] upper ends. NaN for a configuration without a mean, a standard error or
+        replicates, which does not count for the others, and for all where one has fewer than two queries.
+
+    Raises:
+        ValueError: the confidence is not between 0 and 1.
+    """
+    _check(confidence)
+    low, high = np.full(len(estimates), np.nan), np.full(len(estimates), np.nan)
+    means = np.array([each.mean for each in estimates], np.float64)
+    errors = np.array([each.standard_error for each in estimates], np.float64)
+    present, aligned = _usable(means, replicates, np.isfinite(errors))
+    places = np.flatnonzero(present).tolist()
+    count = min((estimates[i].count for i in places), default=0)
+    if count < 2 or not aligned.shape[1]:
+        return low, high
+    centre, error = means[present], errors[present]
+    varies, wrong = error > 0.0, 1.0 - confidence
+    alone = wrong / (2 * len(centre))
+    together = alone
+    if varies.any():
+        distances = np.abs(aligned[varies] - centre[varies, np.newaxis]) / error[varies, np.newaxis]
+        furthest = float(np.quantile(distances.max(axis=0), 1.0 - wrong * varies.mean()))
+        together = max(_tail(furthest, count), _LEAST_TAIL)
+    tails = np.where(varies, together, alone).tolist()
+    for i, tail, drawn in zip(places, tails, aligned, strict=True):
+        low[i], high[i] = _far_interval(estimates[i], drawn, tail)
+    return low, high
+
+
+def _far_interval(estimate: Estimate, replicates: FloatArray, tail: float) -> tuple[float, float]:
+    """An interval that ends further out in its tails than replicates reach."""
+    if (share := estimate.share_interval(tail)) is not None:
+        return share
+    t = -student_t_quantile(tail, estimate.count - 1)
+    longer = _skewness(replicates, estimate.count) * (1.0 + 2.0 * t * t) / 6.0
+    below, above = (t + max(0.0, -longer)) * estimate.standard_error, (t + max(0.0, longer)) * estimate.standard_error
+    return estimate.widened(estimate.mean - below, estimate.mean + above, tail)
+
+
+def _skewness(replicates: FloatArray, count: int) -> float:
+    """The skewness of a mean of n values, from b replicates.
+
+    That of b replicates has a variance of 6/b by chance alone. That of scores is about 1, and so of their mean 1/√n.
+    Hence the estimate is shrunk by (1/n) / (1/n + 6/b), which leaves nothing of it where n is large.
+    """
+    deviations = replicates - replicates.mean()
+    spread = float(np.sqrt(np.mean(deviations**2)))
+    if spread <= _ROUNDING * float(np.abs(replicates).max()):
+        return 0.0
+    return float(np.mean((deviations / spread) ** 3)) / (1.0 + 6.0 * count / len(replicates))
+
+
+def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidence: float = 0.95) -> BoolArray:
+    """Which configurations the queries do not tell from the best; it is among them with the confidence given.
+
+    Subset selection (Gupta, "On some multiple decision (selection and ranking) rules", Technometrics 1965) by
+    one-sided comparisons of each with all others (Dunnett, JASA 1955). Configuration i is told from the best if
+
+        max_j (means[j] - means[i]) / s[i, j]
+
+    exceeds the `confidence` quantile over replicates of the same maximum of the centred differences,
+
+        max_j ((replicates[j, b] - replicates[i, b]) - (means[j] - means[i])) / s[i, j],
+
+    widened for few queries as `_tail` says. s[i, j] is the standard error of the difference of i and j: its standard
+    deviation over replicates, times √(n/(n - 1)). If that is 0, to rounding, every query has the same difference, and
+    the sign test says whether n are enough: 2^-n is at most (1 - confidence) / (k - 1).
+
+    Args:
+        means: float64[k].
+        replicates: float64[k, B], bootstrap means; column b is the same resample for all configurations. Columns in
+            which a configuration has NaN are left out.
+        count: number of queries n.
+        confidence: probability that the truly best one is among those returned.
+
+    Returns:
+        bool[k]. The highest mean always may be best; a configuration without a mean or replicates never may. Below
+        two queries, or with fewer than two replicates, nothing is told apart.
+
+    Raises:
+        ValueError: the confidence is not between 0 and 1.
+
+    >>> draws = np.random.default_rng(1).normal(0.0, 0.01, (3, 500))
+    >>> means = np.array([0.50, 0.51, 0.30])
+    >>> may_be_best(means, means[:, np.newaxis] + draws, 50).tolist()
+    [True, True, False]
+    """
+    _check(confidence)
+    present, aligned = _usable(means, replicates, np.ones(len(means), np.bool_))
+    if count < 2 or aligned.shape[1] < 2 or not present.any():
+        return present
+    centre = means[present]
+    rounding = _ROUNDING * max(float(np.abs(aligned).max()), float(np.abs(centre).max()))
+    left = np.array([not _is_beaten(i, centre, aligned, rounding, count, confidence) for i in range(len(centre))])
+    best = present.copy()
+    best[present] = left | (centre == centre.max())
+    return best
+
+
+def _is_beaten(
+    i: int, means: FloatArray, replicates: FloatArray, rounding: float, count: int, confidence: float
+) -> bool:
+    gains = means - means[i]
+    excess = replicates - replicates[i]
+    excess -= gains[:, np.newaxis]
+    drift = excess.mean(axis=1)
+    variance = np.einsum("jb,jb->j", excess, excess) / excess.shape[1] - drift**2
+    spread = np.sqrt(np.maximum(variance, 0.0))
+    certain = spread <= rounding
+    is_enough = 0.5**count * (len(means) - 1) <= 1.0 - confidence
+    if is_enough and (gains[certain] > rounding).any():
+        return True
+    open_ones = np.flatnonzero(~certain)
+    if not len(open_ones):
+        return False
+    scale = spread[open_ones] * math.sqrt(count / (count - 1))
+    lead = float((gains[open_ones] / scale).max())
+    if lead <= 0.0:
+        return False
+    excess = excess[open_ones] / scale[:, np.newaxis]
+    tail = _tail(float(np.quantile(excess.max(axis=0), confidence)), count)
+    return student_t_tail(lead, count - 1) < tail
+
+
+def _usable(means: FloatArray, replicates: FloatArray, wanted: BoolArray) -> tuple[BoolArray, FloatArray]:
+    """Which configurations take part, and their replicates without the columns that lack one of them."""
+    numbers = np.isfinite(replicates)
+    present = wanted & np.isfinite(means) & numbers.any(axis=1)
+    return present, replicates[present][:, numbers[present].all(axis=0)]
+
+
+def _tail(quantile: float, count: int) -> float:
+    """The probability at which the small sample takes Student's quantile in place of the bootstrap's.
+
+    Replicates spread less than the mean does, by √((n - 1)/n), and know nothing of the standard error's own error.
+    So the probability is that which the normal distribution has beyond quantile / √((n - 1)/n), and Student's has
+    n - 1 degrees of freedom. For one configuration this leads to Student's interval; for many, the quantile is further
+    out, where Student's tail is the longer.
+    """
+    return math.erfc(quantile * math.sqrt(count / (count - 1) / 2.0)) / 2.0
+
+
+def _check(confidence: float) -> None:
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"a confidence is between 0 and 1, not {confidence}")

@@ -1,0 +1,52 @@
+"""The budget that the calls of one pool share."""
+
+import math
+from dataclasses import dataclass
+
+MOST_IN_THE_AIR = 1000
+"""Calls that one process holds at once without trouble; a pool that needs more has several lanes."""
+
+
+@dataclass(frozen=True)
+class Quota:
+    """The budget that the calls of one pool share, and how each of them is made.
+
+    Attributes:
+        requests_per_minute: calls begun in any minute, at most; every attempt counts.
+        concurrent_calls: calls in the air at once, at most; None for as many as there are at the full rate.
+        timeout_s: after which one attempt is given up.
+        attempts: how often a call is tried, at most.
+        give_up_after_s: after which no further attempt is begun, pauses included.
+        lanes: streams that each own an equal share of the budget; one, unless one process cannot hold the calls that
+            are in the air at the full rate.
+        price_per_1000: of a thousand calls, in whatever currency the user counts in; None where nobody said.
+    """
+
+    requests_per_minute: float
+    concurrent_calls: int | None = None
+    timeout_s: float = 60.0
+    attempts: int = 9
+    give_up_after_s: float = 600.0
+    lanes: int = 1
+    price_per_1000: float | None = None
+
+    @property
+    def most_lanes(self) -> int:
+        """How many lanes can each begin a call every second, and have one in the air.
+
+        >>> Quota(1500).most_lanes, Quota(1500, concurrent_calls=3).most_lanes
+        (25, 3)
+        """
+        per_second = math.ceil(self.requests_per_minute / 60)
+        return per_second if self.concurrent_calls is None else min(per_second, self.concurrent_calls)
+
+    def slots(self, lane: int) -> int:
+        """How many calls a lane may have in the air.
+
+        >>> quota = Quota(1500, concurrent_calls=10, lanes=4)
+        >>> [quota.slots(lane) for lane in range(4)]
+        [3, 3, 2, 2]
+        """
+        if self.concurrent_calls is None:
+            return MOST_IN_THE_AIR
+        return self.concurrent_calls // self.lanes + (lane < self.concurrent_calls % self.lanes)

@@ -1,0 +1,34 @@
+"""How far into a ranking a call goes."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far into a ranking a call goes. An answer of a far reach also answers calls of a lesser one.
+
+    Attributes:
+        results: at most how many are wanted.
+        distance: results at this distance or farther are not wanted; None where all are.
+    """
+
+    results: int
+    distance: float | None = None
+
+    def covers(self, other: "Reach") -> bool:
+        """Whether what this reach brings holds all that the other one would.
+
+        >>> Reach(100, None).covers(Reach(10, 0.5)), Reach(100, 0.5).covers(Reach(10, None))
+        (True, False)
+        """
+        near = other.distance is not None and self.distance is not None and other.distance <= self.distance
+        return self.results >= other.results and (self.distance is None or near)
+
+    def joined(self, other: "Reach") -> "Reach":
+        """The least reach that covers both.
+
+        >>> Reach(10, None).joined(Reach(100, 0.5))
+        Reach(results=100, distance=None)
+        """
+        distance = None if self.distance is None or other.distance is None else max(self.distance, other.distance)
+        return Reach(max(self.results, other.results), distance)

@@ -1,0 +1,1 @@
+"""Names of metrics, and the dialects of other tools."""

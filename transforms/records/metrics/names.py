@@ -1,0 +1,302 @@
+"""Metric names, as ir_measures writes them: `nDCG@10`, `P(rel=2)@5`, `nDCG(gain=exp)@10`.
+
+A metric's identity is its canonical name: aliases are resolved, options stand in one order, and options at
+their default are left out. `METRICS` lists every metric with its formula (a kernel), options and aliases.
+"""
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking import metrics as kernels
+from rankbeam.transforms.kernels.ranking import ties
+from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+Option = float | str | bool
+_MOST = 999_999_999
+
+_HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
+"""By gain: of billions of such gains the sum is still less than 2^1024."""
+
+_NAME = re.compile(r"^\s*(?P<name>[A-Za-z_][A-Za-z_0-9]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What stands behind a metric's name.
+
+    Attributes:
+        kernel: the formula; its keyword arguments are the metric's options, with their defaults.
+        highest: the highest value a query can have; None where there is no bound.
+        chunks: chunks of one document count each, instead of the best-ranked one standing for it.
+        summed: trec_eval and ir_measures report the sum over queries, not the mean.
+    """
+
+    kernel: Callable[..., FloatArray]
+    highest: float | None = 1.0
+    chunks: bool = False
+    summed: bool = False
+
+    @cached_property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The keyword arguments of the kernel, except the cutoff."""
+        parameters = inspect.signature(self.kernel).parameters
+        return {name: parameter for name, parameter in parameters.items() if name not in ("a", "cutoff")}
+
+    @cached_property
+    def cutoff(self) -> str:
+        """Whether a cutoff is "required", "optional" or "refused"."""
+        parameter = inspect.signature(self.kernel).parameters.get("cutoff")
+        if parameter is None:
+            return "refused"
+        return "required" if parameter.default is inspect.Parameter.empty else "optional"
+
+
+METRICS: Mapping[str, Definition] = MappingProxyType(
+    {
+        "nDCG": Definition(kernels.ndcg),
+        "P": Definition(kernels.precision),
+        "R": Definition(kernels.recall),
+        "Rcap": Definition(kernels.capped_recall),
+        "F1": Definition(kernels.f1),
+        "RR": Definition(kernels.reciprocal_rank),
+        "AP": Definition(kernels.average_precision),
+        "Success": Definition(kernels.success),
+        "Rprec": Definition(kernels.r_precision),
+        "Bpref": Definition(kernels.bpref),
+        "infAP": Definition(kernels.inferred_ap),
+        "Judged": Definition(kernels.judged),
+        "RBP": Definition(kernels.rank_biased_precision),
+        "ERR": Definition(kernels.expected_reciprocal_rank),
+        "SetP": Definition(kernels.set_precision),
+        "SetR": Definition(kernels.set_recall),
+        "SetF": Definition(kernels.set_f),
+        "NumRet": Definition(kernels.num_retrieved, highest=None, summed=True),
+        "NumRel": Definition(kernels.num_relevant, highest=None, summed=True),
+        "NumRelRet": Definition(kernels.num_relevant_retrieved, highest=None, summed=True),
+        "chunk_P": Definition(kernels.chunk_precision, chunks=True),
+        "chunk_R": Definition(kernels.chunk_recall, chunks=True),
+        "chunk_nDCG": Definition(kernels.chunk_ndcg, highest=None, chunks=True),
+    }
+)
+
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {"MRR": "RR", "MAP": "AP", "Recall": "R", "Precision": "P", "Hit": "Success", "RPrec": "Rprec", "BPref": "Bpref"}
+)
+_BY_LOWER = {name.lower(): name for name in METRICS} | {alias.lower(): name for alias, name in ALIASES.items()}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric with its options and cutoff.
+
+    Attributes:
+        name: a key of `METRICS`.
+        options: options away from their default, sorted by name.
+        cutoff: the number of ranks looked at; None for all.
+        judged_only: documents without a judgement are taken out first (trec_eval -J).
+    """
+
+    name: str
+    options: tuple[tuple[str, Option], ...] = field(default=())
+    cutoff: int | None = None
+    judged_only: bool = False
+
+    def __str__(self) -> str:
+        """The canonical name, such as `P(rel=2)@5`."""
+        written = [f"{name}={_written(value)}" for name, value in self.options]
+        written += ["judged_only=True"] * self.judged_only
+        options = f"({','.join(written)})" if written else ""
+        return f"{self.name}{options}" + (f"@{self.cutoff}" if self.cutoff is not None else "")
+
+    def exceeds(self, top_k: int | None) -> bool:
+        """Whether it looks at more documents than there are: R@100 of ten documents is R@10."""
+        return top_k is not None and self.cutoff is not None and self.cutoff > top_k
+
+    @property
+    def definition(self) -> Definition:
+        """What stands behind the name."""
+        return METRICS[self.name]
+
+    def with_default(self, option: str, value: Option) -> "Metric":
+        """The same metric with an option set, if it has that option and leaves it at its default.
+
+        >>> str(parse_metric("P@5").with_default("rel", 2.0)), str(parse_metric("nDCG@5").with_default("rel", 2.0))
+        ('P(rel=2)@5', 'nDCG@5')
+        """
+        if option not in self.definition.options or option in dict(self.options):
+            return self
+        return _checked(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the kernel."""
+        return {**dict(self.options), **({} if self.cutoff is None else {"cutoff": self.cutoff})}
+
+    @property
+    def highest_grade(self) -> float:
+        """The highest grade that it can be computed with: a sum of gains must be a number.
+
+        >>> parse_metric("nDCG(gain=exp)").highest_grade, parse_metric("AP").highest_grade
+        (990.0, inf)
+        """
+        gain = self.definition.options.get("gain")
+        return math.inf if gain is None else _HIGHEST_GRADES[dict(self.options).get("gain", gain.default)]
+
+    def values(self, assessment: Assessment) -> FloatArray:
+        """The metric of every query.
+
+        Args:
+            assessment: n rankings seen through their judgements; with chunks counted each where
+                `definition.chunks` says so.
+
+        Returns:
+            float64[n].
+        """
+        seen = assessment.judged_only() if self.judged_only else assessment
+        return self.definition.kernel(seen, **self.arguments)
+
+
+def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
+    """Read a metric's name.
+
+    Args:
+        text: such as `nDCG@10`, `MAP`, `P(rel=2)@5`, `nDCG(gain=exp)`.
+        also: further names to suggest when there is no such metric.
+
+    Raises:
+        InputError: no such metric or option, or a cutoff missing, refused, or no positive whole number.
+
+    >>> str(parse_metric("Recall(rel=1)@100")), str(parse_metric("nDCG( gain = exp )@10"))
+    ('R@100', 'nDCG(gain=exp)@10')
+    """
+    match = _NAME.match(text)
+    if match is None:
+        raise InputError(f"{text!r} is not a metric; write it as nDCG@10, AP or P(rel=2)@5")
+    name = _BY_LOWER.get(match["name"].lower())
+    if name is None:
+        hint = did_you_mean(match["name"], [*METRICS, *ALIASES, *also])
+        raise InputError(f"unknown metric {match['name']!r}; {hint}")
+    options: dict[str, Option] = {}
+    judged_only = False
+    for item in filter(None, (part.strip() for part in (match["options"] or "").split(","))):
+        option, _, value = (part.strip() for part in item.partition("="))
+        if option in options:
+            raise InputError(f"metric {text!r}: the option {option!r} is given twice; keep one")
+        if option == "judged_only":
+            judged_only = _parse_bool(text, value)
+        else:
+            options[option] = _parse_option(text, name, option, value)
+    return _checked(name, options, _parse_cutoff(text, match["cutoff"]), judged_only, text)
+
+
+def _checked(
+    name: str, options: dict[str, Option], cutoff: int | None, judged_only: bool, text: str | None = None
+) -> Metric:
+    definition = METRICS[name]
+    text = text or name
+    if cutoff is None and definition.cutoff == "required":
+        raise InputError(f"metric {text!r} needs a cutoff, such as {name}@10")
+    if cutoff is not None and definition.cutoff == "refused":
+        raise InputError(f"metric {text!r} takes no cutoff: write {name}")
+    defaults = {option: parameter.default for option, parameter in definition.options.items()}
+    kept = tuple(sorted((option, value) for option, value in options.items() if value != defaults[option]))
+    return Metric(name, kept, cutoff, judged_only)
+
+
+def _parse_cutoff(text: str, written: str | None) -> int | None:
+    if written is None:
+        return None
+    if not written.isdecimal() or len(written) > len(str(_MOST)) or int(written) < 1:
+        raise InputError(f"metric {text!r}: the cutoff {written!r} is no positive whole number up to {_MOST:,}")
+    return int(written)
+
+
+def _parse_option(text: str, name: str, option: str, written: str) -> Option:
+    options = METRICS[name].options
+    if option not in options:
+        raise InputError(
+            f"metric {text!r}: unknown option {option!r}; {did_you_mean(option, [*options, 'judged_only'])}"
+        )
+    if option == "gain":
+        value = written.strip("'\"")
+        if value not in kernels.GAINS:
+            raise InputError(f"metric {text!r}: unknown gain {value!r}; valid are: {', '.join(kernels.GAINS)}")
+        return value
+    try:
+        number = float(written)
+    except ValueError:
+        number = math.nan
+    low, high = _RANGES[option]
+    if not low <= number <= high:
+        raise InputError(f"metric {text!r}: {option}={written} is no number from {low:g} to {high:g}")
+    return number
+
+
+# A document of grade 0 is not relevant, but "any judged document" is rel=0.
+_RANGES = {"rel": (0.0, 1e9), "p": (0.0, 1.0), "beta": (0.0, 1e9), "max_rel": (1.0, 60.0)}
+
+
+def _parse_bool(text: str, written: str) -> bool:
+    if written.lower() not in ("true", "false"):
+        raise InputError(f"metric {text!r}: judged_only={written} is neither True nor False")
+    return written.lower() == "true"
+
+
+def _written(value: Option) -> str:
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def tie_bounds(
+    metrics: Iterable[Metric], documents: Assessment, chunks: Assessment | None, top_k: int | None
+) -> FloatArray:
+    """The lowest and the highest value of several metrics over all orders of tied documents.
+
+    Args:
+        metrics: m metrics.
+        documents: n rankings in which a document stands once, not cut, with their ties.
+        chunks: the same rankings with every chunk counted; needed where a metric asks for it.
+        top_k: where the rankings are cut; None for nowhere.
+
+    Returns:
+        float64[2, n, m]; `ties.TIES` says which are exact.
+    """
+    columns = []
+    for metric in metrics:
+        seen = chunks if metric.definition.chunks else documents
+        if seen is None:
+            raise ValueError(f"{metric} needs the assessment of chunks")
+        kernel, options = metric.definition.kernel, metric.arguments
+        found = ties.bounds(seen, kernel, options, judged_only=metric.judged_only, top_k=top_k)
+        columns.append(np.stack(found))
+    return np.stack(columns, axis=2) if columns else np.empty((2, documents.queries, 0))
+
+
+def metric_values(metrics: Iterable[Metric], documents: Assessment, chunks: Assessment | None) -> FloatArray:
+    """The values of several metrics.
+
+    Args:
+        metrics: m metrics.
+        documents: n rankings in which a document stands once.
+        chunks: the same rankings with every chunk counted; needed where a metric asks for it.
+
+    Returns:
+        float64[n, m].
+    """
+    columns = []
+    for metric in metrics:
+        seen = chunks if metric.definition.chunks else documents
+        if seen is None:
+            raise ValueError(f"{metric} needs the assessment of chunks")
+        columns.append(metric.values(seen))
+    return np.stack(columns, axis=1) if columns else np.empty((documents.queries, 0))

@@ -1,0 +1,103 @@
+"""trec_eval's names for the metrics both have, in the order in which trec_eval prints them."""
+
+from collections.abc import Iterable, Sequence
+
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+_FAMILIES: tuple[tuple[str, str, tuple[int, ...] | None], ...] = (
+    ("num_ret", "NumRet", None),
+    ("num_rel", "NumRel", None),
+    ("num_rel_ret", "NumRelRet", None),
+    ("map", "AP", None),
+    ("Rprec", "Rprec", None),
+    ("bpref", "Bpref", None),
+    ("recip_rank", "RR", None),
+    ("P", "P", _CUTOFFS),
+    ("recall", "R", _CUTOFFS),
+    ("infAP", "infAP", None),
+    ("ndcg", "nDCG", None),
+    ("ndcg_cut", "nDCG", _CUTOFFS),
+    ("map_cut", "AP", _CUTOFFS),
+    ("success", "Success", (1, 5, 10)),
+    ("set_P", "SetP", None),
+    ("set_recall", "SetR", None),
+    ("set_F", "SetF", None),
+)
+_OFFICIAL = ("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "P")
+_SETS = ("all_trec", "official")
+_BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
+_ORDER = {(name, cutoffs is not None): place for place, (_, name, cutoffs) in enumerate(_FAMILIES)}
+
+
+def parse_metrics(words: Iterable[str]) -> tuple[Metric, ...]:
+    """Read metrics in rankbeam's names, in trec_eval's (`map`, `P.5,10`, `ndcg_cut_10`), or in its sets.
+
+    Args:
+        words: names; `official` and `all_trec` stand for trec_eval's sets, as far as both tools go.
+
+    Raises:
+        InputError: a word is none of them.
+
+    >>> [str(metric) for metric in parse_metrics(["map", "P.5,10", "nDCG@3"])]
+    ['AP', 'P@5', 'P@10', 'nDCG@3']
+    """
+    metrics: dict[Metric, None] = {}
+    for word in words:
+        metrics |= dict.fromkeys(_parse(word))
+    return tuple(metrics)
+
+
+def _parse(word: str) -> Iterable[Metric]:
+    if word == "all_trec":
+        return [metric for trec in _BY_TREC for metric in _expand(trec)]
+    if word == "official":
+        return [metric for trec in _OFFICIAL for metric in _expand(trec)]
+    family, dot, parameters = word.partition(".")
+    if family in _BY_TREC and (dot or family != "P"):
+        return _expand(family, parameters if dot else None, word)
+    stem, _, cutoff = word.rpartition("_")
+    if stem in _BY_TREC and cutoff.isdecimal():
+        return _expand(stem, cutoff, word)
+    if dot and "(" not in word:
+        raise InputError(f"unknown metric {word!r}; {did_you_mean(family, _BY_TREC)}")
+    return [parse_metric(word, also=[*_BY_TREC, *_SETS])]
+
+
+def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequence[Metric]:
+    name, defaults = _BY_TREC[trec]
+    if defaults is None:
+        if parameters is not None:
+            raise InputError(f"metric {word!r}: {trec} takes no parameters here; write {trec}")
+        return [parse_metric(name)]
+    cutoffs = defaults if parameters is None else parameters.split(",")
+    if "" in cutoffs:
+        raise InputError(f"metric {word!r}: a cutoff is missing; write it as {trec}.5,10")
+    return [parse_metric(f"{name}@{cutoff}") for cutoff in cutoffs]
+
+
+def trec_name(metric: Metric) -> str | None:
+    """What trec_eval calls a metric; None where it has no such metric.
+
+    The relevance level and "judged only" are options of trec_eval's command line, not part of a name.
+
+    >>> trec_name(parse_metric("nDCG@10")), trec_name(parse_metric("AP(rel=2)")), trec_name(parse_metric("ERR@20"))
+    ('ndcg_cut_10', 'map', None)
+    """
+    place = _ORDER.get((metric.name, metric.cutoff is not None))
+    if place is None or set(dict(metric.options)) - {"rel"}:
+        return None
+    trec = _FAMILIES[place][0]
+    return trec if metric.cutoff is None else f"{trec}_{metric.cutoff}"
+
+
+def trec_order(metrics: Iterable[Metric]) -> list[Metric]:
+    """The metrics that trec_eval has, in its order of printing.
+
+    >>> [str(metric) for metric in trec_order(map(parse_metric, ["P@10", "AP", "P@5"]))]
+    ['AP', 'P@5', 'P@10']
+    """
+    known = [metric for metric in metrics if trec_name(metric) is not None]
+    return sorted(known, key=lambda metric: (_ORDER[metric.name, metric.cutoff is not None], metric.cutoff or 0))

@@ -1,0 +1,1 @@
+"""Rankings of many queries at once, as Arrow batches."""

@@ -1,0 +1,154 @@
+"""The rankings of one source, query by query, as arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.kernels.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    StringArray,
+    offsets_of,
+    position_in_group,
+    stable_order,
+)
+from rankbeam.transforms.records import columns
+
+_CERTAIN = 20
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """The rows of one source whose queries are judged.
+
+    Attributes:
+        query: int64[m], position of each row's query among the judged ones, ascending.
+        doc_id: Arrow strings [m].
+        score: float64[m]; NaN where the source gives none.
+        text: Arrow strings [m]; None where the source has none.
+        strangers: how many further queries were not judged.
+    """
+
+    query: IntArray
+    doc_id: StringArray
+    score: FloatArray
+    text: StringArray | None
+    strangers: int
+
+    @classmethod
+    def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "Retrieved":
+        """The rows that several batches hold of some queries.
+
+        Args:
+            queries: the judged ones, as `columns.JUDGED_QUERIES`.
+            batches: of `columns.RANKINGS` or of `columns.RETRIEVED`; a query may stand in several.
+        """
+        table = pa.Table.from_batches(batches, batches[0].schema if batches else columns.RANKINGS).combine_chunks()
+        place = pc.index_in(table["query_id"], value_set=queries["query_id"])
+        strangers = len(pc.unique(table["query_id"].filter(place.is_null()))) if place.null_count else 0
+        known = np.flatnonzero(place.is_valid().to_numpy())
+        query = place.drop_null().to_numpy().astype(np.int64)
+        order = stable_order(query, queries.num_rows)
+        lists = _one_chunk(table["documents"]).take(pa.array(known[order]))
+        documents = lists.flatten()
+        return cls(
+            query=np.repeat(query[order], lists.value_lengths().to_numpy(zero_copy_only=False)),
+            doc_id=documents.field("doc_id"),
+            score=documents.field("score").to_numpy(zero_copy_only=False),  # null becomes NaN
+            text=documents.field("text") if "text" in documents.type.names else None,
+            strangers=strangers,
+        )
+
+    def without_self(self, query_ids: StringArray) -> "Retrieved":
+        """The rows but those of documents that have their query's id.
+
+        Args:
+            query_ids: Arrow strings, the ids of the judged queries.
+        """
+        other = pc.not_equal(self.doc_id, query_ids.take(pa.array(self.query)))
+        return self.only(other.to_numpy(zero_copy_only=False))
+
+    def nearer_than(self, distance: float) -> "Retrieved":
+        """The rows whose score is a smaller distance; those without a score are not among them."""
+        return self.only(self.score < distance)
+
+    def first_without_score(self) -> int | None:
+        """The first row that has no score; None where all have one."""
+        without = np.isnan(self.score)
+        return int(np.argmax(without)) if without.any() else None
+
+    def falls(self) -> bool:
+        """Whether scores fall along all rankings, and that for certain: those of distances rise."""
+        step = np.diff(self.score)[np.diff(self.query) == 0]
+        return bool((step < 0).sum() >= _CERTAIN and not (step > 0).any())
+
+    def first(self, count: int, queries: int) -> "Retrieved":
+        """The first rows of every query.
+
+        Args:
+            count: how many.
+            queries: how many queries are judged.
+        """
+        return self.only(position_in_group(self.query, queries) < count)
+
+    def only(self, kept: BoolArray) -> "Retrieved":
+        """Some of the rows.
+
+        Args:
+            kept: bool[m].
+        """
+        return self if kept.all() else self.take(np.flatnonzero(kept))
+
+    def take(self, row: IntArray) -> "Retrieved":
+        """Some of the rows, in another order.
+
+        Args:
+            row: int64[≤ m], which ones.
+        """
+        if np.array_equal(row, np.arange(len(self.query))):
+            return self
+        rows = pa.array(row)
+        text = None if self.text is None else self.text.take(rows)
+        return replace(self, query=self.query[row], doc_id=self.doc_id.take(rows), score=self.score[row], text=text)
+
+
+def by_query(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of a run as one row a query, in the order in which the queries first come.
+
+    Args:
+        rows: `columns.RUN`.
+
+    Returns:
+        `columns.RANKINGS`.
+
+    >>> rows = pa.record_batch([["a", "b", "a"], ["x", "y", "z"], [3.0, 2.0, 1.0]], schema=columns.RUN)
+    >>> [(row["query_id"], len(row["documents"])) for row in by_query(rows).to_pylist()]
+    [('a', 2), ('b', 1)]
+    """
+    query_id, doc_id, score = (rows[name] for name in columns.RUN.names)
+    begins = np.flatnonzero(np.concatenate([[len(query_id) > 0], _differs_from_last(query_id)]))
+    names = query_id.take(pa.array(begins))
+    offsets = np.append(begins, len(query_id))
+    encoded = names.dictionary_encode()
+    if len(encoded.dictionary) < len(names):  # a query comes back
+        code = np.repeat(encoded.indices.to_numpy(), np.diff(offsets)).astype(np.int64)
+        order = pa.array(stable_order(code, len(encoded.dictionary)))
+        doc_id, score = doc_id.take(order), score.take(order)
+        names, offsets = encoded.dictionary, offsets_of(code, len(encoded.dictionary))
+    kind = columns.RANKINGS.field("documents").type
+    documents = pa.StructArray.from_arrays([doc_id, score], fields=list(kind.value_type))
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), documents)
+    return pa.RecordBatch.from_arrays([names, lists], schema=columns.RANKINGS)
+
+
+def _differs_from_last(values: StringArray) -> np.ndarray:
+    differs: np.ndarray = pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
+    return differs
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -1,0 +1,39 @@
+"""One execution of an experiment."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of an experiment, as the tables name it.
+
+    Attributes:
+        run_id: its identifier.
+        experiment: the experiment's name.
+        started_at: when it began, in UTC.
+        experiment_yaml: the experiment as it was given.
+    """
+
+    run_id: str
+    experiment: str
+    started_at: datetime
+    experiment_yaml: str
+
+    def stamp(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
+        """Add the common columns, and bring the columns into the order and types of the schema.
+
+        Args:
+            table: columns without the common ones.
+            schema: one of `tables.TABLES`.
+        """
+        values = {"run_id": self.run_id, "experiment": self.experiment, "started_at": self.started_at}
+        arrays = [
+            pa.repeat(pa.scalar(values[field.name], field.type), table.num_rows)
+            if field.name in values
+            else table[field.name].cast(field.type)
+            for field in schema
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)

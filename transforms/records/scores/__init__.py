@@ -1,0 +1,1 @@
+"""Scores of queries, and what is combined from them."""

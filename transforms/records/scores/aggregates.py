@@ -1,0 +1,115 @@
+"""Everything that is combined over all queries of a run: a value that merges, which a CombineFn forwards to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from rankbeam.transforms.kernels.hashing import hash_strings
+from rankbeam.transforms.kernels.statistics.bootstrap import Replicates
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.scores.differences import PairedAggregate
+from rankbeam.transforms.records.scores.means import QueryAggregate
+from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.scored import ScoredPartition
+
+UNMET = "--allow-disjoint takes this for good"
+"""Ends a warning about results that share no document with the judgements, of a service that was paid for them."""
+
+Key = TypeVar("Key", str, tuple[int, str], tuple[int, int, str])
+State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates)
+
+
+@dataclass(frozen=True)
+class RunAggregate:
+    """Everything that is combined over all queries of a run.
+
+    Attributes:
+        queries: by position of the configuration and name of the slice.
+        pairs: of the differences, by position of the configuration, of its baseline, and name of the slice.
+        replicates: the bootstrap's, by name of the slice, of the columns that `Layout` has; none without a bootstrap.
+        unjudged: how many rankings were of queries without judgements.
+        failures: how many calls failed.
+        with_results: positions of the configurations for which something was retrieved.
+        with_judged: positions of those for which something that was retrieved is judged.
+        examples: by position, the first id of a document that was retrieved, and of one that is judged, of the queries
+            for which nothing that was retrieved is judged.
+    """
+
+    queries: Mapping[tuple[int, str], QueryAggregate] = field(default_factory=dict)
+    pairs: Mapping[tuple[int, int, str], PairedAggregate] = field(default_factory=dict)
+    replicates: Mapping[str, Replicates] = field(default_factory=dict)
+    unjudged: int = 0
+    failures: int = 0
+    with_results: frozenset[int] = frozenset()
+    with_judged: frozenset[int] = frozenset()
+    examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, partition: ScoredPartition, evaluation: Evaluation) -> "RunAggregate":
+        """The state of some scored queries.
+
+        Args:
+            partition: the queries, under every configuration.
+            evaluation: which configurations are compared, and how.
+        """
+        layout, slices = Layout.of(evaluation), partition.slices
+        hashes = hash_strings(partition.queries["query_id"])
+        known = [each.scored for each in partition.configurations]
+        units = [layout.units(each.values, known[i]) for i, each in enumerate(partition.configurations)]
+        compared = hashes if len(partition.configurations) > 1 else None
+        queries, pairs = {}, {}
+        for scored in partition.configurations:
+            for name, chosen in slices.items():
+                queries[scored.configuration, name] = QueryAggregate.of(scored, chosen, compared)
+        for one, other in evaluation.pairs:
+            both, either = known[one] & known[other], known[one] | known[other]
+            differences = partition.configurations[one].values - partition.configurations[other].values
+            for name, chosen in slices.items():
+                here, unpaired = both & chosen, int((either & ~both & chosen).sum())
+                whole = (units[one] - units[other])[here]
+                pairs[one, other, name] = PairedAggregate.of(differences[here], hashes[here], whole, unpaired)
+        replicates = {}
+        if resampled := evaluation.statistics.replicates:
+            columns, seed = layout.columns(known, units), evaluation.statistics.seed
+            for name, chosen in slices.items():
+                replicates[name] = Replicates.of(hashes[chosen], columns[chosen], resampled, seed)
+        return cls(
+            queries,
+            pairs,
+            replicates,
+            partition.unjudged,
+            partition.failures,
+            frozenset(each.configuration for each in partition.configurations if each.has_results),
+            frozenset(each.configuration for each in partition.configurations if each.has_judged),
+            {each.configuration: each.examples for each in partition.configurations if each.examples is not None},
+        )
+
+    def merge(self, other: "RunAggregate") -> "RunAggregate":
+        """The state of both sets of queries; associative and commutative, with `RunAggregate()` neutral."""
+        return RunAggregate(
+            _merge_all(self.queries, other.queries),
+            _merge_all(self.pairs, other.pairs),
+            _merge_all(self.replicates, other.replicates),
+            self.unjudged + other.unjudged,
+            self.failures + other.failures,
+            self.with_results | other.with_results,
+            self.with_judged | other.with_judged,
+            _first_of_both(self.examples, other.examples),
+        )
+
+
+def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key, State]:
+    merged = dict(one)
+    for key, state in other.items():
+        merged[key] = merged[key].merge(state) if key in merged else state
+    return merged
+
+
+def _first_of_both(
+    one: Mapping[int, tuple[str, str]], other: Mapping[int, tuple[str, str]]
+) -> dict[int, tuple[str, str]]:
+    merged = dict(one)
+    for position, (retrieved, judged) in other.items():
+        known = merged.get(position, (retrieved, judged))
+        merged[position] = min(known[0], retrieved), min(known[1], judged)
+    return merged

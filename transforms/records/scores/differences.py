@@ -1,0 +1,139 @@
+"""The difference of two configurations, query by query: the state that merges, and what is drawn from it."""
+
+from dataclasses import dataclass
+
+from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray
+from rankbeam.transforms.kernels.statistics.corrections import detectable_difference, effect_size
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.intervals import student_p_value
+from rankbeam.transforms.kernels.statistics.moments import Moments
+from rankbeam.transforms.kernels.statistics.randomisation import Blocks
+from rankbeam.transforms.records.evaluation import Statistics
+from rankbeam.transforms.records.scores.means import or_null
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of one configuration against another over one slice: a row of `comparisons`."""
+
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    std_error: float | None
+    p_value: float | None
+    t_p_value: float | None
+    effect_size: float | None
+    detectable: float | None
+    queries: int
+    unpaired: int
+    wins: int
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True)
+class PairedAggregate:
+    """The differences of two configurations over the queries that both have, for all metrics at once.
+
+    Attributes:
+        moments: of the differences.
+        wins: per metric, queries in which the difference is above 0.
+        losses: per metric, queries in which it is below 0.
+        blocks: the differences in whole numbers, for the randomisation test.
+        unpaired: queries that only one of the two has.
+    """
+
+    moments: Moments
+    wins: tuple[int, ...]
+    losses: tuple[int, ...]
+    blocks: Blocks
+    unpaired: int = 0
+
+    @classmethod
+    def zero(cls, metrics: int) -> "PairedAggregate":
+        """The state of no query at all."""
+        return cls(Moments.zero(metrics), (0,) * metrics, (0,) * metrics, Blocks.zero(metrics))
+
+    @classmethod
+    def of(cls, differences: FloatArray, hashes: HashArray, units: IntArray, unpaired: int = 0) -> "PairedAggregate":
+        """The state of n queries.
+
+        Args:
+            differences: float64[n, m], configuration minus baseline.
+            hashes: uint64[n], of the queries' ids.
+            units: int64[n, m], the differences in whole numbers.
+            unpaired: how many further queries only one of the two has.
+        """
+        wins, losses = (differences > 0).sum(axis=0), (differences < 0).sum(axis=0)
+        blocks = Blocks.of(hashes, units)
+        return cls(Moments.of(differences), tuple(wins.tolist()), tuple(losses.tolist()), blocks, unpaired)
+
+    def merge(self, other: "PairedAggregate") -> "PairedAggregate":
+        """The state of both sets of queries."""
+        return PairedAggregate(
+            self.moments.merge(other.moments),
+            tuple(a + b for a, b in zip(self.wins, other.wins, strict=True)),
+            tuple(a + b for a, b in zip(self.losses, other.losses, strict=True)),
+            self.blocks.merge(other.blocks),
+            self.unpaired + other.unpaired,
+        )
+
+    def estimates(self, highest: tuple[float | None, ...]) -> list[Estimate]:
+        """What the interval of every metric's mean difference is drawn from.
+
+        Args:
+            highest: per metric, the highest value a query can have, and so a difference; None where there is no bound.
+        """
+        moments = self.moments
+        columns = zip(
+            moments.means(),
+            moments.standard_errors(),
+            moments.lowest,
+            moments.highest,
+            highest,
+            self.wins,
+            self.losses,
+            strict=True,
+        )
+        return [
+            Estimate(
+                moments.count, mean, error, low, high, None if bound is None else -bound, bound, None, wins + losses
+            )
+            for mean, error, low, high, bound, wins, losses in columns
+        ]
+
+    def result(
+        self, highest: tuple[float | None, ...], replicates: FloatArray, statistics: Statistics
+    ) -> list[Difference]:
+        """Difference, interval and tests of every metric.
+
+        Args:
+            highest: per metric, the highest value a query can have; None where there is no bound.
+            replicates: float64[m, b], the bootstrap's differences; without any, intervals are Student's.
+            statistics: confidence and seed.
+        """
+        count = self.moments.count
+        p_values = self.blocks.p_values(statistics.seed)
+        rows = zip(self.estimates(highest), self.wins, self.losses, p_values, replicates, strict=True)
+        differences = []
+        for estimate, wins, losses, p_value, drawn in rows:
+            mean, error = estimate.mean, estimate.standard_error
+            low, high = estimate.interval(drawn, statistics.confidence)
+            differences.append(
+                Difference(
+                    difference=or_null(mean),
+                    ci_low=or_null(low),
+                    ci_high=or_null(high),
+                    std_error=or_null(error),
+                    p_value=or_null(float(p_value)),
+                    t_p_value=or_null(student_p_value(mean, error, count)),
+                    effect_size=or_null(effect_size(mean, error, count)),
+                    detectable=or_null(detectable_difference(error, count)),
+                    queries=count,
+                    unpaired=self.unpaired,
+                    wins=wins,
+                    ties=count - wins - losses,
+                    losses=losses,
+                )
+            )
+        return differences

@@ -1,0 +1,1 @@
+"""Rankings from retrievers: in process, or by calls."""

@@ -1,0 +1,161 @@
+"""Ask the retrievers.
+
+All questions to a retriever that answers in process form one element after a GroupByKey, so its index is opened once,
+on one worker, and several retrievers are asked in parallel. Remote ones are asked by calls: `remote` says which.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
+from rankbeam.transforms.clients.storage import batches
+from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.queries import Query, Ranking
+
+BucketFailures = tuple[int, tuple[int, Failure]]
+
+FAILURES, WARNINGS = "failures", "warnings"
+STAGE = "retrieve"
+_ROWS_AT_ONCE = 64
+
+batches.register()
+
+
+class Retrieved(NamedTuple):
+    """What `RetrieveRankings` returns."""
+
+    rankings: beam.PCollection[SourceRows]
+    """Per bucket and source a batch of `columns.RETRIEVED`."""
+    failures: beam.PCollection[BucketFailures]
+    """Per bucket, source and query that has no answer, why."""
+    warnings: beam.PCollection[str]
+    """What users should know of a retriever."""
+
+
+@dataclass
+class RetrieveRankings(beam.PTransform):
+    """Ask every retriever every judged query.
+
+    Attributes:
+        retrievers: for each source, the parameters of its retriever.
+        top_k: for each source, how many results a query needs.
+        corpus: path of the corpus that retrievers index.
+        summary: the dataset's summary: nothing is asked before the whole dataset was found good.
+    """
+
+    retrievers: Mapping[int, RetrieverParameters]
+    top_k: Mapping[int, int]
+    corpus: str | None
+    summary: beam.PCollection[DatasetSummary]
+
+    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Retrieved; Beam warns of named results
+        """Add the steps."""
+        outputs = (
+            judged
+            | "ForEachSource" >> beam.FlatMap(for_each_source, list(self.retrievers))
+            | "GroupBySource" >> beam.GroupByKey()
+            | "Retrieve"
+            >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.corpus), beam.pvalue.AsSingleton(self.summary))
+            .with_output_types(SourceRows, failures=BucketFailures, warnings=str)
+            .with_outputs(FAILURES, WARNINGS, main="rankings")
+        )
+        return Retrieved(outputs.rankings, outputs[FAILURES], outputs[WARNINGS])
+
+
+class RetrieveFn(beam.DoFn):
+    """Asks one source all queries."""
+
+    def __init__(
+        self, retrievers: Mapping[int, RetrieverParameters], top_k: Mapping[int, int], corpus: str | None
+    ) -> None:
+        self._retrievers, self._top_k, self._corpus = dict(retrievers), dict(top_k), corpus
+
+    def process(self, element: tuple[int, Iterable[Bucketed]], summary: DatasetSummary) -> Iterator[object]:
+        """Yield a batch of rankings per bucket, and a failure per query that has none."""
+        del summary  # waiting for it is all it is for
+        source, parts = element
+        retriever = self._retrievers[source].open(self._corpus)
+        try:
+            for warning in getattr(retriever, "warnings", ()):
+                yield beam.pvalue.TaggedOutput(WARNINGS, warning)
+            for bucket, judged in parts:
+                rows, failures = retrieve(retriever, judged, self._top_k[source])
+                count(Counter.QUERIES_ASKED, judged.num_rows)
+                count(Counter.FAILURES, len(failures))
+                yield bucket, (source, rows)
+                for failure in failures:
+                    yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
+        finally:
+            retriever.close()
+
+
+def for_each_source(element: Bucketed, sources: list[int]) -> Iterator[tuple[int, Bucketed]]:
+    """Pair the queries of a bucket with every source that is asked."""
+    for source in sources:
+        yield source, element
+
+
+def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[pa.RecordBatch, list[Failure]]:
+    """Ask one retriever some queries.
+
+    Args:
+        retriever: the retriever.
+        judged: `columns.JUDGED_QUERIES`.
+        top_k: results wanted per query; more are cut off.
+
+    Returns:
+        The results, as `columns.RETRIEVED`, and the failures.
+    """
+    rows: list[dict[str, Any]] = []
+    failures = []
+    for query_id, text in zip(judged["query_id"].to_pylist(), judged["text"].to_pylist(), strict=True):
+        try:
+            ranking = retriever.retrieve(Query(query_id, text), top_k)
+        except CallError as error:
+            failures.append(Failure(STAGE, error.kind, query_id, error.attempts, error.message))
+            continue
+        if not isinstance(ranking, Ranking):
+            found = f"{type(retriever).__module__}.{type(retriever).__qualname__}"
+            raise InputError(f"{found}.retrieve must return a Ranking, and returned {type(ranking).__name__}")
+        rows.append(row_of(query_id, ranking, top_k))
+    return pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED), failures
+
+
+def row_of(query_id: str, ranking: Ranking, top_k: int | None) -> dict[str, Any]:
+    """A row of `columns.RETRIEVED`; a score that is not a number is none."""
+    texts = ranking.texts or (None,) * len(ranking.doc_ids)
+    documents = islice(zip(ranking.doc_ids, ranking.scores, texts, strict=True), top_k)
+    return {
+        "query_id": query_id,
+        "documents": [
+            {"doc_id": name, "score": None if math.isnan(score) else score, "text": said}
+            for name, score, said in documents
+        ],
+    }
+
+
+def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
+    """Why an answer is of no use to the configurations with a distance threshold; None where it is, or there are none.
+
+    Args:
+        ranking: the answer.
+        source: position of the source that gave it.
+        evaluation: what its configurations need.
+    """
+    is_cut = any(each.source == source and each.distance is not None for each in evaluation.configurations)
+    if is_cut and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
+        return "a document of the answer has no score, so nobody knows whether it is nearer than the threshold"
+    return None

@@ -1,0 +1,217 @@
+"""Write tables: Parquet files below the output, one folder a table and run, and the row of `runs` last."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import chain
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
+
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.clients.storage.parts import Part, put_in_place
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.calls.call import Usage
+from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.evaluation import Statistics
+from rankbeam.transforms.records.failures import failure_warnings
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+
+WrittenPart = tuple[str, str]
+"""A table, and the path of a complete part of it."""
+
+
+def run_folder(output: str, table: str, run_id: str) -> str:
+    """Where one run's rows of one table lie.
+
+    >>> run_folder("out", "runs", "r1")
+    'out/runs/r1'
+    """
+    return files.join(output, table, run_id)
+
+
+@dataclass
+class WriteTable(beam.PTransform):
+    """Write one table of a run to Parquet; yields the paths written, which `FinishRun` puts in their place.
+
+    Beam's own writer would do; it adds eight steps a table, and ten tables' worth of them take a second to start.
+
+    Attributes:
+        name: of the table, a key of `tables.TABLES`.
+        output: the folder of all tables.
+        run: whose rows these are.
+    """
+
+    name: str
+    output: str
+    run: Run
+
+    def expand(self, rows: beam.PCollection[pa.Table]) -> beam.PCollection[WrittenPart]:
+        """Add the steps."""
+        return rows | "Write" >> beam.ParDo(WriteFn(self.name, self.output, self.run))
+
+
+class WriteFn(beam.DoFn):
+    """Writes the rows of a bundle to one file."""
+
+    def __init__(self, name: str, output: str, run: Run) -> None:
+        self._name, self._folder, self._run = name, run_folder(output, name, run.run_id), run
+
+    def start_bundle(self) -> None:
+        """Nothing is open."""
+        self._part: Part | None = None
+
+    def process(self, element: pa.Table) -> Iterator[WrittenPart]:
+        """Write rows that lack the common columns."""
+        schema = tables.TABLES[self._name]
+        if self._part is None:
+            self._part = Part(self._folder, schema)
+        self._part.write(self._run.stamp(element, schema))
+        yield from ()
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield the table and the path, once the file is complete."""
+        if self._part is not None:
+            yield GlobalWindows.windowed_value((self._name, self._part.close()))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run stands beside the limits of its experiment.
+
+    Attributes:
+        gates: rows of `tables.GATES`, without the common columns.
+        is_missed: whether it misses any of them.
+        warnings: of limits that are no gates.
+    """
+
+    gates: pa.Table
+    is_missed: bool
+    warnings: tuple[str, ...]
+
+
+@dataclass
+class FinishRun(beam.PTransform):
+    """Put all tables in their place, and write the row of `runs` last: whoever reads it knows the run is complete.
+
+    Attributes:
+        output: the folder of all tables.
+        run: the run.
+        versions: of rankbeam and the libraries that make its numbers.
+        statistics: how intervals and comparisons were made.
+        judge: holds all scores against the limits of the experiment.
+        written: what `WriteTable` yields for every other table but `gates`.
+        summary: the dataset's.
+        aggregate: of all scores.
+        warnings: what users should know, of the retrievers and of the scores.
+        usage: of the quota pools, where there are any.
+    """
+
+    output: str
+    run: Run
+    versions: dict[str, str]
+    statistics: Statistics
+    judge: Callable[[RunAggregate], Verdict]
+    written: list[beam.PCollection[WrittenPart]]
+    summary: beam.PCollection[DatasetSummary]
+    aggregate: beam.PCollection[RunAggregate]
+    warnings: beam.PCollection[str]
+    usage: beam.PCollection[Usage] | None = None
+
+    def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[str]:
+        """Add the steps."""
+        usage = () if self.usage is None else beam.pvalue.AsIter(self.usage)
+        written = [beam.pvalue.AsIter(parts) for parts in self.written]
+        return (
+            pbegin
+            | "Once" >> beam.Create([self.output])
+            | "WriteRun"
+            >> beam.Map(
+                write_run,
+                self.run,
+                self.versions,
+                self.statistics,
+                self.judge,
+                beam.pvalue.AsSingleton(self.summary),
+                beam.pvalue.AsSingleton(self.aggregate),
+                beam.pvalue.AsIter(self.warnings),
+                usage,
+                *written,
+            )
+        )
+
+
+def write_run(
+    output: str,
+    run: Run,
+    versions: dict[str, str],
+    statistics: Statistics,
+    judge: Callable[[RunAggregate], Verdict],
+    summary: DatasetSummary,
+    aggregate: RunAggregate,
+    told: Iterable[str],
+    usage: Iterable[Usage],
+    *written: Iterable[WrittenPart],
+) -> str:
+    """Write the row of a finished run; returns the path.
+
+    Args:
+        output: the folder of all tables.
+        run: the run.
+        versions: as `FinishRun`.
+        statistics: as `FinishRun`.
+        judge: as `FinishRun`.
+        summary: the dataset's.
+        aggregate: of all scores.
+        told: what users should know besides what the summary says; each is kept once.
+        usage: of the quota pools, one or more each.
+        written: the complete parts of all other tables but `gates`.
+    """
+    used = list(usage)
+    parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates")}
+    for name, path in chain.from_iterable(written):
+        parts[name].append(path)
+    places = {
+        name: put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
+        for name, paths in parts.items()
+    }
+    verdict = judge(aggregate)
+    count(Counter.RUNS_MISSED, int(verdict.is_missed))
+    _write_alone("gates", output, run, verdict.gates)
+    failed = failure_warnings(_failures(places["failures"]))
+    row = {
+        "state": "missed" if verdict.is_missed else "done",
+        "finished_at": datetime.now(UTC),
+        "experiment_yaml": run.experiment_yaml,
+        "dataset_fingerprint": summary.fingerprint,
+        "dataset": json.dumps(summary.as_json(), sort_keys=True),
+        "versions": json.dumps(versions, sort_keys=True),
+        "statistics": json.dumps(asdict(statistics), sort_keys=True),
+        "calls": sum(each.calls for each in used),
+        "ledger_hits": sum(each.ledger_hits for each in used),
+        "failures": aggregate.failures,
+        "warnings": [*summary.warnings(), *sorted(set(told)), *failed, *verdict.warnings],
+    }
+    return _write_alone("runs", output, run, pa.Table.from_pylist([row], tables.own_columns(tables.RUNS)))
+
+
+def _write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
+    """Write a table of few rows, that lack the common columns, to one file; returns its path."""
+    folder, schema = run_folder(output, name, run.run_id), tables.TABLES[name]
+    part = Part(folder, schema)
+    part.write(run.stamp(rows, schema))
+    return put_in_place(folder, [part.close()], schema)[0]
+
+
+def _failures(paths: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """Of every failed call, the kind, the attempts and the message."""
+    for path in paths:
+        with parquet.open_file(path) as file:
+            for batch in file.iter_batches(columns=["kind", "attempts", "message"]):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
