@@ -313,7 +313,7 @@ OVER_TLS = f"""
 import asyncio, sys
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.reach import Reach
 
 async def main(address):
     retriever = RagEngine(corpus={CORPUS!r}, api_endpoint=address)

@@ -20,10 +20,7 @@ QRELS = [(f"q{number}", "good", 1.0) for number in range(1, 6)]
 Install = Callable[[str, str], None]
 
 PLUGIN = """
-    from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
-    from rankbeam.transforms.records.errors import CallError
-    from rankbeam.transforms.records.evaluation import Query, Ranking
-    from rankbeam.transforms.records.failures import FailureKind
+    from rankbeam import CallError, FailureKind, Query, Ranking, RetrieverParameters
 
 
     class Echo(RetrieverParameters):

@@ -18,8 +18,8 @@ QUERIES = 30
 PLUGIN = """
     from typing import ClassVar
 
+    from rankbeam import Ranking
     from rankbeam.transforms.clients.retrievers.http import Http
-    from rankbeam.transforms.records.evaluation import Ranking
 
 
     class Own(Http):

@@ -19,10 +19,7 @@ METRICS = ["RR", "nDCG@10", "P@1"]
 
 # Ranks in the order of QUERIES; 0 for no result, -1 for a call that is over the quota, -2 for one that takes too long.
 RANKED = """
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluation import Ranking
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam import CallError, FailureKind, Ranking, RetrieverParameters
 
 class Ranked(RetrieverParameters):
     ranks: list[int]
