@@ -179,7 +179,8 @@ def refused(addresses: Iterable[str]) -> bool:
     """Whether nobody listens at any of the addresses."""
     for address in addresses:
         host, port = address.removeprefix("http://").split(":")
-        with contextlib.suppress(ConnectionRefusedError), socket.create_connection((host, int(port)), 5):
+        # Refused, or reset while the listener is being closed.
+        with contextlib.suppress(ConnectionError), socket.create_connection((host, int(port)), 5):
             return False
     return True
 
