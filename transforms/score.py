@@ -25,7 +25,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.names import metric_values, tie_bounds
-from rankbeam.transforms.records.rankings.cuts import _cuts
+from rankbeam.transforms.records.rankings.cuts import cuts_of
 from rankbeam.transforms.records.rankings.fused import answers_of
 from rankbeam.transforms.records.rankings.ranked import RankedSource
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
@@ -119,7 +119,7 @@ def score(
     answers = answers_of(queries, rows, failures, evaluation)
     scored: dict[int, ScoredConfiguration] = {}
     for number, answer in enumerate(answers):
-        for cut in _cuts(evaluation, number):
+        for cut in cuts_of(evaluation, number):
             if cut.distance is not None and answer.retrieved.falls():
                 raise InputError(f"{answer.name}: {_NO_DISTANCES}")
             retrieved = answer.nearer_than(cut.distance)

@@ -17,7 +17,7 @@ from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
 
-_MOST_CELLS = 10_000
+MOST_CELLS = 10_000
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -113,7 +113,7 @@ class Cell:
         return {"type": self.kind, **self.parameters.decisive(), **parts}
 
 
-def _wrong_beside_grid(
+def wrong_beside_grid(
     located: Located,
     place: Place,
     model: type[RetrieverParameters],
@@ -138,9 +138,10 @@ def _wrong_beside_grid(
                 yield problem_of(located, model, dict(each), at=place)
 
 
-def _beyond_most(
+def beyond_most(
     located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
 ) -> Iterator[InputError]:
+    """More results than one call to a service can bring."""
     most = model.most_results if issubclass(model, RemoteRetriever) else None
     if most is not None and top_k > most:
         yield located.error(at, f"a {kind} retriever returns at most {most} results, found {top_k}")

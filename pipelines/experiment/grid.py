@@ -10,15 +10,15 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.cells import (
-    _MOST_CELLS,
     DISTANCE,
+    MOST_CELLS,
     SIMILARITY,
     TOP_K,
     Cell,
     Given,
     Grid,
-    _beyond_most,
-    _wrong_beside_grid,
+    beyond_most,
+    wrong_beside_grid,
 )
 from rankbeam.pipelines.experiment.models import MOST
 from rankbeam.transforms.clients.registry import parameters_class
@@ -82,9 +82,9 @@ def _cells(located: Located, position: int, given: Given, grid: Grid, problems: 
     }
     names = [name for name in grid if name in _swept(model)]
     first = {name: grid[name][0] for name in names}
-    problems += _wrong_beside_grid(located, place, model, values, first)
+    problems += wrong_beside_grid(located, place, model, values, first)
     if TOP_K in first and given.top_k is not None:
-        problems += _beyond_most(located, (*place[:2], TOP_K), str(kind), model, given.top_k)
+        problems += beyond_most(located, (*place[:2], TOP_K), str(kind), model, given.top_k)
     given_name = given.name or f"{place[0]}[{position}]"  # what was no name is reported already
     for combination in itertools.product(*(grid[name] for name in names)):
         chosen = dict(zip(names, combination, strict=True))
@@ -150,7 +150,7 @@ def _wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Ite
     if cell.top_k is None:
         yield located.error(at, f"is missing; a {cell.kind} retriever must be told how many results to ask for")
     else:
-        yield from _beyond_most(located, at, cell.kind, type(cell.parameters), cell.top_k)
+        yield from beyond_most(located, at, cell.kind, type(cell.parameters), cell.top_k)
     if cell.distance is not None and getattr(cell.parameters, SIMILARITY, None) is not None:
         at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.place, SIMILARITY)
         yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
@@ -165,8 +165,8 @@ def _wrong_in_grid(located: Located, given: Sequence[Given], grid: Grid) -> Iter
             continue  # reported where the configuration is read
         known |= swept
         cells += math.prod(len(values) for name, values in grid.items() if name in swept)
-    if cells > _MOST_CELLS:
-        yield located.error(("grid",), f"makes {cells:,} configurations; {_MOST_CELLS:,} are the most")
+    if cells > MOST_CELLS:
+        yield located.error(("grid",), f"makes {cells:,} configurations; {MOST_CELLS:,} are the most")
     for name, values in grid.items():
         if name not in known:
             hint = did_you_mean(name, known)

@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 
-def _missing(
+def missing_inputs(
     located: Located, model: ExperimentModel, retrievers: tuple[RetrieverParameters, ...]
 ) -> Iterator[InputError]:
     """The parts of the dataset that a retriever or a slice needs and that are not given."""
@@ -23,7 +23,7 @@ def _missing(
         yield located.error(("slices",), "are by attributes of queries, and dataset.queries is missing")
 
 
-def _wrong_inputs(
+def wrong_inputs(
     located: Located, model: ExperimentModel, expanded: configurations.Expanded, folder: str
 ) -> Iterator[InputError]:
     """Every input that is missing, of a wrong format or empty, and every table that cannot be read."""

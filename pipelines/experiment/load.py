@@ -13,7 +13,7 @@ from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment import configurations, dataset_checks
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.inputs import _missing, _wrong_inputs
+from rankbeam.pipelines.experiment.inputs import missing_inputs, wrong_inputs
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.quotas import pools_of
 from rankbeam.pipelines.gates.gates import Known, gates_of
@@ -59,11 +59,11 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     known = None if problems else _known(model, metrics, expanded.configurations)
     gates = gates_of(located, model.gates or (), known, problems)
     folder = files.parent(path or "")
-    problems += _missing(located, model, expanded.retrievers)
-    wrong_inputs = list(_wrong_inputs(located, model, expanded, folder))
-    if not wrong_inputs:
-        wrong_inputs += dataset_checks.unknown_slices(located, model.slices, _below(folder, model.dataset.queries))
-    problems += wrong_inputs
+    problems += missing_inputs(located, model, expanded.retrievers)
+    unusable = list(wrong_inputs(located, model, expanded, folder))
+    if not unusable:
+        unusable += dataset_checks.unknown_slices(located, model.slices, _below(folder, model.dataset.queries))
+    problems += unusable
     problems += _unset(located, expanded)
     problems += _wrong_baseline(located, model, expanded.configurations)
     bigquery = _destination(located, model, problems)

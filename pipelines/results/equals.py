@@ -9,8 +9,6 @@ from rankbeam.transforms.records.slices import ALL
 Row = dict[str, Any]
 
 _MOST_NAMED = 3
-
-
 _DECISIVE = ("empty", "failed", "missing", "tie_lowest", "tie_highest")
 
 

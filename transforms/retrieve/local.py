@@ -29,7 +29,7 @@ BucketFailures = tuple[int, tuple[int, Failure]]
 
 FAILURES, WARNINGS = "failures", "warnings"
 STAGE = "retrieve"
-_ROWS_AT_ONCE = 64
+ROWS_AT_ONCE = 64
 
 batches.register()
 

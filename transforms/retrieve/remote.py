@@ -20,7 +20,7 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.queries import Query, Ranking
-from rankbeam.transforms.retrieve.local import _ROWS_AT_ONCE, FAILURES, STAGE, BucketFailures, cannot_be_cut, row_of
+from rankbeam.transforms.retrieve.local import FAILURES, ROWS_AT_ONCE, STAGE, BucketFailures, cannot_be_cut, row_of
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class CollectFn(beam.DoFn):
             if problem is not None:
                 continue
             self._rows[key].append(row_of(query_id, element.value, top_k))
-            if len(self._rows[key]) >= _ROWS_AT_ONCE:
+            if len(self._rows[key]) >= ROWS_AT_ONCE:
                 yield _batch(key, self._rows.pop(key))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.transforms.clients.google.addresses import Address, address_of
-from rankbeam.transforms.clients.google.errors import T, _short, translated
+from rankbeam.transforms.clients.google.errors import T, shortened, translated
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -156,7 +156,7 @@ def _credentials(scopes: tuple[str, ...]) -> Any:
     try:
         credentials = google.auth.default(default_scopes=scopes)[0]
     except (DefaultCredentialsError, OSError) as error:
-        raise InputError(f"no credentials for Google Cloud: {_short(str(error))}; {_SIGN_IN}") from error
+        raise InputError(f"no credentials for Google Cloud: {shortened(str(error))}; {_SIGN_IN}") from error
     if not hasattr(credentials, "with_always_use_jwt_access"):  # those need no token of a server
         with suppress(GoogleAuthError):  # the calls will say what is wrong
             credentials.refresh(Request())

@@ -59,7 +59,7 @@ def translated(error: Exception) -> CallError:
     if kind is FailureKind.UNAVAILABLE and _REFUSED_GRANTS.search(message):
         kind = FailureKind.PERMISSION  # gRPC calls it unavailable when the credentials were refused
     hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
-    return CallError(kind, _short(f"{status}: {message}"), retry_after_s=_retry_after_s(error) if hinted else None)
+    return CallError(kind, shortened(f"{status}: {message}"), retry_after_s=_retry_after_s(error) if hinted else None)
 
 
 def _of_credentials(error: Any) -> CallError:
@@ -67,7 +67,7 @@ def _of_credentials(error: Any) -> CallError:
 
     passing = isinstance(error, TransportError) or error.retryable
     kind = FailureKind.UNAVAILABLE if passing else FailureKind.PERMISSION
-    return CallError(kind, _short(f"credentials: {error}"))
+    return CallError(kind, shortened(f"credentials: {error}"))
 
 
 def _status(error: Exception) -> str:
@@ -82,7 +82,8 @@ def _retry_after_s(error: Exception) -> float | None:
     return max(0.0, hints[0].seconds + hints[0].nanos / 1e9) if hints else None
 
 
-def _short(message: str) -> str:
+def shortened(message: str) -> str:
+    """A message of Google's in one line, without tokens, and not longer than people read."""
     line = _TOKENS.sub(HIDDEN, " ".join(message.split()))
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
 
@@ -99,4 +100,4 @@ def requested(make: Callable[[], T]) -> T:
     try:
         return make()
     except (ValueError, TypeError) as error:
-        raise CallError(FailureKind.INVALID, _short(f"this cannot be asked: {error}")) from error
+        raise CallError(FailureKind.INVALID, shortened(f"this cannot be asked: {error}")) from error

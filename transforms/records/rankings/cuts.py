@@ -7,7 +7,7 @@ from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 
 
-class _Cut(NamedTuple):
+class Cut(NamedTuple):
     """What the rows of a source are ranked for, once."""
 
     dialect: Dialect
@@ -16,7 +16,7 @@ class _Cut(NamedTuple):
     configurations: tuple[int, ...]
 
 
-def _cuts(evaluation: Evaluation, number: int) -> list[_Cut]:
+def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
     """The different rankings of a source, each with the positions of its configurations.
 
     A tool that orders answers by score orders what it was given: the first `top_k`, as the service gave them.
@@ -30,4 +30,4 @@ def _cuts(evaluation: Evaluation, number: int) -> list[_Cut]:
             positions[each.dialect, each.distance, top_k].append(position)
     if not positions and source.refuse_repeats:
         positions[RANKBEAM, None, None] = []  # it is only part of a fusion: ranked to be checked
-    return [_Cut(*cut, tuple(found)) for cut, found in positions.items()]
+    return [Cut(*cut, tuple(found)) for cut, found in positions.items()]
