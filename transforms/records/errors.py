@@ -10,8 +10,11 @@ Anything else is a bug, and crashes.
 
 from collections.abc import Sequence
 
+from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.visible import in_one_line, visible
+
+_NO_TOKENS = Tokens()
 
 
 class RankbeamError(Exception):
@@ -65,14 +68,23 @@ class CallError(RankbeamError):
         message: what the service said, in one line.
         attempts: how often it was asked.
         retry_after_s: after which the service wants to be asked again, where it said so.
+        tokens: that the failed attempt took.
     """
 
-    def __init__(self, kind: FailureKind, message: str, attempts: int = 1, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        attempts: int = 1,
+        retry_after_s: float | None = None,
+        tokens: Tokens = _NO_TOKENS,
+    ) -> None:
         super().__init__(in_one_line(message))
         self.kind, self.message, self.attempts, self.retry_after_s = kind, str(self), attempts, retry_after_s
+        self.tokens = tokens
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CallError, (self.kind, self.message, self.attempts, self.retry_after_s)
+        return CallError, (self.kind, self.message, self.attempts, self.retry_after_s, self.tokens)
 
 
 def _input_error(problem: str, path: str | None, line: int | None) -> InputError:

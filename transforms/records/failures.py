@@ -7,7 +7,11 @@ from enum import StrEnum
 
 
 class FailureKind(StrEnum):
-    """Why a call has no result."""
+    """Why a call has no result.
+
+    BLOCKED: a model, or what guards it, would not answer. TRUNCATED: the answer reached its limit of tokens.
+    OVER_BUDGET: the call was not made, since it might have cost more than is left.
+    """
 
     INVALID = "invalid"
     PERMISSION = "permission"
@@ -16,6 +20,9 @@ class FailureKind(StrEnum):
     TIMEOUT = "timeout"
     UNAVAILABLE = "unavailable"
     MALFORMED = "malformed"
+    BLOCKED = "blocked"
+    TRUNCATED = "truncated"
+    OVER_BUDGET = "over_budget"
 
     @property
     def is_transient(self) -> bool:

@@ -1,0 +1,49 @@
+"""Parameters of a component of an experiment: what its YAML may say, and what of it identifies a configuration."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Parameters(BaseModel):
+    """The parameters of one type of component, such as a retriever or a model.
+
+    A subclass is a pydantic model; its fields are the parameters. Unknown keys are refused.
+
+    Attributes:
+        operational: parameters that change nothing about an answer; they are no part of a configuration's identity.
+        added: parameters that the first release of this type did not have. They are part of a configuration's identity
+            only where they differ from their default, so that configurations without them keep their `config_id`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    operational: ClassVar[frozenset[str]] = frozenset()
+    added: ClassVar[frozenset[str]] = frozenset()
+
+    def decisive(self) -> dict[str, Any]:
+        """The parameters that identify a configuration, as JSON values.
+
+        >>> class First(Parameters):
+        ...     added = frozenset({"suffix"})
+        ...     prefix: str = ""
+        ...     suffix: str = ""
+        >>> First().decisive(), First(suffix="x").decisive()
+        ({'prefix': ''}, {'prefix': '', 'suffix': 'x'})
+        """
+        given = self.model_dump(mode="json", exclude=set(self.operational))
+        changed = self.model_dump(mode="json", include=set(self.added), exclude_defaults=True)
+        return {name: value for name, value in given.items() if name not in self.added or name in changed}
+
+    def inputs(self) -> dict[str, str]:
+        """Files of its own that must exist: the parameter's name and the path."""
+        return {}
+
+    def unset(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """What `resolved` needs of this machine and does not have: the place below the component, and the reason."""
+        return ()
+
+    def resolved(self, folder: str) -> Self:  # noqa: ARG002  for subclasses that have paths
+        """The same parameters for any machine: with relative paths taken as below `folder`; the default has none."""
+        return self
