@@ -1,0 +1,92 @@
+"""The contexts of configurations: the first results of each ranking, with their texts, as a model is given them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
+from rankbeam.transforms.kernels.ranking.orders import order_by_score
+from rankbeam.transforms.kernels.ranking.rankings import Ranked
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.rankings.fused import Answers, answers_of
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One result of a ranking, as a context.
+
+    Attributes:
+        doc_id: of the document or chunk.
+        text: what it says; None where the retriever gave no text.
+    """
+
+    doc_id: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The contexts that one configuration has for one query.
+
+    Attributes:
+        configuration: its position.
+        passages: best first; of one document there may be several chunks.
+        failed: the retriever gave no answer to this query.
+    """
+
+    configuration: int
+    passages: tuple[Passage, ...]
+    failed: bool = False
+
+
+def contexts_of(
+    queries: pa.RecordBatch,
+    rows: Mapping[int, Sequence[pa.RecordBatch]],
+    failures: Mapping[int, Sequence[Failure]],
+    evaluation: Evaluation,
+    counts: Mapping[int, int | None],
+) -> list[list[Contexts]]:
+    """The contexts of some queries.
+
+    A configuration's dialect has no part in them: it only says how a ranking is scored.
+
+    Args:
+        queries: n of them, as `columns.JUDGED_QUERIES`.
+        rows: for each source, batches of `columns.RANKINGS` (ordered by score) or `columns.RETRIEVED` (as given).
+        failures: for each source, the queries without an answer.
+        evaluation: the configurations and their sources.
+        counts: for each configuration that has contexts, how many; None for all that its `top_k` leaves.
+
+    Returns:
+        For each of the n queries the contexts of these configurations, in their order.
+    """
+    answers = answers_of(queries, rows, failures, evaluation)
+    by_query: list[list[Contexts]] = [[] for _ in range(queries.num_rows)]
+    for position, count in sorted(counts.items()):
+        configuration = evaluation.configurations[position]
+        answer = answers[configuration.source]
+        limits = [limit for limit in (configuration.top_k, count) if limit is not None]
+        passages = _passages(answer, configuration.distance, min(limits, default=None), queries.num_rows)
+        failed = answer.failed_at(configuration.distance).tolist()
+        for query, contexts in enumerate(by_query):
+            contexts.append(Contexts(position, passages[query], failed[query]))
+    return by_query
+
+
+def _passages(answer: Answers, distance: float | None, count: int | None, queries: int) -> list[tuple[Passage, ...]]:
+    """For each query the first passages of a source's ranking."""
+    retrieved = answer.nearer_than(distance)
+    score = -retrieved.score if answer.source.lower_is_better else retrieved.score
+    is_given = answer.source.path is None
+    order = (
+        stable_order(retrieved.query, queries) if is_given else order_by_score(retrieved.query, score, retrieved.doc_id)
+    )
+    ranked = Ranked.of(order, retrieved.query, retrieved.doc_id, queries).upto(count)
+    row = pa.array(ranked.row)
+    doc_ids = retrieved.doc_id.take(row).to_pylist()
+    texts = [None] * len(doc_ids) if retrieved.text is None else retrieved.text.take(row).to_pylist()
+    passages = [Passage(*each) for each in zip(doc_ids, texts, strict=True)]
+    offsets = offsets_of(ranked.query, queries).tolist()
+    return [tuple(passages[offsets[query] : offsets[query + 1]]) for query in range(queries)]
