@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.retrievers import run_file
 from rankbeam.transforms.clients.storage import batches
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.ranking.pools import Pool
@@ -32,7 +33,6 @@ from rankbeam.transforms.records.rankings.retrieved import Retrieved
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slices_of
 
-JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
 _NO_DISTANCES = (
     "scores fall along its rankings, so they are no distances, and vector_distance_threshold would keep the worst; "
     "leave it out, and say lower_is_better: false (no answer is asked for again)"

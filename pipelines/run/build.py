@@ -17,6 +17,7 @@ from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS
 from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.read import ReadDataset, ReadRun
 from rankbeam.transforms.records import tables
@@ -29,7 +30,7 @@ from rankbeam.transforms.records.scores.comparisons import comparisons_table, me
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.local import STAGE, RetrieveRankings
 from rankbeam.transforms.retrieve.remote import Asked, CollectRankings
-from rankbeam.transforms.score import FAILURES, JUDGED, RANKINGS, ScoreRankings
+from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import rows as row
 from rankbeam.transforms.write import tables as write
 

@@ -1,14 +1,10 @@
 """ReadDataset and `judge`, through a real pipeline: what is joined, counted, warned of and refused."""
 
-import pickle
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import apache_beam as beam
 import pyarrow as pa
 import pytest
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.inputs import (
@@ -24,8 +20,8 @@ from support.inputs import (
     write,
     write_table,
 )
+from support.pipeline import run
 
-from rankbeam.pipelines.run.evaluate import find_input_error
 from rankbeam.transforms.read import ReadDataset, ReadRun, judge
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary
@@ -41,25 +37,6 @@ JUDGED: Judged = {
     "q2": ("two", [("a", 2.5)]),
     "q3": ("three", [("c", -1.0)]),
 }
-
-
-def run(folder: Path, build: Callable[[beam.Pipeline], Sequence[beam.PCollection]]) -> list[list[object]]:
-    """Run a pipeline; returns the elements of the collections that `build` returns, in no order."""
-    pipeline = beam.Pipeline(FnApiRunner())
-    kept = []
-    for place, collection in enumerate(build(pipeline)):
-        kept.append(Path(tempfile.mkdtemp(dir=folder)))
-        _ = collection | f"Keep{place}" >> beam.Map(_keep, str(kept[-1]))
-    try:
-        pipeline.run().wait_until_finish()
-    except Exception as error:
-        raise find_input_error(error) or error from error
-    return [[pickle.loads(path.read_bytes()) for path in each.iterdir()] for each in kept]  # noqa: S301  our own
-
-
-def _keep(element: object, folder: str) -> None:
-    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-        file.write(pickle.dumps(element))
 
 
 def read(

@@ -1,0 +1,157 @@
+"""Gather what answers and judgements are made from: the contexts of every configuration, query by query.
+
+rankings ─► items by bucket ─────────────────────────────► texts filled in ─► items
+                 │ ids without a text                            ▲
+                 └──────────────► documents of the corpus ───────┘
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from rankbeam.transforms.clients.formats import texts
+from rankbeam.transforms.clients.storage import batches, files
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, Bucketed
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import HashArray
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.items import DOCUMENTS, batch_of, items_in, items_of, with_texts, without_text
+from rankbeam.transforms.records.rankings.contexts import contexts_of
+
+_DOCUMENTS_AT_ONCE = 1000
+
+batches.register()
+
+
+@dataclass
+class GatherContexts(beam.PTransform):
+    """Yield batches of `ITEMS` by bucket.
+
+    The input is what `ScoreRankings` takes.
+
+    Attributes:
+        evaluation: configurations and sources.
+        counts: for each configuration that has contexts, how many; None for all that its `top_k` leaves.
+        corpus: the documents, for rankings without texts; None where there are none.
+        buckets: into how many parts documents are divided while they are joined.
+    """
+
+    evaluation: Evaluation
+    counts: Mapping[int, int | None]
+    corpus: str | None
+    buckets: int
+
+    def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[Bucketed]:
+        """Add the steps."""
+        items = (
+            parts
+            | "GroupByBucket" >> beam.CoGroupByKey()
+            | "Gather" >> beam.FlatMap(gathered, self.evaluation, self.counts).with_output_types(Bucketed)
+        )
+        if self.corpus is None:
+            return items
+        wanted = items | "WithoutText" >> beam.FlatMap(requests, self.buckets)
+        hashes = wanted | "Hashes" >> beam.CombineGlobally(UniqueHashesFn())
+        documents = (
+            items.pipeline
+            | "Corpus" >> beam.Create(files.expand(self.corpus))
+            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(hashes), self.buckets)
+        )
+        found = (
+            {"wanted": wanted, "documents": documents}
+            | "GroupByDocument" >> beam.CoGroupByKey()
+            | "SendTexts" >> beam.FlatMap(sent)
+        )
+        return (
+            {"items": items, "texts": found}
+            | "GroupTexts" >> beam.CoGroupByKey()
+            | "FillIn" >> beam.FlatMap(filled).with_output_types(Bucketed)
+        )
+
+
+def gathered(
+    element: tuple[int, Mapping[str, Iterable[Any]]], evaluation: Evaluation, counts: Mapping[int, int | None]
+) -> Iterator[Bucketed]:
+    """The items of a bucket."""
+    bucket, parts = element
+    rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+    for source, batch in chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)):
+        rows[source].append(batch)
+    failures: defaultdict[int, list[Failure]] = defaultdict(list)
+    for source, failure in parts.get(FAILURES, ()):
+        failures[source].append(failure)
+    for queries in parts[JUDGED]:
+        yield bucket, batch_of(items_of(queries, contexts_of(queries, rows, failures, evaluation, counts)))
+
+
+def requests(element: Bucketed, buckets: int) -> Iterator[tuple[int, tuple[int, list[str]]]]:
+    """The ids of documents whose texts the items of a bucket lack, by the bucket of the documents."""
+    bucket, items = element
+    by_bucket: defaultdict[int, list[str]] = defaultdict(list)
+    for doc_id in without_text(items):
+        by_bucket[hashing.hash_string(doc_id) % buckets].append(doc_id)
+    for of_documents, doc_ids in by_bucket.items():
+        yield of_documents, (bucket, doc_ids)
+
+
+class UniqueHashesFn(beam.CombineFn):
+    """The hashes, sorted and each once, of all ids that are wanted."""
+
+    def create_accumulator(self) -> HashArray:
+        """None."""
+        return np.empty(0, np.uint64)
+
+    def add_input(self, accumulator: HashArray, element: tuple[int, tuple[int, list[str]]]) -> HashArray:
+        """Add those of one request."""
+        return np.union1d(accumulator, hashing.hash_strings(pa.array(element[1][1], pa.string())))
+
+    def merge_accumulators(self, accumulators: Iterable[HashArray]) -> HashArray:
+        """All together."""
+        return np.unique(np.concatenate([np.empty(0, np.uint64), *accumulators]))
+
+    def extract_output(self, accumulator: HashArray) -> HashArray:
+        """The hashes themselves."""
+        return accumulator
+
+
+def documents_of(path: str, hashes: HashArray, buckets: int) -> Iterator[Bucketed]:
+    """The documents of a file whose texts are wanted, by their bucket, as `DOCUMENTS`; each with its title, if any."""
+    entries = texts.read_entries(path, "corpus") if len(hashes) else iter(())
+    while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
+        doc_id = pa.array([entry.id for entry in part], pa.string())
+        hashed = hashing.hash_strings(doc_id)
+        by_bucket: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
+        for place in np.flatnonzero(np.isin(hashed, hashes)).tolist():
+            text = "\n".join(filter(None, [part[place].title, part[place].text]))
+            by_bucket[int(hashed[place]) % buckets].append({"doc_id": part[place].id, "text": text})
+        for bucket, rows in by_bucket.items():
+            yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
+
+
+def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]:
+    """The documents of a bucket, as `DOCUMENTS`, for every bucket of queries that wants them."""
+    _, parts = element
+    known: dict[str, str] = {}
+    for batch in parts["documents"]:
+        known |= zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True)
+    for bucket, doc_ids in parts["wanted"]:
+        rows = [{"doc_id": doc_id, "text": known[doc_id]} for doc_id in doc_ids if doc_id in known]
+        if rows:
+            yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
+
+
+def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]:
+    """The items of a bucket, with the texts that were found."""
+    bucket, parts = element
+    known: dict[str, str] = {}
+    for batch in parts["texts"]:
+        known |= zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True)
+    for batch in parts["items"]:
+        yield bucket, batch_of(with_texts(item, known) for item in items_in(batch))
