@@ -21,8 +21,7 @@ from rankbeam.pipelines.experiment.cells import (
     wrong_beside_grid,
 )
 from rankbeam.pipelines.experiment.models import MOST
-from rankbeam.transforms.clients.registry import parameters_class
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -113,7 +112,7 @@ def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameter
     if not isinstance(kind, str):
         raise located.error((*place, "type"), "is missing" if kind is None else "is not a word")
     try:
-        return parameters_class(kind)
+        return RETRIEVERS.load(kind)
     except InputError as error:
         raise located.error((*place, "type"), error.problem) from error
 
@@ -160,7 +159,7 @@ def _wrong_in_grid(located: Located, given: Sequence[Given], grid: Grid) -> Iter
     known, cells = {TOP_K}, 0
     for each in given:
         try:
-            swept = _swept(parameters_class(str((each.retriever or {}).get("type"))))
+            swept = _swept(RETRIEVERS.load(str((each.retriever or {}).get("type"))))
         except InputError:
             continue  # reported where the configuration is read
         known |= swept

@@ -11,7 +11,7 @@ from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.cells import Cell
 from rankbeam.pipelines.experiment.models import QuotaModel
-from rankbeam.transforms.clients.registry import parameters_class, registered
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import MOST_IN_THE_AIR, Quota
 from rankbeam.transforms.records.errors import InputError
@@ -128,12 +128,12 @@ def _unknown_names(located: Located, given: Mapping[str, Any], cells: Sequence[C
     named = _named(cells)
     for name in given:
         if name not in named and not _is_remote(name):
-            hint = did_you_mean(name, [*named, *filter(_is_remote, registered())])
+            hint = did_you_mean(name, [*named, *filter(_is_remote, RETRIEVERS.types)])
             yield located.error(("quotas", name), f"is no remote type of retriever, and none names it; {hint}")
 
 
 def _is_remote(kind: str) -> bool:
     try:
-        return issubclass(parameters_class(kind), RemoteRetriever)
+        return issubclass(RETRIEVERS.load(kind), RemoteRetriever)
     except InputError:
         return False

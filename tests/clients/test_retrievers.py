@@ -13,7 +13,8 @@ from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.evaluate import new_run, run
 from rankbeam.pipelines.run.options import pipeline_options
-from rankbeam.transforms.clients.registry import parameters_class, registered
+from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.records.errors import InputError
 
 QRELS = [(f"q{number}", "good", 1.0) for number in range(1, 6)]
@@ -173,7 +174,7 @@ def test_parameters_of_a_plugin_are_checked(tmp_path: Path, install: Install) ->
 def test_what_is_no_retriever_parameters_is_refused(install: Install, code: str) -> None:
     install("Echo", code)
     with pytest.raises(InputError, match=r"'echo': plugin_\w+:Echo is no RetrieverParameters"):
-        parameters_class("echo")
+        RETRIEVERS.load("echo")
 
 
 @pytest.mark.parametrize(
@@ -186,10 +187,10 @@ def test_what_is_no_retriever_parameters_is_refused(install: Install, code: str)
 def test_a_plugin_that_cannot_be_imported_is_refused(install: Install, target: str, code: str, words: str) -> None:
     install(target, code)
     with pytest.raises(InputError, match=f"'echo' cannot be imported: .*{words}"):
-        parameters_class("echo")
+        RETRIEVERS.load("echo")
 
 
 def test_our_own_retrievers_are_registered() -> None:
-    assert {"bm25", "run_file"} <= set(registered())
+    assert {"bm25", "run_file"} <= set(RETRIEVERS.types)
     with pytest.raises(InputError, match="unknown retriever type 'bm_25'; did you mean 'bm25'"):
-        parameters_class("bm_25")
+        RETRIEVERS.load("bm_25")

@@ -38,7 +38,7 @@ RETRIEVERS = {
     "fused": "{type: fusion, parts: [bm25, run], weights: [1, 2]}",
 }
 
-OURS = {kind for kind, point in registered().items() if point.value.startswith("rankbeam.")}
+OURS = {kind for kind, point in registered("rankbeam.retrievers").items() if point.value.startswith("rankbeam.")}
 
 CONFIG_IDS = {
     "bm25": "b5ba9ad15224",

@@ -1,37 +1,59 @@
-"""Kinds of components by entry point group: what is registered, and how it is found."""
+"""Kinds of components by entry point group: the types that installed packages register, and how one is found."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Any
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
 
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
-ENTRY_POINT_GROUP = "rankbeam.retrievers"
+Base = TypeVar("Base")
 
 
 @cache
-def registered() -> dict[str, Any]:
-    """The entry point of every type of retriever that is installed, by type."""
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+def registered(group: str) -> Mapping[str, EntryPoint]:
+    """The entry point of every type that installed packages register in a group, by type."""
+    return {point.name: point for point in entry_points(group=group)}
 
 
-def parameters_class(kind: str) -> type[RetrieverParameters]:
-    """The parameters of a type of retriever.
+@dataclass(frozen=True)
+class Kind(Generic[Base]):
+    """A kind of component, of which any installed package can register types.
 
-    Args:
-        kind: such as "bm25".
-
-    Raises:
-        InputError: there is no such type, or what is registered under it cannot be used.
+    Attributes:
+        name: such as "retriever", for messages.
+        group: of the entry points that are its types, such as "rankbeam.retrievers".
+        base: the class that all types are derived from.
     """
-    if kind not in registered():
-        raise InputError(f"unknown retriever type {kind!r}; {did_you_mean(kind, registered())}")
-    try:
-        found = registered()[kind].load()
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"retriever type {kind!r} cannot be imported: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, RetrieverParameters)):
-        raise InputError(f"retriever type {kind!r}: {registered()[kind].value} is no RetrieverParameters")
-    return found
+
+    name: str
+    group: str
+    base: type[Base]
+
+    @property
+    def types(self) -> Mapping[str, EntryPoint]:
+        """The entry point of every type that is installed, by type."""
+        return registered(self.group)
+
+    def load(self, name: str) -> type[Base]:
+        """The class of a type.
+
+        Args:
+            name: such as "bm25".
+
+        Raises:
+            InputError: there is no such type, or what is registered under it cannot be used.
+        """
+        if name not in self.types:
+            hint = did_you_mean(name, self.types) if self.types else f"no type of {self.name} is installed"
+            raise InputError(f"unknown {self.name} type {name!r}; {hint}")
+        try:
+            loaded = self.types[name].load()
+        except (ImportError, AttributeError) as error:
+            raise InputError(f"{self.name} type {name!r} cannot be imported: {error}") from error
+        if not (isinstance(loaded, type) and issubclass(loaded, self.base)):
+            problem = f"{self.types[name].value} is no {self.base.__name__}"
+            raise InputError(f"{self.name} type {name!r}: {problem}")
+        return loaded

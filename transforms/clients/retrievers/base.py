@@ -8,6 +8,7 @@ group `rankbeam.retrievers`, in this package's pyproject.toml or in that of any 
 from typing import ClassVar, Protocol
 
 from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.registry import Kind
 from rankbeam.transforms.records.queries import Query, Ranking
 
 
@@ -50,3 +51,7 @@ class RetrieverParameters(Parameters):
             corpus: path of the dataset's corpus.
         """
         raise NotImplementedError(f"{type(self).__name__} has no open()")
+
+
+RETRIEVERS = Kind("retriever", "rankbeam.retrievers", RetrieverParameters)
+"""The types of retrievers."""
