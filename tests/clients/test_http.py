@@ -129,7 +129,7 @@ def ask(behave: Behaviour, text: str = "who?", timeout_s: float = 20.0, **parame
             service = http(api_endpoint=server.url, **parameters)
             connection = await service.connect()
             try:
-                answer = await connection.call(payload_of(text, Reach(10)), timeout_s)
+                answer = (await connection.call(payload_of(text, Reach(10)), timeout_s, 1)).answer
                 service.read(answer)
                 return answer, server.seen[0]
             finally:
@@ -186,7 +186,7 @@ def test_any_query_arrives_as_it_is(texts: list[str]) -> None:
         async with served(saying(GOOD)) as server:
             connection = await http(api_endpoint=server.url, **parameters).connect()
             for text in texts:
-                await connection.call(payload_of(text, Reach(10)), 20.0)
+                await connection.call(payload_of(text, Reach(10)), 20.0, 1)
             await connection.close()
             return server.seen
 
@@ -250,7 +250,7 @@ def test_nobody_listening_is_unavailable() -> None:
         async with served(reset) as server:
             url = server.url
         connection = await http(api_endpoint=url).connect()
-        await connection.call(payload_of("who?", Reach(10)), 20.0)
+        await connection.call(payload_of("who?", Reach(10)), 20.0, 1)
 
     with pytest.raises(CallError) as caught:
         asyncio.run(run())
@@ -377,7 +377,7 @@ def test_secrets_are_in_no_repr_and_no_log(caplog: pytest.LogCaptureFixture) -> 
     async def run() -> str:
         async with served(saying(GOOD)) as server:
             connection = await http(api_endpoint=server.url, **SECRETIVE).connect()
-            await connection.call(payload_of("who?", Reach(10)), 20.0)
+            await connection.call(payload_of("who?", Reach(10)), 20.0, 1)
             await connection.close()
             return repr(connection)
 
@@ -413,8 +413,8 @@ def test_two_hundred_calls_at_once_and_then_on_open_connections() -> None:
     async def run() -> Server:
         async with served(behave) as server:
             connection = await http(api_endpoint=server.url).connect()
-            await asyncio.gather(*(connection.call(payload_of(f"{i}", Reach(10)), 60.0) for i in range(200)))
-            await asyncio.gather(*(connection.call(payload_of(f"{i}", Reach(10)), 60.0) for i in range(50)))
+            await asyncio.gather(*(connection.call(payload_of(f"{i}", Reach(10)), 60.0, 1) for i in range(200)))
+            await asyncio.gather(*(connection.call(payload_of(f"{i}", Reach(10)), 60.0, 1) for i in range(50)))
             await connection.close()
             return server
 
@@ -555,8 +555,8 @@ def test_a_service_as_elasticsearch_speaks_is_asked_until_every_fault_is_seen() 
         parameters = Http.model_validate({"url": f"{url}/search", **paths})
         connection = await parameters.connect()
         with pytest.raises(CallError) as caught:
-            await connection.call(payload_of("who?", Reach(10)), 2.0)
-        answer = await connection.call(payload_of("who?", Reach(10)), 20.0)
+            await connection.call(payload_of("who?", Reach(10)), 2.0, 1)
+        answer = (await connection.call(payload_of("who?", Reach(10)), 20.0, 1)).answer
         await connection.close()
         return caught.value, parameters.read(answer)
 

@@ -24,6 +24,7 @@ from support.standins import Faults, serve
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Query, Ranking
@@ -48,12 +49,12 @@ async def call(parameters: RagEngine, *payloads: str, timeout_s: float = 30.0) -
     connection = await parameters.connect()
     try:
         outcomes = await asyncio.gather(
-            *(connection.call(payload, timeout_s) for payload in payloads), return_exceptions=True
+            *(connection.call(payload, timeout_s, 1) for payload in payloads), return_exceptions=True
         )
     finally:
         await connection.close()
-    assert [each for each in outcomes if not isinstance(each, str | CallError)] == []
-    return outcomes  # type: ignore[return-value]
+    assert [each for each in outcomes if not isinstance(each, Reply | CallError)] == []
+    return [each.answer if isinstance(each, Reply) else each for each in outcomes]  # type: ignore[union-attr,misc]
 
 
 def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
@@ -268,7 +269,7 @@ def test_a_call_that_is_cancelled_is_cancelled() -> None:
     async def run(address: str) -> None:
         connection = await retriever(api_endpoint=address).connect()
         try:
-            await asyncio.wait_for(connection.call(payload_of("who?", Reach(1)), 60.0), timeout=0.5)
+            await asyncio.wait_for(connection.call(payload_of("who?", Reach(1)), 60.0, 1), timeout=0.5)
         finally:
             await connection.close()
 
@@ -318,7 +319,7 @@ from rankbeam.transforms.records.calls.reach import Reach
 async def main(address):
     retriever = RagEngine(corpus={CORPUS!r}, api_endpoint=address)
     connection = await retriever.connect()
-    print(retriever.read(await connection.call(payload_of("who?", Reach(1)), 30.0)).doc_ids)
+    print(retriever.read((await connection.call(payload_of("who?", Reach(1)), 30.0, 1)).answer).doc_ids)
     await connection.close()
 
 for address in sys.argv[1:]:

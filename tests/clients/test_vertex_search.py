@@ -16,6 +16,7 @@ from support.standins import Faults, serve
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
 from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -52,12 +53,12 @@ async def call(parameters: VertexSearch, *payloads: str, timeout_s: float = 30.0
     connection = await parameters.connect()
     try:
         outcomes = await asyncio.gather(
-            *(connection.call(payload, timeout_s) for payload in payloads), return_exceptions=True
+            *(connection.call(payload, timeout_s, 1) for payload in payloads), return_exceptions=True
         )
     finally:
         await connection.close()
-    assert [each for each in outcomes if not isinstance(each, str | CallError)] == []
-    return outcomes  # type: ignore[return-value]
+    assert [each for each in outcomes if not isinstance(each, Reply | CallError)] == []
+    return [each.answer if isinstance(each, Reply) else each for each in outcomes]  # type: ignore[union-attr,misc]
 
 
 def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value

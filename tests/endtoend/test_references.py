@@ -67,7 +67,7 @@ def test_another_value_is_another_question(tmp_path: Path, monkeypatch: pytest.M
 async def ask(retriever: Any) -> None:
     connection = await retriever.connect()
     try:
-        await connection.call(payload_of("question 0", Reach(10)), 20.0)
+        await connection.call(payload_of("question 0", Reach(10)), 20.0, 1)
     finally:
         await connection.close()
 

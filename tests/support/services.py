@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.call import Answer, Call, FailedCall, content_key
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -46,7 +47,7 @@ class Echo:
     async def close(self) -> None:
         """Nothing is open."""
 
-    async def call(self, payload: str, timeout_s: float) -> str:  # noqa: ARG002  the Protocol's
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
         question = json.loads(payload)["query"]
         self.begun.append((question, time.monotonic()))
         self.open += 1
@@ -54,9 +55,12 @@ class Echo:
         try:
             times = sum(asked == question for asked, _ in self.begun)
             said = None if self.script is None else await self.script(question, times)
-            return payload if said is None else said
+            return Reply(payload if said is None else said)
         finally:
             self.open -= 1
+
+    def most_tokens(self, payload: str) -> int:  # noqa: ARG002  the Protocol's
+        return 0
 
     def read(self, answer: str) -> Any:
         try:

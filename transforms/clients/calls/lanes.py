@@ -236,7 +236,7 @@ class LaneRun:
         began, timeout_s = time.monotonic(), self._quota.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                answer = await self._connections[request.service].call(request.call.payload, timeout_s)
+                reply = await self._connections[request.service].call(request.call.payload, timeout_s, 1)
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:
@@ -245,7 +245,7 @@ class LaneRun:
             raise
         finally:
             self._turns.give_back()
-        return answer, time.monotonic() - began
+        return reply.answer, time.monotonic() - began
 
     def _record(self, request: Request, answer: str, attempts: int, seconds: float) -> None:
         call = request.call

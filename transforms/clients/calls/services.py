@@ -6,27 +6,31 @@ limits and the ledger are the fan-out's.
 
 from typing import Any, Protocol
 
+from rankbeam.transforms.records.calls.reply import Reply
+
 
 class Connection(Protocol):
     """An open connection to a service, or several. It lives on the loop of the process that makes the calls."""
 
-    async def call(self, payload: str, timeout_s: float) -> str:
-        """Ask once.
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
+        """Make one attempt.
 
         Args:
             payload: what is asked: the `Call.payload`, JSON.
-            timeout_s: after which nobody waits for the answer any more.
+            timeout_s: after which the answer is given up.
+            attempt: from 1. It rises after an answer that `Service.read` refused as `MALFORMED` or `TRUNCATED`, not
+                after an attempt without answer: a model is then asked with a repair message, or with a larger limit.
 
         Returns:
             The answer, as JSON that `Service.read` understands, without secrets: it goes to the ledger.
 
         Raises:
-            CallError: there is no answer; its kind decides whether the call is tried again.
+            CallError: there is no answer; its kind decides whether the call is tried again, and its tokens are counted.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of whatever `connect` took."""
+        """Release the resources that `connect` acquired."""
         ...
 
 
@@ -45,6 +49,11 @@ class Service(Protocol):
         """What an answer says; called for new answers and for those of the ledger.
 
         Raises:
-            CallError: it is not what the service should say (`MALFORMED`), or cannot be used as configured (`INVALID`).
+            CallError: it is not what the service should say (`MALFORMED`), ends too early (`TRUNCATED`), is a refusal
+                (`BLOCKED`), or cannot be used as configured (`INVALID`).
         """
+        ...
+
+    def most_tokens(self, payload: str) -> int:
+        """The tokens that one attempt takes at most, as admission reserves them; 0 where tokens are not charged."""
         ...

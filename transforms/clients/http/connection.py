@@ -21,6 +21,7 @@ import httpx
 from rankbeam.transforms.clients.http.template import PLACEHOLDERS, URL
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, resolve
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -116,12 +117,13 @@ class HttpConnection:
     values: Mapping[str, str] = field(repr=False)
     clients: Clients = field(repr=False)
 
-    async def call(self, payload: str, timeout_s: float) -> str:
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         """Ask once; see `services.Connection.call`."""
         try:
             async with asyncio.timeout(timeout_s):
                 with self.clients.one() as client:
-                    return self._checked(await self._body(client, self._request(client, json.loads(payload))))
+                    body = await self._body(client, self._request(client, json.loads(payload)))
+                    return Reply(self._checked(body))
         except TimeoutError:
             problem = CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:

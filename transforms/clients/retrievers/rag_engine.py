@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -163,7 +164,7 @@ class RagConnection:
     parameters: RagEngine
     channels: Channels
 
-    async def call(self, payload: str, timeout_s: float) -> str:
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         """Ask once; see `services.Connection.call`."""
         from google.cloud.aiplatform_v1.types import RetrieveContextsRequest, RetrieveContextsResponse
 
@@ -172,7 +173,7 @@ class RagConnection:
         response = await self.channels.attempt(
             lambda client: client.retrieve_contexts(request, retry=None, timeout=timeout_s)
         )
-        return written(_ANSWER, _contexts(RetrieveContextsResponse.pb(response)))
+        return Reply(written(_ANSWER, _contexts(RetrieveContextsResponse.pb(response))))
 
     async def close(self) -> None:
         """Close the connections."""

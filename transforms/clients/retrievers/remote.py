@@ -54,6 +54,10 @@ class RemoteRetriever(RetrieverParameters):
         """The ranking that an answer holds; see `services.Service.read`."""
         raise NotImplementedError(f"{type(self).__name__} has no read()")
 
+    def most_tokens(self, payload: str) -> int:  # noqa: ARG002  retrievers are charged by the call
+        """None: what a retriever is asked costs no tokens."""
+        return 0
+
     def identity(self, kind: str) -> dict[str, Any]:
         """All that decides the answer besides query and reach, as JSON values.
 

@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import IdRule
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -216,7 +217,7 @@ class SearchConnection:
     parameters: VertexSearch
     channels: Channels
 
-    async def call(self, payload: str, timeout_s: float) -> str:
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         """Ask once; see `services.Connection.call`."""
         from google.cloud.discoveryengine_v1.types import SearchRequest, SearchResponse
 
@@ -230,7 +231,7 @@ class SearchConnection:
 
         page = SearchResponse.pb(await self.channels.attempt(first_page))
         as_row = _chunk if self.parameters.mode == "chunks" else _document
-        return written(_ANSWER, [as_row(result) for result in page.results])
+        return Reply(written(_ANSWER, [as_row(result) for result in page.results]))
 
     async def close(self) -> None:
         """Close the connections."""
