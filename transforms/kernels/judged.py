@@ -1,0 +1,316 @@
+"""Judged metrics of one answer, as functions of what a judge said: a value, or the reason why there is none.
+
+A judge's verdicts on claims are matrices of truth values. Of an answer with n claims, a reference answer with m claims
+and k contexts in rank order:
+
+    ac  bool[n, k]  context l supports claim i of the answer
+    gc  bool[m, k]  context l supports claim j of the reference answer
+    ag  bool[n]     the reference answer supports claim i of the answer
+    ga  bool[m]     the answer supports claim j of the reference answer
+
+"Contradicted" and "not stated" are both false. Metrics of claims are those of RAGChecker (Ru et al., NeurIPS 2024),
+which scores 0 where nothing can be counted; here that is undefined. What ragas computes stands in `judged_ragas`.
+"""
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import BoolArray, IntArray
+
+HIGHEST_GRADE = 3
+"""Of a context, and of how relevant an answer is."""
+USEFUL_GRADE = 2
+"""From which a context counts as relevant where a yes or no is needed."""
+
+
+class Undefined(StrEnum):
+    """Why a metric has no value for a query."""
+
+    NO_CLAIMS = "no_claims"
+    NO_REFERENCE_CLAIMS = "no_reference_claims"
+    NO_CONTEXTS = "no_contexts"
+    REFERENCE_NOT_IN_CONTEXTS = "reference_not_in_contexts"
+    NO_CITATIONS = "no_citations"
+    NO_NUGGETS = "no_nuggets"
+    NO_VITAL_NUGGETS = "no_vital_nuggets"
+    NOT_REFUSED = "not_refused"
+    ANSWERABLE = "answerable"
+    ANSWERABLE_UNKNOWN = "answerable_unknown"
+    NO_STATEMENTS = "no_statements"
+    NO_REFERENCE_SENTENCES = "no_reference_sentences"
+    NO_DIRECTION = "no_direction"
+
+
+Value: TypeAlias = float | Undefined
+
+
+class AnswerKind(StrEnum):
+    """What an answer does with its question."""
+
+    ANSWERED = "answered"
+    PARTIAL = "partial"
+    REFUSED = "refused"
+    OFF_TOPIC = "off_topic"
+
+
+class Assigned(StrEnum):
+    """How far an answer contains a nugget."""
+
+    SUPPORT = "support"
+    PARTIAL = "partial"
+    NONE = "none"
+
+
+def share(true: BoolArray) -> float:
+    """The share of true values among at least one.
+
+    >>> share(np.array([True, False, True, True]))
+    0.75
+    """
+    return int(np.count_nonzero(true)) / true.size
+
+
+def any_of(matrix: BoolArray, axis: int) -> BoolArray:
+    """Whether anything is true along an axis; false where there is nothing.
+
+    >>> any_of(np.array([[True, False], [False, False]]), axis=1).tolist()
+    [True, False]
+    """
+    found: BoolArray = np.logical_or.reduce(matrix, axis=axis)
+    return found
+
+
+def faithfulness(ac: BoolArray) -> Value:
+    """The share of the answer's claims that a context supports; 0 without contexts.
+
+    >>> faithfulness(np.array([[True, False], [False, False]])), faithfulness(np.empty((0, 2), bool)).value
+    (0.5, 'no_claims')
+    """
+    return share(any_of(ac, axis=1)) if len(ac) else Undefined.NO_CLAIMS
+
+
+def hallucination(ac: BoolArray, ag: BoolArray) -> Value:
+    """The share of the answer's claims that neither a context nor the reference supports.
+
+    >>> hallucination(np.array([[True], [False], [False]]), np.array([False, False, True]))
+    0.3333333333333333
+    """
+    return share(~any_of(ac, axis=1) & ~ag) if len(ac) else Undefined.NO_CLAIMS
+
+
+def self_knowledge(ac: BoolArray, ag: BoolArray) -> Value:
+    """The share of the answer's claims that the reference supports and no context does.
+
+    >>> self_knowledge(np.array([[True], [False], [False]]), np.array([True, False, True]))
+    0.3333333333333333
+    """
+    return share(~any_of(ac, axis=1) & ag) if len(ac) else Undefined.NO_CLAIMS
+
+
+def noise_sensitivity(ac: BoolArray, gc: BoolArray, ag: BoolArray, relevant: bool) -> Value:
+    """The share of the answer's claims that are wrong and come from a context.
+
+    A claim is wrong where the reference does not support it. It comes from the relevant contexts where one of them
+    supports it, and from the irrelevant ones where only such do.
+
+    Args:
+        ac: contexts support claims of the answer.
+        gc: contexts support claims of the reference; a context is relevant where it supports any.
+        ag: the reference supports claims of the answer.
+        relevant: from the relevant contexts, or else from the irrelevant ones.
+
+    >>> ac, gc, ag = np.array([[True, True], [False, True]]), np.array([[True, False]]), np.array([False, False])
+    >>> noise_sensitivity(ac, gc, ag, relevant=True), noise_sensitivity(ac, gc, ag, relevant=False)
+    (0.5, 0.5)
+    """
+    if not len(ac):
+        return Undefined.NO_CLAIMS
+    if not ac.shape[1]:
+        return Undefined.NO_CONTEXTS
+    useful = any_of(gc, axis=0)
+    from_relevant, from_others = any_of(ac[:, useful], axis=1), any_of(ac[:, ~useful], axis=1)
+    return share((from_relevant if relevant else from_others & ~from_relevant) & ~ag)
+
+
+def claim_precision(ag: BoolArray) -> Value:
+    """The share of the answer's claims that the reference supports."""
+    return share(ag) if len(ag) else Undefined.NO_CLAIMS
+
+
+def claim_recall(ga: BoolArray) -> Value:
+    """The share of the reference's claims that the answer supports; 0 for an answer without claims."""
+    return share(ga) if len(ga) else Undefined.NO_REFERENCE_CLAIMS
+
+
+def claim_f1(ag: BoolArray, ga: BoolArray, kind: AnswerKind | None = None, answerable: bool = True) -> Value:
+    """The harmonic mean of the precision and the recall of claims; 0 where either is 0.
+
+    Args:
+        ag: the reference supports claims of the answer.
+        ga: the answer supports claims of the reference.
+        kind: of the answer; only looked at where it has no claims.
+        answerable: whether the corpus holds an answer; a refusal is right where it does not.
+
+    >>> claim_f1(np.array([True, False]), np.array([True, True])), claim_f1(np.zeros(0, bool), np.array([True]))
+    (0.6666666666666666, 0.0)
+    """
+    if not len(ag):
+        return without_claims(ga, kind, answerable)
+    if not len(ga):
+        return Undefined.NO_REFERENCE_CLAIMS
+    precision, recall = share(ag), share(ga)
+    return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
+
+
+def without_claims(ga: BoolArray, kind: AnswerKind | None, answerable: bool) -> Value:
+    """How right an answer without claims is: as a refusal where there is no answer, and else not at all."""
+    if not answerable:
+        return 1.0 if kind is AnswerKind.REFUSED else Undefined.NO_CLAIMS
+    return 0.0 if len(ga) else Undefined.NO_REFERENCE_CLAIMS
+
+
+def context_recall(gc: BoolArray) -> Value:
+    """The share of the reference's claims that a context supports; 0 without contexts.
+
+    >>> context_recall(np.array([[True, False], [False, False], [True, True]]))
+    0.6666666666666666
+    """
+    return share(any_of(gc, axis=1)) if len(gc) else Undefined.NO_REFERENCE_CLAIMS
+
+
+def context_precision(gc: BoolArray) -> Value:
+    """The share of the contexts that support a claim of the reference; 0 without contexts.
+
+    >>> context_precision(np.array([[True, False], [False, False], [True, True]]))
+    1.0
+    """
+    if not gc.shape[1]:
+        return 0.0
+    return share(any_of(gc, axis=0)) if len(gc) else Undefined.NO_REFERENCE_CLAIMS
+
+
+def context_utilization(gc: BoolArray, ga: BoolArray) -> Value:
+    """Of the reference's claims that a context supports, the share that the answer supports."""
+    supported = any_of(gc, axis=1)
+    if not len(gc):
+        return Undefined.NO_REFERENCE_CLAIMS
+    return share(ga[supported]) if supported.any() else Undefined.REFERENCE_NOT_IN_CONTEXTS
+
+
+def average_precision(useful: BoolArray) -> float:
+    """Average precision over the useful contexts that were retrieved; 0 where there is none.
+
+    Not the average precision of retrieval: a useful context that was not retrieved costs nothing.
+
+    Args:
+        useful: bool[k], best first.
+
+    >>> average_precision(np.array([True, False, True])), average_precision(np.zeros(2, bool))
+    (0.8333333333333333, 0.0)
+    """
+    ranks = np.flatnonzero(useful) + 1
+    return math.fsum((np.arange(1, len(ranks) + 1) / ranks).tolist()) / len(ranks) if len(ranks) else 0.0
+
+
+def context_ap(gc: BoolArray) -> Value:
+    """Average precision of contexts, useful where they support a claim of the reference; 0 without contexts."""
+    return average_precision(any_of(gc, axis=0)) if len(gc) or not gc.shape[1] else Undefined.NO_REFERENCE_CLAIMS
+
+
+def context_ap_of_grades(grades: IntArray) -> Value:
+    """Average precision of contexts, useful from a grade of 2 on; 0 without contexts."""
+    return average_precision(grades >= USEFUL_GRADE)
+
+
+def context_ap_of_answer(ac: BoolArray) -> Value:
+    """Average precision of contexts, useful where they support a claim of the answer; 0 without contexts."""
+    return average_precision(any_of(ac, axis=0)) if len(ac) or not ac.shape[1] else Undefined.NO_CLAIMS
+
+
+def context_relevance(grades: IntArray) -> Value:
+    """The mean grade of the contexts, as a share of the highest; 0 without contexts.
+
+    >>> context_relevance(np.array([3, 0, 3, 0])), context_relevance(np.zeros(0, np.int64))
+    (0.5, 0.0)
+    """
+    return int(grades.sum()) / (HIGHEST_GRADE * len(grades)) if len(grades) else 0.0
+
+
+def answer_relevance(relevance: int) -> Value:
+    """How relevant the answer is to its question, as a share of the highest grade."""
+    return relevance / HIGHEST_GRADE
+
+
+def citation_precision(ac: BoolArray, cited: BoolArray) -> Value:
+    """Of the contexts that the answer cites, the share that support a claim of it.
+
+    After "citation precision" of Gao et al., EMNLP 2023, over contexts rather than over pairs of sentence and context.
+
+    Args:
+        ac: contexts support claims of the answer.
+        cited: bool[k], the answer cites the context.
+
+    >>> citation_precision(np.array([[True, False, True]]), np.array([True, True, False]))
+    0.5
+    """
+    if not len(ac):
+        return Undefined.NO_CLAIMS
+    return share(any_of(ac[:, cited], axis=0)) if cited.any() else Undefined.NO_CITATIONS
+
+
+def citation_recall(ac: BoolArray, cited: BoolArray) -> Value:
+    """The share of the answer's claims that a context supports which the answer cites.
+
+    >>> citation_recall(np.array([[True, False], [False, True]]), np.array([True, False]))
+    0.5
+    """
+    return share(any_of(ac[:, cited], axis=1)) if len(ac) else Undefined.NO_CLAIMS
+
+
+def nugget_score(assigned: Sequence[Assigned], vital: BoolArray, only_vital: bool, strict: bool) -> Value:
+    """The mean over nuggets of how far the answer contains them: nuggetizer's scores (Pradeep et al., 2024).
+
+    Args:
+        assigned: to each nugget.
+        vital: bool, whether a nugget must be in a good answer.
+        only_vital: the mean is over vital nuggets.
+        strict: half a nugget is none.
+
+    >>> assigned, vital = [Assigned.SUPPORT, Assigned.PARTIAL, Assigned.NONE], np.array([True, True, False])
+    >>> nugget_score(assigned, vital, only_vital=True, strict=False), nugget_score(assigned, vital, True, strict=True)
+    (0.75, 0.5)
+    """
+    if not assigned:
+        return Undefined.NO_NUGGETS
+    counted = [one for one, is_vital in zip(assigned, vital, strict=True) if is_vital or not only_vital]
+    if not counted:
+        return Undefined.NO_VITAL_NUGGETS
+    halves = counted.count(Assigned.PARTIAL) * (not strict)
+    return (2 * counted.count(Assigned.SUPPORT) + halves) / (2 * len(counted))
+
+
+def refused(kind: AnswerKind) -> Value:
+    """Whether the answer is a refusal."""
+    return float(kind is AnswerKind.REFUSED)
+
+
+def refusal_precision(kind: AnswerKind, answerable: bool | None) -> Value:
+    """Of a refusal, whether the question has no answer: the mean over queries is the precision of refusing.
+
+    >>> refusal_precision(AnswerKind.REFUSED, False), refusal_precision(AnswerKind.ANSWERED, False).value
+    (1.0, 'not_refused')
+    """
+    if answerable is None:
+        return Undefined.ANSWERABLE_UNKNOWN
+    return float(not answerable) if kind is AnswerKind.REFUSED else Undefined.NOT_REFUSED
+
+
+def refusal_recall(kind: AnswerKind, answerable: bool | None) -> Value:
+    """Of a question without an answer, whether it was refused: the mean over queries is the recall of refusing."""
+    if answerable is None:
+        return Undefined.ANSWERABLE_UNKNOWN
+    return Undefined.ANSWERABLE if answerable else refused(kind)
