@@ -185,8 +185,8 @@ def bootstrap_interval(
     Percentiles of the replicates, at levels that make up for the bootstrap's divisor n and for the estimated variance:
     Φ(√(n/(n-1)) · t quantile), after Hesterberg, "What teachers should know about the bootstrap", The American
     Statistician 69 (2015), section 5.3. Chosen by coverage over percentile, BCa and studentised intervals, which fall
-    short for sparse differences or rare successes (`tests/kernels/test_coverage.py`). For fewer than `SMALL` queries
-    it is Student's interval.
+    short for sparse differences or rare successes (`tests/kernels/statistics/test_coverage.py`). For fewer than
+    `SMALL` queries it is Student's interval.
 
     Args:
         mean: sample mean.
