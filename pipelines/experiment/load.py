@@ -16,6 +16,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.inputs import missing_inputs, wrong_inputs
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.quotas import pools_of
+from rankbeam.pipelines.experiment.services import services_of
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.retrievers.run_file import RunFile
@@ -55,7 +56,8 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     dialects = _dialects(located, model, problems)
     given = model.configurations or ()
     expanded = configurations.expand(located, given, model.grid, dialects, model.dataset.unit, problems)
-    pools = pools_of(located, model.quotas, expanded.cells, expanded.primary, problems)
+    services = services_of(located, model.services, problems)
+    pools = pools_of(located, model.quotas, expanded.cells, expanded.primary, services, (), problems)
     known = None if problems else _known(model, metrics, expanded.configurations)
     gates = gates_of(located, model.gates or (), known, problems)
     folder = files.parent(path or "")

@@ -13,6 +13,7 @@ DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 MOST = (1 << 31) - 1
 Count = Annotated[int, Field(ge=1, le=MOST)]
+Price = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Word = Annotated[str, Field(min_length=1)]
 
 
@@ -57,22 +58,39 @@ class ConfigurationModel(_Model):
     vector_distance_threshold: Positive | None = None
 
 
-class QuotaModel(_Model):
-    """One item of `quotas:`; what is left out is as the retriever's type has it.
+class PricesModel(_Model):
+    """Prices of a million tokens, in any currency.
 
-    The name is a type of retriever, or one that retrievers call with `quota:`. All of one type share a budget, one
-    for each project and region, or host; all that call one name share that.
+    Attributes:
+        input: of a request.
+        cached: of that part of a request which the service has in its cache; by default as `input`.
+        output: of an answer, thinking among it.
+    """
+
+    input: Price
+    cached: Price | None = None
+    output: Price
+
+
+class QuotaModel(_Model):
+    """One item of `quotas:`; omitted keys take the defaults of the retriever's or the model's type.
+
+    The name is a service's, else a type's, else one that retrievers call with `quota:`. Retrievers of one type share
+    a budget, one for each project and region, or host; all that call one name share that. Services of one type,
+    project, region and model share one.
 
     Attributes:
         requests_per_minute: calls begun in any minute, at most; every attempt counts.
         requests_per_second: the same by the second; give one of both.
-        concurrent_calls: calls in the air at once, at most; by default as many as there are at the full rate.
+        concurrent_calls: calls in flight at once, at most; by default as many as there are at the full rate.
         timeout_s: after which one attempt is given up.
         attempts: how often a call is tried, at most.
         give_up_after_s: after which no further attempt of a call is begun, pauses included.
         lanes: streams that share the budget, each on one worker at a time. By default as many as hold the calls that
-            are in the air when an answer takes 5 s, a thousand each; usually 1.
+            are in flight when an answer takes 5 s, a thousand each; usually 1.
+        tokens_per_minute: tokens of the calls begun in any minute, at most; for services that charge by the token.
         price_per_1000: of a thousand calls, in any currency, for `rankbeam plan`.
+        price_per_million: of tokens, in any currency.
     """
 
     requests_per_minute: Positive | None = None
@@ -82,7 +100,9 @@ class QuotaModel(_Model):
     attempts: Count | None = None
     give_up_after_s: Positive | None = None
     lanes: Count | None = None
-    price_per_1000: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
+    tokens_per_minute: Positive | None = None
+    price_per_1000: Price | None = None
+    price_per_million: PricesModel | None = None
 
     @model_validator(mode="after")
     def _one_rate(self) -> "QuotaModel":
@@ -136,6 +156,7 @@ class ExperimentModel(_Model):
         configurations: the systems under test.
         grid: parameters and their values; every configuration is repeated for each combination. `top_k` and
             `vector_distance_threshold` cost no further calls.
+        services: models that answer and judge, each named once: its type and that type's parameters.
         quotas: budgets of remote services, by name, as `QuotaModel` describes them.
         max_failure_rate: the share of a configuration's queries that may fail (0 to 1); above it, exit status 3.
         metrics: names, as ir_measures or trec_eval write them.
@@ -152,6 +173,7 @@ class ExperimentModel(_Model):
     dataset: DatasetModel
     configurations: Annotated[list[ConfigurationModel], Field(min_length=1)]
     grid: dict[str, list[Any]] = Field(default_factory=dict)
+    services: dict[str, Any] = Field(default_factory=dict)
     quotas: dict[str, Any] = Field(default_factory=dict)
     max_failure_rate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.05
     metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)

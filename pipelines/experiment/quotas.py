@@ -1,7 +1,7 @@
-"""From `quotas:` to the pools that pay for calls: which retrievers share one, and what its budget is."""
+"""From `quotas:` to the pools that pay for calls: which retrievers and services share one, and what its budget is."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,11 @@ from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.cells import Cell
 from rankbeam.pipelines.experiment.models import QuotaModel
+from rankbeam.pipelines.experiment.services import Service, Services
+from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.records.calls.quota import MOST_IN_THE_AIR, Quota
+from rankbeam.transforms.records.calls.quota import MOST_IN_THE_AIR, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -25,12 +27,29 @@ class Pools:
     """The result of `pools_of`.
 
     Attributes:
-        quotas: the budget of every pool that some source uses, by its name.
+        quotas: the budget of every pool that some source or service uses, by its name.
         names: per source, its pool; None where asking costs nothing.
+        services: per service, its pool.
     """
 
     quotas: dict[str, Quota]
     names: tuple[str | None, ...]
+    services: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Payer:
+    """A retriever or a service whose calls a pool pays for.
+
+    Attributes:
+        pool: its name.
+        budgets: the keys of `quotas:` that may hold the budget; the first that is there does.
+        default: the budget where none of them is.
+    """
+
+    pool: str
+    budgets: tuple[str, ...]
+    default: Quota
 
 
 def pools_of(
@@ -38,38 +57,44 @@ def pools_of(
     given: Mapping[str, Any],
     cells: Sequence[Cell],
     primary: Sequence[Cell],
+    services: Services,
+    used: Collection[str],
     problems: list[InputError],
 ) -> Pools:
     """The pools of an experiment.
 
     A retriever that names no pool shares one with those of its type and scope: at the service a budget belongs to a
-    project and region, or to a host.
+    project and region, or to a host. A service shares one with those of its type, scope and model.
 
     Args:
         located: the document, for messages.
         given: `quotas:`.
         cells: every configuration.
         primary: per source, the cell that is asked.
+        services: the models.
+        used: names of the services that are called.
         problems: what is wrong is added here.
     """
     models = dict(_validated(located, given, problems))
-    problems += _unknown_names(located, given, cells)
-    problems += _missing_budgets(located, given, cells)
-    names = tuple(_pool(cell, primary) for cell in primary)
-    members: dict[str, list[tuple[Cell, RemoteRetriever]]] = {}
-    for name, cell in zip(names, primary, strict=True):
-        if name is not None and isinstance(cell.parameters, RemoteRetriever):
-            members.setdefault(name, []).append((cell, cell.parameters))
+    problems += _unknown_names(located, given, cells, services)
+    problems += _missing_budgets(located, given, cells, services)
+    problems += _two_budgets(located, given, services.valid)
+    asked = [_retriever(cell, primary) for cell in primary]
+    called = {name: _service(each, services.valid) for name, each in services.valid.items() if name in used}
+    members: dict[str, list[_Payer]] = {}
+    for payer in (*asked, *called.values()):
+        if payer is not None:
+            members.setdefault(payer.pool, []).append(payer)
     quotas = {}
-    for name, group in members.items():
-        cell, parameters = group[0]
-        default = min((each.default_quota for _, each in group), key=lambda quota: quota.requests_per_minute)
-        budget = parameters.quota or cell.kind
+    for name, payers in members.items():
+        default = min((each.default for each in payers), key=lambda quota: quota.requests_per_minute)
+        budget = next((key for payer in payers for key in payer.budgets if key in models), payers[0].budgets[-1])
         quotas[name] = quota_of(default, models.get(budget, QuotaModel()))
         if quotas[name].lanes > (most := quotas[name].most_lanes):
-            problem = f"each needs a call a second, and one in the air: {most} at most, found {quotas[name].lanes}"
+            problem = f"each needs a call a second, and one in flight: {most} at most, found {quotas[name].lanes}"
             problems.append(located.error(("quotas", budget, "lanes"), problem))
-    return Pools(quotas, names)
+    names = tuple(None if each is None else each.pool for each in asked)
+    return Pools(quotas, names, {name: each.pool for name, each in called.items()})
 
 
 def quota_of(default: Quota, given: QuotaModel) -> Quota:
@@ -78,12 +103,15 @@ def quota_of(default: Quota, given: QuotaModel) -> Quota:
     >>> quota_of(Quota(600), QuotaModel(requests_per_second=500)).lanes
     3
     """
-    own = given.model_dump(exclude={"requests_per_second"}, exclude_none=True)
+    own = given.model_dump(exclude={"requests_per_second", "price_per_million"}, exclude_none=True)
     if given.requests_per_second is not None:
         own["requests_per_minute"] = given.requests_per_second * 60
+    if (price := given.price_per_million) is not None:
+        cached = price.input if price.cached is None else price.cached
+        own["prices"] = Prices(price.input, cached, price.output)
     quota = replace(default, **own)
-    in_the_air = min(quota.requests_per_minute / 60 * _LATENCY_S, quota.concurrent_calls or math.inf)
-    lanes = max(default.lanes, math.ceil(in_the_air / MOST_IN_THE_AIR))
+    in_flight = min(quota.requests_per_minute / 60 * _LATENCY_S, quota.concurrent_calls or math.inf)
+    lanes = max(default.lanes, math.ceil(in_flight / MOST_IN_THE_AIR))
     return quota if given.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes))
 
 
@@ -97,15 +125,22 @@ def _validated(
             problems += [problem_of(located, QuotaModel, dict(each), at=("quotas", name)) for each in error.errors()]
 
 
-def _pool(cell: Cell, primary: Sequence[Cell]) -> str | None:
+def _retriever(cell: Cell, primary: Sequence[Cell]) -> _Payer | None:
     parameters = cell.parameters
     if not isinstance(parameters, RemoteRetriever):
         return None
     if parameters.quota is not None:
-        return parameters.quota
+        return _Payer(parameters.quota, (parameters.quota,), parameters.default_quota)
     alike = [each.parameters for each in primary if each.kind == cell.kind]
     scopes = {each.scope() for each in alike if isinstance(each, RemoteRetriever) and each.quota is None}
-    return f"{cell.kind}:{parameters.scope()}" if len(scopes) > 1 and parameters.scope() else cell.kind
+    pool = f"{cell.kind}:{parameters.scope()}" if len(scopes) > 1 and parameters.scope() else cell.kind
+    return _Payer(pool, (cell.kind,), parameters.default_quota)
+
+
+def _service(service: Service, services: Mapping[str, Service]) -> _Payer:
+    """A service's pool is named as the first service that shares it."""
+    alike = [each.name for each in services.values() if each.account == service.account]
+    return _Payer(alike[0], (*alike, service.kind), service.parameters.default_quota)
 
 
 def _named(cells: Sequence[Cell]) -> dict[str, Cell]:
@@ -117,19 +152,34 @@ def _named(cells: Sequence[Cell]) -> dict[str, Cell]:
     }
 
 
-def _missing_budgets(located: Located, given: Mapping[str, Any], cells: Sequence[Cell]) -> Iterator[InputError]:
+def _missing_budgets(
+    located: Located, given: Mapping[str, Any], cells: Sequence[Cell], services: Services
+) -> Iterator[InputError]:
     for name, cell in _named(cells).items():
-        if name not in given:
+        if name in services.given:
+            yield located.error((*cell.place, "quota"), f"{name!r} is a service, with a pool of its own; name another")
+        elif name not in given:
             hint = did_you_mean(name, given) if given else "name it there, with requests_per_minute"
             yield located.error((*cell.place, "quota"), f"quotas: has no {name!r}; {hint}")
 
 
-def _unknown_names(located: Located, given: Mapping[str, Any], cells: Sequence[Cell]) -> Iterator[InputError]:
-    named = _named(cells)
+def _two_budgets(located: Located, given: Mapping[str, Any], services: Mapping[str, Service]) -> Iterator[InputError]:
+    """Services that share a pool and have a budget each."""
+    first: dict[str, str] = {}
+    for service in services.values():
+        if service.name in given and first.setdefault(service.account, service.name) != service.name:
+            problem = f"shares the pool of {first[service.account]!r}, which calls the same model; keep one budget"
+            yield located.error(("quotas", service.name), problem)
+
+
+def _unknown_names(
+    located: Located, given: Mapping[str, Any], cells: Sequence[Cell], services: Services
+) -> Iterator[InputError]:
+    valid = [*services.given, *_named(cells), *filter(_is_remote, RETRIEVERS.types), *MODELS.types]
     for name in given:
-        if name not in named and not _is_remote(name):
-            hint = did_you_mean(name, [*named, *filter(_is_remote, RETRIEVERS.types)])
-            yield located.error(("quotas", name), f"is no remote type of retriever, and none names it; {hint}")
+        if name not in valid:
+            problem = f"is no service, no remote type, and no retriever names it; {did_you_mean(name, valid)}"
+            yield located.error(("quotas", name), problem)
 
 
 def _is_remote(kind: str) -> bool:

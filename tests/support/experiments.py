@@ -1,18 +1,29 @@
-"""Experiment files over remote retrievers that are registered as those of other packages are."""
+"""Experiment files over remote retrievers and models that are registered as those of other packages are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from pydantic import ConfigDict
 from support.inputs import json_texts, trec_qrels, trec_run, write
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError
+
+ENTRY_POINTS = """
+[rankbeam.retrievers]
+near = support.experiments:Near
+words = support.experiments:Words
+[rankbeam.models]
+remote_model = support.experiments:Model
+offline_model = support.experiments:Offline
+"""
 
 
 class Near(RemoteRetriever):
@@ -46,12 +57,38 @@ class Words(RemoteRetriever):
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300)
 
 
+class Model(ModelParameters):
+    """A model behind a network, with a budget for each project and model."""
+
+    model: str
+    project: str = "p"
+    api_key: str | None = None
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=60)
+    operational: ClassVar[frozenset[str]] = frozenset({"project", "api_key"})
+
+    def scope(self) -> str:
+        """The project and model."""
+        return f"{self.project} {self.model}"
+
+    def unset(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """The key, as long as it is a reference."""
+        if self.api_key == "${env:UNSET}":
+            yield ("api_key",), "the environment has no UNSET"
+
+
+class Offline(ModelParameters):
+    """A model in process."""
+
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=1e6)
+
+
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register `near` and `words` until the test ends, and write the files that `experiment` names."""
+    """Register the types above until the test ends, and write the files that `experiment` names."""
     info = folder / "site" / "services-1.0.dist-info"
     write(info / "METADATA", "Metadata-Version: 2.1\nName: services\nVersion: 1.0\n")
-    types = "near = support.experiments:Near\nwords = support.experiments:Words\n"
-    write(info / "entry_points.txt", f"[rankbeam.retrievers]\n{types}")
+    write(info / "entry_points.txt", ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(folder / "site"))
     registered.cache_clear()
     write(folder / "qrels", trec_qrels([("q1", "d1", 1.0)]))

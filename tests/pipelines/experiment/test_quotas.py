@@ -90,7 +90,7 @@ def test_the_failure_rate(folder: Path, line: str, rate: float) -> None:
 
 MISTAKES = [
     ("max_failure_rate: 1.1\n", "7: max_failure_rate: input should be less than or equal to 1, found 1.1"),
-    ("quotas: {naer: {}}\n", ("7: quotas.naer: is no remote type of retriever, and none names it; "
+    ("quotas: {naer: {}}\n", ("7: quotas.naer: is no service, no remote type, and no retriever names it; "
                              "did you mean 'near'?")),
     ("quotas: {near: {requests_per_minute: 0}}\n",
      "7: quotas.near.requests_per_minute: input should be greater than 0, found 0"),
@@ -100,7 +100,7 @@ MISTAKES = [
      "9: quotas.near.attempts: input should be greater than or equal to 1, found 0"),
     (
         "quotas: {near: {requests_per_minute: 120, lanes: 3}}\n",
-        "7: quotas.near.lanes: each needs a call a second, and one in the air: 2 at most, found 3",
+        "7: quotas.near.lanes: each needs a call a second, and one in flight: 2 at most, found 3",
     ),
     ("quotas: {near: {lanes: 1.5}}\n", "7: quotas.near.lanes: input should be a valid integer, found 1.5"),
     ("quotas: {near: {requests_per_minute: .inf}}\n",
@@ -123,11 +123,13 @@ def test_two_rates_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["run_file", "bm25"])
 def test_what_is_not_remote_has_no_quota(folder: Path, kind: str) -> None:
     (problem,) = problems(folder, experiment(NEAR, f"quotas: {{{kind}: {{}}}}\n"))
-    assert problem.startswith(f"7: quotas.{kind}: is no remote type of retriever")
+    assert problem.startswith(f"7: quotas.{kind}: is no service, no remote type")
 
 
 def test_a_pool_that_is_named_must_be_there(folder: Path) -> None:
     text = experiment({"a": "retriever: {type: near, quota: our}"}, "quotas: {ours: {}}\n")
     first, second = problems(folder, text)
     assert first == "4: configurations[0].retriever.quota: quotas: has no 'our'; did you mean 'ours'?"
-    assert second.startswith("7: quotas.ours: is no remote type of retriever, and none names it; did you mean 'our'?")
+    assert second.startswith(
+        "7: quotas.ours: is no service, no remote type, and no retriever names it; did you mean 'our'?"
+    )

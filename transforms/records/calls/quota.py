@@ -8,6 +8,21 @@ MOST_IN_THE_AIR = 1000
 
 
 @dataclass(frozen=True)
+class Prices:
+    """Prices of a million tokens, in whatever currency the user counts in.
+
+    Attributes:
+        input: of those that the service had in no cache.
+        cached: of those that it had.
+        output: of the answer, thinking among them.
+    """
+
+    input: float
+    cached: float
+    output: float
+
+
+@dataclass(frozen=True)
 class Quota:
     """The budget that the calls of one pool share, and how each of them is made.
 
@@ -20,6 +35,8 @@ class Quota:
         lanes: streams that each own an equal share of the budget; one, unless one process cannot hold the calls that
             are in the air at the full rate.
         price_per_1000: of a thousand calls, in whatever currency the user counts in; None where nobody said.
+        tokens_per_minute: tokens of calls begun in any minute, at most; None where calls are not charged by the token.
+        prices: of tokens; None where they are not given.
     """
 
     requests_per_minute: float
@@ -29,6 +46,8 @@ class Quota:
     give_up_after_s: float = 600.0
     lanes: int = 1
     price_per_1000: float | None = None
+    tokens_per_minute: float | None = None
+    prices: Prices | None = None
 
     @property
     def most_lanes(self) -> int:

@@ -1,0 +1,105 @@
+"""`services:` of an experiment: the models that answer and judge, each named once."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class Service:
+    """One item of `services:`.
+
+    Attributes:
+        name: by which the experiment calls it.
+        kind: the model's type.
+        parameters: the model's.
+    """
+
+    name: str
+    kind: str
+    parameters: ModelParameters
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in the experiment."""
+        return "services", self.name
+
+    @property
+    def account(self) -> str:
+        """What pays for it: services of one type, project, region and model share a pool."""
+        return f"{self.kind} {self.parameters.scope()}".strip()
+
+    def decisive(self) -> dict[str, Any]:
+        """What of it identifies a configuration: the model, not its name in this experiment."""
+        return {"type": self.kind, **self.parameters.decisive()}
+
+
+@dataclass(frozen=True)
+class Services:
+    """`services:` as a whole.
+
+    Attributes:
+        given: what was given, by name.
+        valid: those that are, by name; what is wrong with the others was reported where they stand.
+    """
+
+    given: Mapping[str, Any]
+    valid: Mapping[str, Service]
+
+    def unknown(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
+        """What is wrong with a name of a service at a place of the experiment."""
+        if name not in self.given:
+            hint = did_you_mean(name, self.given) if self.given else "name the model there: {NAME: {type: …}}"
+            yield located.error(place, f"services: has no {name!r}; {hint}")
+
+
+def services_of(located: Located, given: Mapping[str, Any], problems: list[InputError]) -> Services:
+    """The services of an experiment.
+
+    Args:
+        located: the document, for messages.
+        given: `services:`.
+        problems: what is wrong is added here.
+    """
+    services = {}
+    for name, value in given.items():
+        wrong = [*_wrong_name(located, name)]
+        parameters = _parameters(located, name, value, wrong)
+        problems += wrong
+        if parameters is not None and not wrong:
+            services[name] = Service(name, str(value["type"]), parameters)
+    return Services(given, services)
+
+
+def _wrong_name(located: Located, name: str) -> Iterator[InputError]:
+    if name in RETRIEVERS.types:
+        problem = "is a type of retriever, and quotas: could mean either; choose another name"
+        yield located.error(("services", name), problem)
+
+
+def _parameters(located: Located, name: str, value: Any, problems: list[InputError]) -> ModelParameters | None:
+    place: Place = ("services", name)
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        problems.append(located.error((*place, "type"), "is missing; a service is {type: …, parameters of the type}"))
+        return None
+    try:
+        model = MODELS.load(value["type"])
+    except InputError as error:
+        problems.append(located.error((*place, "type"), error.problem))
+        return None
+    try:
+        parameters = model.model_validate({key: item for key, item in value.items() if key != "type"})
+    except ValidationError as error:
+        problems += [problem_of(located, model, dict(each), at=place) for each in error.errors()]
+        return None
+    problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
+    return parameters
