@@ -6,7 +6,6 @@ their default are left out. `METRICS` lists every metric with its formula (a ker
 
 import inspect
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,15 +19,13 @@ from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking import ties
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.written import split_name
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 Option = float | str | bool
-_MOST = 999_999_999
 
 _HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
 """By gain: of billions of such gains the sum is still less than 2^1024."""
-
-_NAME = re.compile(r"^\s*(?P<name>[A-Za-z_][A-Za-z_0-9]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$")
 
 
 @dataclass(frozen=True)
@@ -180,24 +177,19 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
     >>> str(parse_metric("Recall(rel=1)@100")), str(parse_metric("nDCG( gain = exp )@10"))
     ('R@100', 'nDCG(gain=exp)@10')
     """
-    match = _NAME.match(text)
-    if match is None:
-        raise InputError(f"{text!r} is not a metric; write it as nDCG@10, AP or P(rel=2)@5")
-    name = _BY_LOWER.get(match["name"].lower())
+    written = split_name(text)
+    name = _BY_LOWER.get(written.name.lower())
     if name is None:
-        hint = did_you_mean(match["name"], [*METRICS, *ALIASES, *also])
-        raise InputError(f"unknown metric {match['name']!r}; {hint}")
+        hint = did_you_mean(written.name, [*METRICS, *ALIASES, *also])
+        raise InputError(f"unknown metric {written.name!r}; {hint}")
     options: dict[str, Option] = {}
     judged_only = False
-    for item in filter(None, (part.strip() for part in (match["options"] or "").split(","))):
-        option, _, value = (part.strip() for part in item.partition("="))
-        if option in options:
-            raise InputError(f"metric {text!r}: the option {option!r} is given twice; keep one")
+    for option, value in written.options:
         if option == "judged_only":
-            judged_only = _parse_bool(text, value)
+            judged_only = _parse_bool(text, value or "")
         else:
-            options[option] = _parse_option(text, name, option, value)
-    return _checked(name, options, _parse_cutoff(text, match["cutoff"]), judged_only, text)
+            options[option] = _parse_option(text, name, option, value or "")
+    return _checked(name, options, written.cutoff, judged_only, text)
 
 
 def _checked(
@@ -212,14 +204,6 @@ def _checked(
     defaults = {option: parameter.default for option, parameter in definition.options.items()}
     kept = tuple(sorted((option, value) for option, value in options.items() if value != defaults[option]))
     return Metric(name, kept, cutoff, judged_only)
-
-
-def _parse_cutoff(text: str, written: str | None) -> int | None:
-    if written is None:
-        return None
-    if not written.isdecimal() or len(written) > len(str(_MOST)) or int(written) < 1:
-        raise InputError(f"metric {text!r}: the cutoff {written!r} is no positive whole number up to {_MOST:,}")
-    return int(written)
 
 
 def _parse_option(text: str, name: str, option: str, written: str) -> Option:

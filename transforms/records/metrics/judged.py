@@ -1,0 +1,162 @@
+"""Names of judged metrics: `Faithfulness`, `ContextRelevance@5`, `NoiseSensitivity(relevant)`, `Faithfulness(ragas)`.
+
+A bare word in brackets chooses a definition. `judge=NAME` and `embeddings=NAME` say who judged or embedded, where
+that must show with every number.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from rankbeam.transforms.kernels.judged import Value
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.judged_definitions import INPUTS, JUDGED, JudgedDefinition, Need
+from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.written import split_name
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
+    {
+        "faithfulness": "Faithfulness",
+        "answer_relevancy": "AnswerRelevance",
+        "context_relevancy": "ContextRelevance",
+        "context_recall": "ContextRecall",
+        "context_precision": "ContextAP",
+        "answer_correctness": "AnswerCorrectness(ragas)",
+        "answer_similarity": "AnswerSimilarity",
+        "ClaimRecall_answer": "ClaimRecall",
+    }
+)
+"""Names that other tools use, and what they mean here."""
+
+BASE_NAMES = tuple(dict.fromkeys(name.partition("(")[0] for name in JUDGED))
+_BY_LOWER = {name.lower(): name for name in BASE_NAMES} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
+_WHO = ("judge", "embeddings")
+_WHO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class JudgedMetric:
+    """One judged metric.
+
+    Attributes:
+        name: a key of `JUDGED`.
+        cutoff: the number of contexts looked at; None for those that the generator was given.
+        judge: who judged, where that must show: the offline judge.
+        embeddings: whose embeddings were compared, where that must show.
+    """
+
+    name: str
+    cutoff: int | None = None
+    judge: str | None = None
+    embeddings: str | None = None
+
+    def __str__(self) -> str:
+        """The canonical name, such as `Faithfulness(ragas,judge=lexical)`."""
+        base, _, variant = self.name.removesuffix(")").partition("(")
+        who = [f"{option}={value}" for option in _WHO if (value := getattr(self, option)) is not None]
+        written = ",".join(filter(None, [variant, *who]))
+        return base + (f"({written})" if written else "") + (f"@{self.cutoff}" if self.cutoff is not None else "")
+
+    @property
+    def definition(self) -> JudgedDefinition:
+        """What stands behind the name."""
+        return JUDGED[self.name]
+
+    def shown(self, judge: str | None = None, embeddings: str | None = None) -> "JudgedMetric":
+        """The same metric with the name of who judged or embedded, where its definition has such a step.
+
+        >>> str(parse_judged("AnswerSimilarity").shown(judge="lexical", embeddings="e5"))
+        'AnswerSimilarity(embeddings=e5)'
+        """
+        embeds = Need.EMBEDDINGS in self.definition.needs
+        judges = set(self.definition.steps) - {"embeddings"}
+        return replace(
+            self,
+            judge=(judge or self.judge) if judges else None,
+            embeddings=(embeddings or self.embeddings) if embeds else None,
+        )
+
+    def value(self, inputs: Mapping[str, Any]) -> Value:
+        """The metric of one query.
+
+        Args:
+            inputs: at least those of the definition; those of each context hold as many as there are, and are cut here.
+        """
+        given = (*self.definition.inputs, *(name for name in self.definition.inputs_without_claims if name in inputs))
+        cut = slice(self.cutoff)
+        return self.definition.kernel(
+            **{name: inputs[name][..., cut] if INPUTS[name].per_context else inputs[name] for name in given}
+        )
+
+
+def parse_judged(text: str) -> JudgedMetric:
+    """Read a judged metric's name, or another tool's name of it.
+
+    Raises:
+        InputError: there is no such metric, variant or option, or it takes no cutoff.
+
+    >>> [str(parse_judged(text)) for text in ("faithfulness", "context_precision@5", "NoiseSensitivity( relevant )")]
+    ['Faithfulness', 'ContextAP@5', 'NoiseSensitivity(relevant)']
+    """
+    written = split_name(text)
+    meant = _BY_LOWER.get(written.name.lower())
+    if meant is None:
+        raise InputError(f"unknown metric {written.name!r}; {did_you_mean(written.name, [*BASE_NAMES, *OTHER_TOOLS])}")
+    words = [option for option, value in written.options if value is None]
+    who = {option: value for option, value in written.options if value is not None}
+    for option, value in who.items():
+        if option not in _WHO:
+            raise InputError(f"metric {text!r}: unknown option {option!r}; {did_you_mean(option, _WHO)}")
+        if not _WHO_NAME.fullmatch(value):
+            raise InputError(f"metric {text!r}: {option}={value} is not the name of a service")
+    name = meant if not words else f"{meant.partition('(')[0]}({','.join(words)})"
+    metric = JudgedMetric(_variant(text, name), written.cutoff, who.get("judge"), who.get("embeddings"))
+    if written.cutoff is not None and not metric.definition.takes_cutoff:
+        raise InputError(f"metric {text!r} takes no cutoff: write {replace(metric, cutoff=None)}")
+    return metric.shown()
+
+
+def _variant(text: str, name: str) -> str:
+    base = name.partition("(")[0]
+    variants = [known for known in JUDGED if known.partition("(")[0] == base]
+    if name not in variants:
+        hint = "; ragas' context_precision is ContextAP" if base == "ContextPrecision" else ""
+        raise InputError(f"metric {text!r}: write {' or '.join(variants)}{hint}")
+    return name
+
+
+def parse_any(text: str, also: Iterable[str] = ()) -> Metric | JudgedMetric:
+    """Read the name of a metric of either sort.
+
+    Args:
+        text: such as `nDCG@10` or `Faithfulness`.
+        also: further names to suggest where there is no such metric.
+
+    Raises:
+        InputError: it is neither.
+
+    >>> str(parse_any("MAP")), str(parse_any("context_recall@3"))
+    ('AP', 'ContextRecall@3')
+    """
+    if split_name(text).name.lower() in _BY_LOWER:
+        return parse_judged(text)
+    return parse_metric(text, also=[*BASE_NAMES, *OTHER_TOOLS, *also])
+
+
+def notes(words: Iterable[str]) -> list[str]:
+    """What to say of names that other tools define otherwise, one line a name.
+
+    >>> notes(["context_recall", "nDCG@10"])
+    ['context_recall is ContextRecall here: it counts claims of the reference answer; ragas counts its sentences: \
+ContextRecall(ragas)']
+    """
+    said = {}
+    for word in words:
+        name = word.partition("@")[0].partition("(")[0].strip()
+        is_other = name in OTHER_TOOLS or name == "ContextUtilization"
+        if is_other and (metric := parse_judged(word)).definition.note:
+            said[name] = f"{name} is {metric.name} here: {metric.definition.note}"
+    return list(said.values())

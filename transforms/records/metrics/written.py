@@ -1,0 +1,55 @@
+"""How a metric's name is written: `Name`, options in brackets, a cutoff behind `@`."""
+
+import re
+from dataclasses import dataclass
+
+from rankbeam.transforms.records.errors import InputError
+
+_MOST = 999_999_999
+_NAME = re.compile(r"^\s*(?P<name>[A-Za-z_][A-Za-z_0-9]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A name in its parts.
+
+    Attributes:
+        name: as it is written.
+        options: in the order in which they are written; the value is None where the option is a bare word.
+        cutoff: None where there is none.
+    """
+
+    name: str
+    options: tuple[tuple[str, str | None], ...]
+    cutoff: int | None
+
+
+def split_name(text: str) -> Written:
+    """Take a metric's name apart.
+
+    Raises:
+        InputError: it is no such name, gives an option twice, or has a cutoff that is no positive whole number.
+
+    >>> split_name("nDCG( gain = exp )@10")
+    Written(name='nDCG', options=(('gain', 'exp'),), cutoff=10)
+    >>> split_name("Faithfulness(ragas,judge=lexical)").options
+    (('ragas', None), ('judge', 'lexical'))
+    """
+    match = _NAME.match(text)
+    if match is None:
+        raise InputError(f"{text!r} is not a metric; write it as nDCG@10, AP or P(rel=2)@5")
+    options: dict[str, str | None] = {}
+    for item in filter(None, (part.strip() for part in (match["options"] or "").split(","))):
+        option, equals, value = (part.strip() for part in item.partition("="))
+        if option in options:
+            raise InputError(f"metric {text!r}: the option {option!r} is given twice; keep one")
+        options[option] = value if equals else None
+    return Written(match["name"], tuple(options.items()), _cutoff(text, match["cutoff"]))
+
+
+def _cutoff(text: str, written: str | None) -> int | None:
+    if written is None:
+        return None
+    if not written.isdecimal() or len(written) > len(str(_MOST)) or int(written) < 1:
+        raise InputError(f"metric {text!r}: the cutoff {written!r} is no positive whole number up to {_MOST:,}")
+    return int(written)
