@@ -10,11 +10,9 @@ Anything else is a bug, and crashes.
 
 from collections.abc import Sequence
 
-from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.visible import in_one_line, visible
-
-_NO_TOKENS = Tokens()
 
 
 class RankbeamError(Exception):
@@ -77,7 +75,7 @@ class CallError(RankbeamError):
         message: str,
         attempts: int = 1,
         retry_after_s: float | None = None,
-        tokens: Tokens = _NO_TOKENS,
+        tokens: Tokens = NO_TOKENS,
     ) -> None:
         super().__init__(in_one_line(message))
         self.kind, self.message, self.attempts, self.retry_after_s = kind, str(self), attempts, retry_after_s

@@ -31,6 +31,9 @@ class Tokens:
         return self.input + self.output
 
 
+NO_TOKENS = Tokens()
+
+
 @dataclass(frozen=True)
 class Reply:
     """What a connection returns for one attempt, and the ledger keeps.
@@ -41,4 +44,4 @@ class Reply:
     """
 
     answer: str
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS

@@ -1,0 +1,100 @@
+"""Answers of a configuration: what a model was given, what it said, and which contexts it refers to."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.rankings.contexts import Passage
+
+CHARACTERS_PER_TOKEN = 4
+_CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
+
+
+class AnswerStatus(StrEnum):
+    """What became of a question to a model."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    BLOCKED = "blocked"
+    TRUNCATED = "truncated"
+    FAILED = "failed"
+    NO_CONTEXT = "no_context"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one configuration answers to one query.
+
+    Attributes:
+        status: what became of it. A truncated or blocked answer is kept as far as it goes, and not judged.
+        text: the answer; None where there is none.
+        contexts: those that the model was given, best first.
+        left_out: how many further contexts it was not given, since all together were too long.
+        message: why there is no answer, or only a part of it.
+        finish: why the model stopped, in its own words.
+        model_version: that answered, as the service named it.
+        tokens: that the call took.
+    """
+
+    status: AnswerStatus
+    text: str | None = None
+    contexts: tuple[Passage, ...] = ()
+    left_out: int = 0
+    message: str | None = None
+    finish: str | None = None
+    model_version: str | None = None
+    tokens: Tokens = NO_TOKENS
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """Positions of the contexts that the text refers to."""
+        return citations(self.text or "", len(self.contexts))
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text has: one for every four characters.
+
+    >>> estimated_tokens("four letters"), estimated_tokens("")
+    (3, 0)
+    """
+    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def fitting(contexts: Sequence[Passage], most_tokens: int | None) -> int:
+    """How many of the first contexts are together no longer than a limit; no context is cut.
+
+    Args:
+        contexts: best first, all with their text.
+        most_tokens: the limit, in `estimated_tokens`; None for no limit.
+
+    >>> long, short = Passage("a", "x" * 400), Passage("b", "x" * 40)
+    >>> fitting([long, short], 110), fitting([long, short], 109), fitting([long, short], 50), fitting([long], None)
+    (2, 1, 0, 1)
+    """
+    if most_tokens is None:
+        return len(contexts)
+    total = 0
+    for count, passage in enumerate(contexts):
+        total += estimated_tokens(passage.text or "")
+        if total > most_tokens:
+            return count
+    return len(contexts)
+
+
+def citations(text: str, count: int) -> tuple[int, ...]:
+    """The positions, each once and in the order of the text, of the contexts that an answer refers to.
+
+    An answer refers to contexts by their numbers, from 1, in square brackets. A number that no context has is none.
+
+    Args:
+        text: the answer.
+        count: how many contexts there were.
+
+    >>> citations("Ask the owner [2], who may [1, 2]; see [7] and [x].", 3)
+    (1, 0)
+    """
+    numbers = [int(number) for group in _CITATION.findall(text) for number in re.findall(r"\d+", group)]
+    return tuple(dict.fromkeys(number - 1 for number in numbers if 1 <= number <= count))
