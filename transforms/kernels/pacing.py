@@ -7,12 +7,15 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
+from rankbeam.transforms.kernels.token_pacing import Reservation, TokenPacer
+
 SECOND_S, MINUTE_S = 1.0, 60.0
 _SLACK_S = {SECOND_S: 0.015, MINUTE_S: 0.1}  # calls travel: two may arrive closer together than they were sent
 _CATCH_UP_S = 0.1  # what a loop that was late may make good at once
 _IDLE_S = 1.0  # after which there is nothing to make good
 _LEAST_PACE = 0.05
 _RECOVERY_PER_S = 0.03
+_MOST_OVERTAKEN = 8
 
 
 class Pacer:
@@ -25,23 +28,25 @@ class Pacer:
     Attributes:
         limits: windows in seconds, and how many calls each may hold.
         interval_s: between two calls at full pace.
+        tokens: the pace in tokens; None where the quota has none.
 
     >>> pacer = Pacer({1.0: 2, 60.0: 100}, 0.5)
     >>> [pacer.spend(now) for now in (0.0, 0.5)] and pacer.wait_s(0.6)
     0.415
     """
 
-    def __init__(self, limits: dict[float, int], interval_s: float) -> None:
-        self.limits, self.interval_s = limits, interval_s
+    def __init__(self, limits: dict[float, int], interval_s: float, tokens: TokenPacer | None = None) -> None:
+        self.limits, self.interval_s, self.tokens = limits, interval_s, tokens
         self._begun = {window: deque[float](maxlen=most) for window, most in limits.items()}
         self._due = -math.inf
         self._pace, self._paced_at = 1.0, 0.0
 
-    def wait_s(self, now: float) -> float:
-        """How long the next call has to wait; 0 when it may begin.
+    def wait_s(self, now: float, tokens: float = 0.0) -> float:
+        """How long the next call has to wait; 0 when it may begin, infinite when it never can.
 
         Args:
             now: the time.
+            tokens: that the call may take, at most.
         """
         free = [
             begun[0] + window + _SLACK_S.get(window, 0.0)
@@ -49,21 +54,36 @@ class Pacer:
             if len(begun) == begun.maxlen
         ]
         wait = max(self._due - self._tolerance_s(), *free, now) - now
-        return round(wait, 9)
+        for_tokens = 0.0 if self.tokens is None or not tokens else self.tokens.wait_s(now, tokens)
+        return max(round(wait, 9), for_tokens)
 
-    def spend(self, now: float) -> None:
-        """Count a call that begins now; every attempt counts."""
+    def spend(self, now: float, tokens: float = 0.0) -> Reservation | None:
+        """Count a call that begins now; every attempt counts.
+
+        Args:
+            now: the time.
+            tokens: that the call may take, at most.
+
+        Returns:
+            What it holds of the tokens, for `settle`; None where they are not counted.
+        """
         for begun in self._begun.values():
             begun.append(now)
         is_idle = self._due < now - _IDLE_S
         self._due = (now + self._tolerance_s() if is_idle else max(self._due, now)) + self.interval_s / self.pace(now)
+        return None if self.tokens is None or not tokens else self.tokens.reserve(now, tokens, self.pace(now))
+
+    def settle(self, reservation: Reservation | None, tokens: float) -> None:
+        """Count the tokens that a call took instead of those that it might have taken."""
+        if self.tokens is not None and reservation is not None:
+            self.tokens.settle(reservation, tokens)
 
     def push_back(self, now: float) -> None:
         """Slow down: the service refused a call for its rate.
 
         The more of the calls are refused, the slower: the pace falls each second by the share that was refused.
         """
-        calls_per_s = self.pace(now) / self.interval_s
+        calls_per_s = self.pace(now) * self._full_rate_per_s()
         self._pace = max(_LEAST_PACE, self.pace(now) * (1 - min(0.5, 1 / max(calls_per_s, 1.0))))
         self._paced_at = now
 
@@ -77,17 +97,24 @@ class Pacer:
         """
         return min(1.0, self._pace + _RECOVERY_PER_S * (now - self._paced_at))
 
+    def _full_rate_per_s(self) -> float:
+        """Calls a second at full pace: whichever of requests and tokens allows fewer."""
+        mean = 0.0 if self.tokens is None else self.tokens.mean()
+        by_tokens = math.inf if self.tokens is None or not mean else self.tokens.per_minute / MINUTE_S / mean
+        return min(1 / self.interval_s, by_tokens)
+
     def _tolerance_s(self) -> float:
         return min(_CATCH_UP_S, self.interval_s * (max(self.limits.values()) - 1))
 
 
-def lane_pacer(requests_per_minute: float, lane: int, lanes: int) -> Pacer:
+def lane_pacer(requests_per_minute: float, lane: int, lanes: int, tokens_per_minute: float | None = None) -> Pacer:
     """The pace of one of several lanes; what all lanes together may begin in a window is never more than the quota.
 
     Args:
         requests_per_minute: of all lanes together.
         lane: which one, from 0.
         lanes: how many; no more than calls a second.
+        tokens_per_minute: of all lanes together; None where tokens are not counted.
 
     >>> [lane_pacer(1500, lane, 4).limits for lane in (0, 3)]
     [{1.0: 7, 60.0: 420}, {1.0: 6, 60.0: 360}]
@@ -97,7 +124,25 @@ def lane_pacer(requests_per_minute: float, lane: int, lanes: int) -> Pacer:
     begin, end = (per_minute * sum(shares[:upto]) // sum(shares) for upto in (lane, lane + 1))
     limits = {SECOND_S: shares[lane], MINUTE_S: end - begin}
     share = shares[lane] / sum(shares)
-    return Pacer(limits, max(MINUTE_S / (requests_per_minute * share), SECOND_S / shares[lane]))
+    tokens = None if tokens_per_minute is None else TokenPacer(tokens_per_minute * share)
+    return Pacer(limits, max(MINUTE_S / (requests_per_minute * share), SECOND_S / shares[lane]), tokens)
+
+
+def first_to_begin(waits_s: Sequence[float], overtaken: Sequence[int]) -> int:
+    """Which of the calls that wait is to begin next: the one that may first, in their order among equals.
+
+    A call that takes few tokens may begin before one that has to wait until there is room for many, or the large one
+    would hold up all others; but not more than eight may, or it would wait for ever.
+
+    Args:
+        waits_s: how long each has to wait, in the order in which they came; at least one.
+        overtaken: how many later ones began before each.
+
+    >>> first_to_begin([5.0, 0.1, 0.1], [0, 0, 0]), first_to_begin([5.0, 0.1, 0.1], [8, 0, 0])
+    (1, 0)
+    """
+    upto = next((place for place, count in enumerate(overtaken) if count >= _MOST_OVERTAKEN), len(waits_s) - 1)
+    return min(range(upto + 1), key=lambda place: (waits_s[place], place))
 
 
 def lane_shares(requests_per_minute: float, lanes: int) -> list[int]:

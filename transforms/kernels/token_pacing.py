@@ -1,0 +1,115 @@
+"""Pacing in tokens: what calls take of a quota is reserved before each begins, and corrected when it is known.
+
+A service counts the tokens of a minute, and a client knows how many a call takes only when it is answered. So each call
+reserves the most that it may take, and settles with the true number: that is as fast as a pace that knew the numbers
+before, and never over the quota. To reserve a mean instead exceeds it by as much as the mean is wrong.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+WINDOW_S = 60.0
+_SLACK_S = 0.1  # calls travel: two may arrive closer together than they were sent
+_CREDIT_S = 1.0  # what was reserved in vain and may be made good at once
+
+
+@dataclass
+class Reservation:
+    """Tokens that one call holds.
+
+    Attributes:
+        begun: when the call began.
+        tokens: that it may take, and once it is settled, that it took.
+        tokens_per_s: the pace at which they were reserved.
+        is_held: whether the window of its minute still counts them.
+    """
+
+    begun: float
+    tokens: float
+    tokens_per_s: float
+    is_held: bool = True
+
+
+class TokenPacer:
+    """Tokens of one lane: at most so many in any 60 s, and evenly spread, so that a restart does not begin a new minute.
+
+    Within the window tokens are spread by the generic cell rate algorithm (ITU-T I.371, Annex A): a call may begin once
+    those before it have used up their time, whatever it takes itself.
+
+    Args:
+        per_minute: tokens in any minute, at most.
+
+    >>> pacer = TokenPacer(6000)
+    >>> first = pacer.reserve(0.0, 500)
+    >>> pacer.wait_s(0.0, 500)
+    5.0
+    >>> pacer.settle(first, 100)
+    >>> pacer.wait_s(0.0, 500)
+    1.0
+    """
+
+    def __init__(self, per_minute: float) -> None:
+        self.per_minute = math.floor(per_minute)
+        self._per_s = per_minute / WINDOW_S
+        self._reserved = deque[Reservation]()
+        self._total = 0.0
+        self._due = -math.inf
+
+    def fits(self, tokens: float) -> bool:
+        """Whether a call that may take so many tokens can ever begin."""
+        return tokens <= self.per_minute
+
+    def wait_s(self, now: float, tokens: float) -> float:
+        """How long a call has to wait; 0 when it may begin, infinite when it never can.
+
+        Args:
+            now: the time.
+            tokens: that the call may take, at most.
+        """
+        return round(max(self._due, self._room_at(now, tokens), now) - now, 9)
+
+    def reserve(self, now: float, tokens: float, pace: float = 1.0) -> Reservation:
+        """Count a call that begins now.
+
+        Args:
+            now: the time.
+            tokens: that the call may take, at most.
+            pace: the share of the full rate that is used now.
+        """
+        self._leave(now)
+        reservation = Reservation(now, tokens, self._per_s * pace)
+        self._reserved.append(reservation)
+        self._total += tokens
+        base = max(self._due, now - _CREDIT_S) if math.isfinite(self._due) else now
+        self._due = base + tokens / reservation.tokens_per_s
+        return reservation
+
+    def settle(self, reservation: Reservation, tokens: float) -> None:
+        """Count what a call took instead of what it might have taken."""
+        excess = reservation.tokens - tokens
+        reservation.tokens = tokens
+        self._due -= excess / reservation.tokens_per_s
+        if reservation.is_held:
+            self._total -= excess
+
+    def mean(self) -> float:
+        """Tokens of a call of the last minute; 0 where there was none."""
+        return self._total / len(self._reserved) if self._reserved else 0.0
+
+    def _room_at(self, now: float, tokens: float) -> float:
+        """When the window has room."""
+        self._leave(now)
+        over = self._total + tokens - self.per_minute
+        for reservation in self._reserved if over > 0 else ():
+            over -= reservation.tokens
+            if over <= 0:
+                return reservation.begun + WINDOW_S + _SLACK_S
+        return now if over <= 0 else math.inf
+
+    def _leave(self, now: float) -> None:
+        """Remove what the window that ends now no longer counts."""
+        while self._reserved and self._reserved[0].begun + WINDOW_S + _SLACK_S <= now:
+            left = self._reserved.popleft()
+            left.is_held = False
+            self._total -= left.tokens
