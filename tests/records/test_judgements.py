@@ -1,0 +1,122 @@
+"""What a judge answers is read strictly: complete ids, true quotes, values of the schema; else an error says why."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
+from rankbeam.transforms.records import judgements
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.judgements import Claim, Grade, Judged, Kind, Question, Verdict, read, schema
+
+FOUR = {"claims": {str(number): f"claim {number}" for number in range(4)}, "evidence": "e"}
+TEXT = {"text": "Paris is the  capital\nof France. It rains."}
+
+
+def verdicts(*rows: tuple[Any, Any]) -> str:
+    return json.dumps({"verdicts": [{"id": number, "reason": "why", "verdict": one} for number, one in rows]})
+
+
+YES = "supported"
+GOOD = verdicts(*((number, YES) for number in range(4)))
+
+
+@given(order=st.permutations(range(4)), found=st.lists(st.sampled_from(Verdict), min_size=4, max_size=4))
+def test_verdicts_come_back_in_the_order_of_ids_whatever_order_they_were_given_in(
+    order: list[int], found: list[Verdict]
+) -> None:
+    answer = verdicts(*((number, found[number].value) for number in order))
+    assert read("support", FOUR, answer) == tuple(Judged(one, "why") for one in found)
+
+
+def test_quotes_are_placed_in_the_text_whatever_white_space_is_between_words() -> None:
+    answer = {"claims": [{"id": 1, "text": "Rain falls.", "quote": "It rains."},
+                         {"id": 0, "text": "Paris is a capital.", "quote": "the capital of\tFrance"}]}  # fmt: skip
+    found = read("claims", TEXT, json.dumps(answer))
+    assert found == (Claim("Paris is a capital.", 9, 31), Claim("Rain falls.", 33, 42))
+    assert [TEXT["text"][claim.start : claim.end] for claim in found] == ["the  capital\nof France", "It rains."]
+    assert read("claims", TEXT, '{"claims": []}') == ()
+
+
+def test_the_other_steps_are_read_as_what_they_say() -> None:
+    assert read("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": 2}') == Grade(3, 0, 2, "r")
+    kind = read("answer_kind", {}, '{"reason": "r", "kind": "refused", "relevance": 0}')
+    assert kind == Kind(AnswerKind.REFUSED, 0, "r")
+    assigned = read("nugget_assign", {"nuggets": {"0": "n"}}, verdicts((0, "partial")))
+    assert assigned == (Judged(Assigned.PARTIAL, "why"),)
+    assert read("statements", {}, '{"statements": ["a", "b"]}') == ("a", "b")
+    assert read("sentences", {"sentences": ["a", "b", "c"]}, '{"sentences": [3, 1]}') == (True, False, True)
+    three = {"questions": [{"question": f"{number}?", "noncommittal": number == 2} for number in range(3)]}
+    assert read("questions", {}, json.dumps(three)) == tuple(Question(f"{number}?", number == 2) for number in range(3))
+
+
+def test_a_code_fence_around_the_object_is_taken_off_and_long_reasons_are_cut() -> None:
+    assert read("support", FOUR, f"```json\n{GOOD}\n```\n") == read("support", FOUR, GOOD)
+    long = json.dumps({"reason": "x" * 1000, "intent": 0, "trust": 0, "grade": 0})
+    assert len(read("grade", {}, long).reason) == judgements.LONGEST_REASON
+
+
+@pytest.mark.parametrize(
+    ("step", "values", "answer", "problem"),
+    [
+        ("support", FOUR, verdicts((0, YES), (1, YES)), "the ids must be 0 to 3, each once; missing [2, 3]"),
+        ("support", {"claims": {"0": "x"}}, GOOD, "further [1, 2, 3]"),
+        ("support", FOUR, verdicts((0, YES), (0, YES), (1, YES), (2, YES)), "missing [3], further [0]"),
+        ("support", FOUR, verdicts(*((number, YES) for number in (1, 2, 3, 4))), "missing [0], further [4]"),
+        ("support", FOUR, verdicts((0, 1), (1, 1), (2, 1), (3, 1)), "verdicts.0.verdict: "),
+        ("support", FOUR, verdicts((0, -1), (1, 2), (2, 1), (3, 1)), "verdicts.0.verdict: "),
+        ("support", FOUR, GOOD.replace('"supported"', '"Supported"', 1), "verdict: Input should be 'supported'"),
+        ("support", FOUR, GOOD.replace('"id": 0', '"id": "0"'), "verdicts.0.id: Input should be a valid integer"),
+        ("support", FOUR, GOOD.replace('"id": 0', '"id": 0.0'), "verdicts.0.id: Input should be a valid integer"),
+        ("support", FOUR, GOOD.replace('"id": 0', '"id": true'), "verdicts.0.id: Input should be a valid integer"),
+        ("support", FOUR, GOOD.replace('"reason": "why", ', "", 1), "verdicts.0.reason: Field required"),
+        ("support", FOUR, GOOD.replace('"reason"', '"because": "b", "reason"', 1), "verdicts.0.because: Extra inputs"),
+        ("support", FOUR, GOOD[:-2], "Invalid JSON"),
+        ("support", FOUR, f"Here you are: {GOOD}", "Invalid JSON"),
+        ("support", FOUR, "I cannot judge this passage; see section 3.", "Invalid JSON"),
+        ("support", FOUR, "[]", "Input should be an object"),
+        ("nugget_assign", {"nuggets": {"0": "n"}}, verdicts((0, "supported")), "verdict: Input should be 'support'"),
+        ("claims", TEXT, '{"claims": [{"id": 1, "text": "a", "quote": "It"}]}', "missing [0], further [1]"),
+        ("claims", TEXT, '{"claims": [{"id": 0, "text": "a", "quote": "it rains"}]}', "claim 0 does not stand"),
+        ("claims", TEXT, '{"claims": [{"id": 0, "text": " ", "quote": "It"}]}', "claims.0.text: "),
+        ("claims", TEXT, '{"claims": [{"id": 0, "text": "a", "quote": ""}]}', "claims.0.quote: "),
+        ("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": 4}', "grade: Input should be less"),
+        ("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": -1}', "grade: Input should be greater"),
+        ("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": "2"}', "grade: Input should be a valid"),
+        ("answer_kind", {}, '{"reason": "r", "kind": "yes", "relevance": 1}', "kind: Input should be 'answered'"),
+        ("statements", {}, '{"statements": [""]}', "statements.0: "),
+        ("questions", {}, '{"questions": []}', "questions: List should have at least 3 items"),
+        ("sentences", {"sentences": ["a"]}, '{"sentences": [0]}', "from 1 to 1; found [0]"),
+        ("sentences", {"sentences": ["a"]}, '{"sentences": [1, 1]}', "each id at most once"),
+    ],
+)  # fmt: skip
+def test_what_breaks_a_rule_is_malformed_and_says_what_was_wrong(
+    step: str, values: dict[str, Any], answer: str, problem: str
+) -> None:
+    with pytest.raises(CallError) as caught:
+        read(step, values, answer)
+    assert caught.value.kind is FailureKind.MALFORMED
+    assert problem in caught.value.message
+
+
+@pytest.mark.parametrize("step", judgements.steps())
+def test_every_schema_requires_all_properties_and_has_reasons_before_verdicts(step: str) -> None:
+    values = {"claims": {"0": "x"}, "nuggets": {"0": "x"}, "sentences": ["x"]}
+
+    def visit(node: dict[str, Any]) -> None:
+        if node["type"] == "object":
+            assert node["required"] == list(node["properties"])
+            assert node["additionalProperties"] is False
+            names = list(node["properties"])
+            judged = [name for name in names if name in ("verdict", "kind", "grade", "relevance", "intent", "trust")]
+            assert all(names.index("reason") < names.index(name) for name in judged)
+            for child in node["properties"].values():
+                visit(child)
+        elif node["type"] == "array":
+            visit(node["items"])
+
+    visit(schema(step, values))

@@ -1,0 +1,117 @@
+"""Prompts: rendered in one pass, data fenced, keys that follow the content and say nothing of it."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbeam.transforms.records.calls.call import content_key
+from rankbeam.transforms.records.calls.prompt import Prompt, check_template, split_template
+from rankbeam.transforms.records.errors import InputError
+
+MODEL = {"type": "gemini", "model": "m-001"}
+texts = st.text(max_size=8)
+values = st.dictionaries(
+    st.sampled_from(["a", "b", "c"]),
+    st.one_of(texts, st.lists(texts, max_size=3), st.dictionaries(st.sampled_from("0123"), texts, max_size=4)),
+    min_size=1,
+)
+
+
+def support(sample: int = 0, **claims: str) -> Prompt:
+    items = {name.removeprefix("c"): text for name, text in claims.items()}
+    return Prompt("support", {"claims": items, "evidence": "e"}, user="{fence} {evidence}\n{claims}", sample=sample)
+
+
+@given(given_values=values, sample=st.integers(0, 3), temperature=st.floats(0, 2), seed=st.none() | st.integers(0, 9))
+def test_a_prompt_is_read_back_as_it_was_written(
+    given_values: dict[str, object], sample: int, temperature: float, seed: int | None
+) -> None:
+    prompt = Prompt("s", given_values, "sys", "use", {"type": "object"}, 10, temperature, seed, sample=sample)
+    assert Prompt.parse(prompt.payload()) == prompt
+
+
+@given(text=texts)
+def test_values_are_not_looked_at_for_variables(text: str) -> None:
+    prompt = Prompt("s", {"a": text, "b": "{a}"}, system="{b} {{a}", user="{a}{b}")
+    assert prompt.rendered().user == text + "{a}"
+    assert prompt.rendered().system == "{a} {a}"
+
+
+def test_a_line_of_dashes_parts_system_from_user() -> None:
+    assert split_template("one\ntwo\n---\nthree\n---\nfour\n") == ("one\ntwo", "three\n---\nfour")
+    assert split_template("a --- b\n") == ("", "a --- b")
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{query}\n{contexs}", "answer.txt:2: unknown variable {contexs}; did you mean 'contexts'?"),
+        ("{", "answer.txt:1: a brace that begins no {variable}; write {{ for a literal one"),
+        ('a\nb\n{"k": 1}', "answer.txt:3: a brace that begins no {variable}"),
+        ("{a b}", "answer.txt:1: a brace that begins no"),
+    ],
+)
+def test_a_template_with_an_unknown_variable_is_refused_with_its_line(template: str, problem: str) -> None:
+    with pytest.raises(InputError, match=re.escape(problem)):
+        check_template(template, ["query", "contexts"], "answer.txt")
+
+
+def test_a_template_with_known_variables_and_literal_braces_is_fine() -> None:
+    check_template('{query} {{"k": {{}} } {contexts}\n---\n}', ["query", "contexts"])
+
+
+def test_the_fence_follows_the_content_and_no_text_holds_it_on_purpose() -> None:
+    prompt = support(c0="one")
+    other = support(c0=f"<<{prompt.fence}")
+    assert prompt.fence != other.fence
+    assert other.fence not in other.values["claims"]["0"]
+    assert prompt.rendered().user.startswith(prompt.fence)
+
+
+def test_items_keep_their_ids_in_whatever_order_they_stand() -> None:
+    claims = {f"c{number}": f"claim {number}" for number in range(6)}
+    orders = set()
+    for sample in range(8):
+        prompt = support(sample, **claims)
+        lines = prompt.rendered().user.splitlines()[1:]
+        assert sorted(lines) == [f"[{number}] claim {number}" for number in range(6)]
+        assert prompt.rendered() == support(sample, **dict(reversed(claims.items()))).rendered()
+        orders.add(tuple(lines))
+    assert len(orders) > 4
+
+
+def test_over_many_contents_an_item_stands_at_each_place_about_as_often() -> None:
+    first = sum(
+        support(**{f"c{number}": f"{text} {number}" for number in range(4)}).rendered().user.splitlines()[1][1] == "0"
+        for text in range(400)
+    )
+    assert 60 < first < 140  # 100 expected, standard deviation 9
+
+
+def test_contexts_are_numbered_in_their_order_with_their_ids() -> None:
+    prompt = Prompt("answer", {"contexts": [{"id": "d7", "text": "seven"}, "plain"]}, user="{contexts}")
+    assert prompt.rendered().user == "[1] (d7) seven\n[2] plain"
+
+
+def test_a_key_follows_all_that_decides_the_answer_and_shows_no_text() -> None:
+    base = Prompt("support", {"claims": {"0": "secret text"}, "n": 3}, "sys", "use {claims}", {"type": "object"})
+    asked = base.asked(MODEL)
+    assert "secret text" not in str(asked)
+    keys = {content_key(asked)}
+    others = [
+        Prompt("grade", base.values, base.system, base.user, base.schema),
+        Prompt(base.step, {"claims": {"0": "secret  text"}, "n": 3}, base.system, base.user, base.schema),
+        Prompt(base.step, {"claims": {"1": "secret text"}, "n": 3}, base.system, base.user, base.schema),
+        Prompt(base.step, {"claims": {"0": "secret text"}, "n": 4}, base.system, base.user, base.schema),
+        Prompt(base.step, base.values, base.system, base.user + " ", base.schema),
+        Prompt(base.step, base.values, base.system, base.user, None),
+        Prompt(base.step, base.values, base.system, base.user, base.schema, 2),
+        Prompt(base.step, base.values, base.system, base.user, base.schema, temperature=0.5),
+        Prompt(base.step, base.values, base.system, base.user, base.schema, seed=None),
+        Prompt(base.step, base.values, base.system, base.user, base.schema, sample=1),
+    ]
+    keys |= {content_key(other.asked(MODEL)) for other in others}
+    keys.add(content_key(base.asked({**MODEL, "model": "m-002"})))
+    assert len(keys) == len(others) + 2

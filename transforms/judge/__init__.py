@@ -1,0 +1,1 @@
+"""Judging: prompts and known items that ship with rankbeam."""

@@ -1,0 +1,179 @@
+"""What a model is asked: a step with structured values, and the templates that render them for a language model.
+
+The payload of a model's call is a `Prompt` as JSON. Whoever makes the call renders it, so a service without a language
+model answers from `step` and `values` alone. Templates are replaced in one pass: `{name}` is a value, `{{` a literal
+brace, and whatever a value holds stays as it is. A line `---` parts the system's text from the user's.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+FENCE = "fence"
+"""The variable that parts data from instructions: a hash of all values, so no text can hold it on purpose."""
+EMBED = "embed"
+"""The step that wants the embedding of the value `text`."""
+
+_PARTING = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)
+_TOKEN = re.compile(r"\{\{|\{(\w+)\}|\{")
+_CHARACTERS_OF_A_HASH = 16
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A prompt as a language model reads it."""
+
+    system: str
+    user: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One question to a model.
+
+    Attributes:
+        step: what is asked, such as "support".
+        values: of the templates' variables. A mapping of ids to texts is a set of items: it is rendered as lines
+            `[id] text` in an order that depends on the content and the sample, so that no place is always the first.
+            A list is rendered in its order, numbered from 1; its items are texts, or mappings with `id` and `text`.
+        system: template of the instructions.
+        user: template of the question.
+        schema: JSON schema of the answer; None for any text.
+        max_output_tokens: limit of the answer, thinking among it.
+        temperature: of sampling.
+        seed: of sampling; None for none.
+        sample: number of this answer among several to one question, from 0.
+    """
+
+    step: str
+    values: Mapping[str, Any]
+    system: str = ""
+    user: str = ""
+    schema: Mapping[str, Any] | None = None
+    max_output_tokens: int = 1024
+    temperature: float = 0.0
+    seed: int | None = 0
+    sample: int = field(default=0, kw_only=True)
+
+    def payload(self) -> str:
+        """The prompt as JSON: what `Connection.call` is given."""
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, payload: str) -> "Prompt":
+        """The prompt that a payload holds.
+
+        >>> prompt = Prompt("answer", {"query": "who?"}, user="{query}")
+        >>> Prompt.parse(prompt.payload()) == prompt
+        True
+        """
+        return cls(**json.loads(payload))
+
+    @property
+    def fence(self) -> str:
+        """The delimiter of data in this prompt."""
+        return _hash([self.step, self.values])[:_CHARACTERS_OF_A_HASH]
+
+    def rendered(self) -> Rendered:
+        """Both templates with the values in their places.
+
+        >>> prompt = Prompt("answer", {"query": "{x}", "contexts": ["a", "b"]}, user="{{q}: {query}, {contexts}")
+        >>> prompt.rendered().user.splitlines()
+        ['{q}: {x}, [1] a', '[2] b']
+        """
+        fence = self.fence
+        texts = {name: _text(value, f"{fence}:{self.sample}") for name, value in self.values.items()} | {FENCE: fence}
+        return Rendered(_filled(self.system, texts), _filled(self.user, texts))
+
+    def asked(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        """Whatever decides the answer, for `content_key`: texts by their hashes, so that a key says nothing of them.
+
+        Args:
+            model: identity and settings of the service, as JSON values.
+        """
+        settings = {"max_output_tokens": self.max_output_tokens, "temperature": self.temperature, "seed": self.seed}
+        return {
+            "stage": "model",
+            "step": self.step,
+            "template": _hash([self.system, self.user]),
+            "schema": None if self.schema is None else _hash(self.schema),
+            "model": dict(model),
+            **settings,
+            "sample": self.sample,
+            "values": {name: _hashed(value) for name, value in self.values.items()},
+        }
+
+
+def split_template(text: str) -> tuple[str, str]:
+    """The templates of system and user; without a line `---` all is the user's.
+
+    >>> split_template("Be brief.\\n---\\n{query}\\n")
+    ('Be brief.', '{query}')
+    """
+    before, *rest = _PARTING.split(text, maxsplit=1)
+    system, user = (before, rest[0]) if rest else ("", before)
+    return system.strip(), user.strip()
+
+
+def check_template(text: str, variables: Iterable[str], path: str | None = None) -> None:
+    """Refuse a template with a variable that has no value.
+
+    Args:
+        text: the whole template.
+        variables: names that have one.
+        path: of its file, for the message.
+
+    Raises:
+        InputError: at the first such line.
+    """
+    known = list(variables)
+    for number, line in enumerate(text.splitlines(), start=1):
+        for found in _TOKEN.finditer(line):
+            name = found[1]
+            if found[0] == "{":
+                raise InputError(
+                    "a brace that begins no {variable}; write {{ for a literal one", path=path, line=number
+                )
+            if name is not None and name not in known:
+                raise InputError(f"unknown variable {{{name}}}; {did_you_mean(name, known)}", path=path, line=number)
+
+
+def template_hash(text: str) -> str:
+    """The name of a template by its content."""
+    return hashlib.sha256(text.encode()).hexdigest()[:_CHARACTERS_OF_A_HASH]
+
+
+def _filled(template: str, texts: Mapping[str, str]) -> str:
+    return _TOKEN.sub(lambda found: "{" if found[1] is None else texts[found[1]], template)
+
+
+def _text(value: Any, order: str) -> str:
+    if isinstance(value, Mapping):
+        ids = sorted(value, key=lambda item: hashlib.sha256(f"{order}:{item}".encode()).digest())
+        return "\n".join(f"[{item}] {value[item]}" for item in ids)
+    if isinstance(value, list | tuple):
+        return "\n".join(f"[{number}] {_item(item)}" for number, item in enumerate(value, start=1))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _item(item: Any) -> str:
+    return f"({item['id']}) {item['text']}" if isinstance(item, Mapping) else str(item)
+
+
+def _hashed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _hashed(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_hashed(item) for item in value]
+    return hashlib.sha256(value.encode()).hexdigest() if isinstance(value, str) else value
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
