@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.calls.answers import value_of
 from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Ranking
 

@@ -1,6 +1,5 @@
 """Answers of a known form: checked when a service gives them, kept as JSON, and checked again when they are read."""
 
-import json
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -9,8 +8,6 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
 T = TypeVar("T")
-
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def checked(form: TypeAdapter[T], found: Any) -> T:
@@ -44,18 +41,6 @@ def parsed(form: TypeAdapter[T], answer: str) -> T:
         return form.validate_json(answer)
     except ValidationError as error:
         raise _malformed(error) from error
-
-
-def value_of(text: str | bytes) -> Any:
-    """A JSON value, in half the time that Python's own reader takes; that has the last word on what is none.
-
-    Raises:
-        ValueError: it is no JSON.
-    """
-    try:
-        return _ANYTHING.validate_json(text)
-    except ValidationError:
-        return json.loads(text)
 
 
 def _malformed(error: ValidationError) -> CallError:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from rankbeam.transforms.clients.calls.answers import value_of
+from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError

@@ -25,7 +25,6 @@ from pydantic import (
 )
 
 from rankbeam.transforms.clients import secrets
-from rankbeam.transforms.clients.calls.answers import value_of
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.http.answers import Reader, check_path
 from rankbeam.transforms.clients.http.template import (
@@ -40,6 +39,7 @@ from rankbeam.transforms.clients.http.template import (
     texts_in,
 )
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
