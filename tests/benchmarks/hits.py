@@ -10,7 +10,9 @@ import tempfile
 import time
 from datetime import UTC, datetime
 
-from rankbeam.transforms.clients.ledger import Entry, Ledger, parts, store
+from rankbeam.transforms.clients.ledger import Entry, Ledger, store
+from rankbeam.transforms.clients.ledger.parts import Encoder
+from rankbeam.transforms.clients.ledger.rows import row_groups, table_of
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.records.calls.reach import Reach
 
@@ -32,10 +34,10 @@ def main() -> None:
 
 def write_part(folder: str, numbers: range, results: int) -> None:
     """Write answers into a part of a ledger."""
-    encoder = parts.Encoder()
+    encoder = Encoder()
     entries = (Entry(key(i), Reach(results), answer(i, results), 1, 0.1, datetime.now(UTC)) for i in numbers)
-    for group in parts.row_groups(entries):
-        encoder.add(parts.table_of(group))
+    for group in row_groups(entries):
+        encoder.add(table_of(group))
     store.put(folder, encoder.finish())
 
 

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from support import memory_filesystem
 from support.data import REPOSITORY
 
-from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, LedgerWriter, Owner, clear, parts, survey
+from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, LedgerWriter, Owner, clear, survey
+from rankbeam.transforms.clients.ledger.schema import SCHEMA
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
 
@@ -92,7 +93,7 @@ def test_a_folder_that_is_not_there_holds_nothing_and_is_not_made(folder: str) -
     assert survey(folder).files == clear(folder).files == 0
 
 
-REACHES = st.builds(Reach, st.integers(0, 3), st.none() | st.sampled_from([0.0, 0.5, 1.0]))
+REACHES = st.builds(Reach, st.integers(1, 3), st.none() | st.sampled_from([0.0, 0.5, 1.0]))
 
 
 @settings(max_examples=40)
@@ -254,7 +255,7 @@ def test_a_damaged_answer_is_replaced_by_an_older_copy(tmp_path: Path) -> None:
     [first] = written(str(tmp_path), older)
     [part] = set(written(str(tmp_path), newer)) - {first}
     content = bytearray(part.read_bytes())
-    meta = pq.ParquetFile(part).metadata.row_group(0).column(parts.SCHEMA.names.index("answer"))
+    meta = pq.ParquetFile(part).metadata.row_group(0).column(SCHEMA.names.index("answer"))
     content[meta.data_page_offset + meta.total_compressed_size - 3] ^= 8
     part.write_bytes(content)
     assert found(str(tmp_path), "key1") == {"key1": older}

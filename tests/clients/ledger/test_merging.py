@@ -12,15 +12,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from support import memory_filesystem
 from support.data import REPOSITORY
 
 from rankbeam.pipelines.run.ledger import run
 from rankbeam.transforms.clients.ledger import Entry, Ledger, LedgerWriter, clear, compact, merging, store, survey
-from rankbeam.transforms.clients.ledger.parts import SCHEMA
 from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.records.calls.reach import Reach
 
@@ -77,24 +74,6 @@ def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
     assert merging.wanted([large] * 100 + [small] * 31) == []
     assert merging.wanted([large] * 100 + [small] * 32) == [small] * 21
     assert merging.fitting([large] * 5) == [large] * 3
-
-
-def test_parts_with_columns_of_a_later_version_are_read_and_left_alone(tmp_path: Path) -> None:
-    written(str(tmp_path), entry(0))
-    (part,) = tmp_path.glob("calls-*")
-    table = pq.read_table(part)
-    later = table.add_column(0, "model", pa.array(["m"])).append_column("tokens", pa.array([5]))
-    pq.write_table(later, part)
-    content = part.read_bytes()
-    for night in range(1, 4):
-        written(str(tmp_path), entry(night))
-    compact(str(tmp_path))
-    assert part.read_bytes() == content
-    assert len(store.parts_in(str(tmp_path))) == 2
-    assert found(str(tmp_path), 4) == keys(4)
-    assert survey(str(tmp_path)).damaged == ()
-    assert clear(str(tmp_path), timedelta(0)).answers == 4
-    assert SCHEMA.names == table.column_names
 
 
 def test_a_damaged_part_is_left_alone_and_named(tmp_path: Path) -> None:

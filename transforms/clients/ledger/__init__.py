@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.clearing import Cleared, clear
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.merging import Compacted, compact
-from rankbeam.transforms.clients.ledger.parts import Entry
+from rankbeam.transforms.clients.ledger.rows import Entry
 from rankbeam.transforms.clients.ledger.search import Search
 from rankbeam.transforms.clients.ledger.survey import RunUse, Survey, survey
 from rankbeam.transforms.clients.ledger.uses import Counted, Use, UseRecord
@@ -54,7 +54,7 @@ class Owner:
     wait_s: float | None = None
 
 
-_NOBODY = Owner()
+_NO_OWNER = Owner()
 
 
 class Ledger:
@@ -66,14 +66,14 @@ class Ledger:
         patience_s: how long a run tries again to add what cannot be written.
     """
 
-    def __init__(self, folder: str, owner: Owner = _NOBODY, patience_s: float = 10.0) -> None:
+    def __init__(self, folder: str, owner: Owner = _NO_OWNER, patience_s: float = 10.0) -> None:
         self.folder, self.owner, self.patience_s = folder, owner, patience_s
 
-    def find(self, wanted: Mapping[str, Reach]) -> Iterator[Entry]:
+    def find(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
         """Find answers of earlier calls.
 
         Args:
-            wanted: for each key how far into a ranking the answer has to go.
+            wanted: for each key how far into a ranking the answer has to go; None for an answer that is whole.
 
         Yields:
             As `Search.find`.
@@ -83,7 +83,7 @@ class Ledger:
         """
         return Search(self.folder).find(wanted)
 
-    def held(self, wanted: Mapping[str, Reach]) -> int:
+    def held(self, wanted: Mapping[str, Reach | None]) -> int:
         """How many entries `find` would yield, without reading an answer."""
         return Search(self.folder).held(wanted)
 

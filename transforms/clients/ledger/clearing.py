@@ -32,7 +32,7 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
     Args:
         folder: of the ledger.
         older_than: remove only answers that are older than that; by default everything. Parts that cannot be read
-            stay then, and those with columns that are not known here, unless all of their answers are old.
+            stay then.
 
     Raises:
         InputError: the folder cannot be looked up, or what is to stay cannot be written.
@@ -45,11 +45,10 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
 
 def _cleared(folder: str, part: Stored, limit: datetime | None) -> tuple[int, int, int]:
     """Files, answers and bytes."""
-    keep, answers, is_plain = Encoder(), 0, True
-    kept = False
+    keep, answers, kept = Encoder(), 0, False
     try:
         with PartReader(part.path) as reader:
-            is_plain = reader.is_plain
+            keep = Encoder(reader.layout)
             for group in range(reader.groups):
                 rows = reader.rows(group)
                 new = _newer(rows, limit)
@@ -63,7 +62,7 @@ def _cleared(folder: str, part: Stored, limit: datetime | None) -> tuple[int, in
             return 0, 0, 0
     if not kept:
         return (1, answers, part.bytes) if (limit is None or answers) and store.delete(part.path) else (0, 0, 0)
-    if not answers or not is_plain:
+    if not answers:
         return 0, 0, 0
     made = store.put(folder, keep.finish())
     if store.delete(part.path):

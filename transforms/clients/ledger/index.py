@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.ledger import parts, store
-from rankbeam.transforms.clients.ledger.parts import Entry, PartError, PartReader, Vanished
+from rankbeam.transforms.clients.ledger import store
+from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
+from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, WHOLE, Entry, are_possible
 from rankbeam.transforms.records.calls.reach import Reach
 
 Hits = npt.NDArray[Any]
@@ -56,7 +57,7 @@ class Index:
         """Whether all went well since `hits` was called; else calling it again finds other rows, or finds them anew."""
         return self._settled
 
-    def hits(self, wanted: Mapping[str, Reach]) -> Hits:
+    def hits(self, wanted: Mapping[str, Reach | None]) -> Hits:
         """The newest row for each wanted key whose reach covers the wanted one, in the order of files.
 
         Raises:
@@ -65,15 +66,15 @@ class Index:
         self._settled = True
         if not wanted:
             return np.empty(0, _HIT)
-        asked = _Asked.of(wanted)
+        sought = _Wanted.of(wanted)
         listed = [part.path for part in store.parts_in(self._folder)]
         self.listed.update(listed)
         self._paths = [path for path in listed if path not in self._damaged and path not in self._known]
         with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, waiting is all there is to it
-            found = list(threads.map(lambda number: self._of_part(number, asked), range(len(self._paths))))
+            found = list(threads.map(lambda number: self._of_part(number, sought), range(len(self._paths))))
         return _in_files(_newest(np.concatenate([np.empty(0, _HIT), *found])))
 
-    def read(self, hits: Hits, wanted: Mapping[str, Reach]) -> Iterator[Entry]:
+    def read(self, hits: Hits, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
         """The entries of hits, a row group at a time; without those that turn out to be damaged, or to be gone."""
         for of_part in _split(hits, "part"):
             path = self._paths[of_part["part"][0]]
@@ -87,13 +88,13 @@ class Index:
                 self._leave_out(path, error)
                 self._settled = False
 
-    def _of_part(self, number: int, asked: "_Asked") -> Hits:
+    def _of_part(self, number: int, sought: "_Wanted") -> Hits:
         path = self._paths[number]
         found: list[Hits] = []
         try:
             with PartReader(path) as reader:
                 for group in range(reader.groups):
-                    found += self._in_group(reader, number, group, asked)
+                    found += self._in_group(reader, number, group, sought)
         except Vanished:
             self._settled = False
         except PartError as error:
@@ -102,7 +103,7 @@ class Index:
         bad = {(group, row) for bad_path, group, row in self._unusable if bad_path == path}
         return hits[[(group, row) not in bad for group, row in hits[["group", "row"]].tolist()]] if bad else hits
 
-    def _in_group(self, reader: PartReader, number: int, group: int, asked: "_Asked") -> Iterator[Hits]:
+    def _in_group(self, reader: PartReader, number: int, group: int, sought: "_Wanted") -> Iterator[Hits]:
         try:
             rows = reader.rows(group, _COLUMNS)
         except Vanished:
@@ -110,12 +111,12 @@ class Index:
         except PartError as error:  # other row groups may be good
             self._note(reader.path, error)
             return
-        possible = parts.are_possible(rows)
+        possible = are_possible(rows)
         if not pc.all(possible).as_py():
-            self._note(reader.path, parts.IMPOSSIBLE)
-        yield asked.hits(rows, possible, number, group)
+            self._note(reader.path, IMPOSSIBLE)
+        yield sought.hits(rows, possible, number, group)
 
-    def _of_group(self, reader: PartReader, hits: Hits, wanted: Mapping[str, Reach]) -> Iterator[Entry]:
+    def _of_group(self, reader: PartReader, hits: Hits, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
         group, rows = int(hits["group"][0]), hits["row"].tolist()
         entries: list[Entry | None] = [None] * len(rows)
         try:
@@ -128,7 +129,7 @@ class Index:
             if entry is not None and _answers(entry, wanted):
                 yield entry
             else:
-                self._note(reader.path, parts.IMPOSSIBLE)
+                self._note(reader.path, IMPOSSIBLE)
                 self._unusable.add((reader.path, group, row))
                 self._settled = False
 
@@ -141,46 +142,53 @@ class Index:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What is wanted, as columns."""
+class _Wanted:
+    """The wanted reaches, as columns."""
 
     places: dict[str, int]
+    whole: npt.NDArray[np.bool_]
     results: npt.NDArray[np.int64]
     bounded: npt.NDArray[np.bool_]
     distance: npt.NDArray[np.float64]
 
     @staticmethod
-    def of(wanted: Mapping[str, Reach]) -> "_Asked":
-        distances = [reach.distance for reach in wanted.values()]
-        return _Asked(
+    def of(wanted: Mapping[str, Reach | None]) -> "_Wanted":
+        reaches = [reach or WHOLE for reach in wanted.values()]
+        return _Wanted(
             {key: place for place, key in enumerate(wanted)},
-            np.array([reach.results for reach in wanted.values()], np.int64),
-            np.array([distance is not None for distance in distances], np.bool_),
-            np.array([distance or 0.0 for distance in distances], np.float64),
+            np.array([reach is None for reach in wanted.values()], np.bool_),
+            np.array([reach.results for reach in reaches], np.int64),
+            np.array([reach.distance is not None for reach in reaches], np.bool_),
+            np.array([reach.distance or 0.0 for reach in reaches], np.float64),
         )
 
     def hits(self, rows: pa.Table, possible: pa.ChunkedArray, part: int, group: int) -> Hits:
-        """The rows of a row group that answer something, as `Reach.covers` has it."""
+        """The rows of a row group that answer something, as `_covers` has it."""
         places = np.array([self.places.get(key, -1) for key in rows.column("key").to_pylist()], np.int64)
         here = np.flatnonzero((places >= 0) & possible.to_numpy())
         places = places[here]
         rows = rows.take(pa.array(here))
-        distance = rows.column("distance")
+        results, distance = rows.column("results").to_numpy(), rows.column("distance")
         bounded = distance.is_valid().to_numpy()
         near = self.bounded[places] & (self.distance[places] <= pc.fill_null(distance, 0.0).to_numpy())
-        covers = (rows.column("results").to_numpy() >= self.results[places]) & (~bounded | near)
+        covers = (results >= self.results[places]) & (~bounded | near)
+        whole = (results == WHOLE.results) & ~bounded
         hits = np.empty(len(here), _HIT)
         hits["place"], hits["part"], hits["group"], hits["row"] = places, part, group, here
         hits["moment"] = pc.cast(rows.column("finished_at"), pa.int64()).to_numpy()
         hits["check"] = rows.column("check").to_numpy()
-        found: Hits = hits[covers]
-        return found
+        fitting: Hits = hits[np.where(self.whole[places], whole, covers)]
+        return fitting
 
 
-def _answers(entry: Entry, wanted: Mapping[str, Reach]) -> bool:
+def _answers(entry: Entry, wanted: Mapping[str, Reach | None]) -> bool:
     """Whether an entry is what its row's small columns promised: they may have been damaged as well."""
-    reach = wanted.get(entry.key)
-    return reach is not None and entry.reach.covers(reach)
+    return entry.key in wanted and _covers(entry.reach, wanted[entry.key])
+
+
+def _covers(held: Reach | None, wanted: Reach | None) -> bool:
+    """Whether an answer serves a call: a whole answer one that wants it whole, a ranking one of a lesser reach."""
+    return held is None if wanted is None else (held or WHOLE).covers(wanted)
 
 
 def _newest(hits: Hits) -> Hits:

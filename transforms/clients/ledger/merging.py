@@ -3,7 +3,7 @@
 The merged part is there before the others go: readers meet an answer twice, but never miss it, and a kill leaves both.
 Two that merge the same parts at once do no harm either: a part goes only when all that it holds is in one that stays,
 and whoever finds that a source went away meanwhile (merged by another one, or cleared) takes its own part back.
-Parts that cannot be read, or have columns that are not known here, are left alone.
+Parts that cannot be read are left alone, and those that contradict the others in a column or in their metadata.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -16,6 +16,7 @@ import pyarrow as pa
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.parts import Encoder, PartError, PartReader
+from rankbeam.transforms.clients.ledger.schema import WRITTEN, Layout
 from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.records.errors import InputError
 
@@ -104,21 +105,21 @@ def merge(folder: str, chosen: Sequence[Stored]) -> Merge:
     Raises:
         InputError: the new part cannot be written; all others are as they were.
     """
-    encoder, only_once = Encoder(), _OnlyOnce()
+    layout, joined = _joined(chosen)
+    encoder, only_once = Encoder(layout), _OnlyOnce()
     copied: list[Stored] = []
-    for part in chosen:
+    for part in joined:
         groups: list[pa.Table] = []
         try:
             with PartReader(part.path) as reader:
-                for group in range(reader.groups if reader.is_plain else 0):
+                for group in range(reader.groups):
                     groups.append(reader.rows(group))
                     yield
         except PartError:
             continue
-        if reader.is_plain:
-            for rows in groups:
-                encoder.add(only_once(rows))
-            copied.append(part)
+        for rows in groups:
+            encoder.add(only_once(rows))
+        copied.append(part)
     if len(copied) < 2:
         return None
     made = store.put(folder, encoder.finish())
@@ -129,6 +130,20 @@ def merge(folder: str, chosen: Sequence[Stored]) -> Merge:
         return made
     store.delete(made.path)
     return None
+
+
+def _joined(chosen: Sequence[Stored]) -> tuple[Layout, list[Stored]]:
+    """The most parts that can be one, and all columns and metadata that they have."""
+    groups: list[tuple[Layout, list[Stored]]] = [(WRITTEN, [])]
+    for part in chosen:
+        with suppress(PartError), PartReader(part.path) as reader:
+            for number, (layout, joined) in enumerate(groups):
+                if both := layout.joined(reader.layout):
+                    groups[number] = both, [*joined, part]
+                    break
+            else:
+                groups.append((reader.layout, [part]))
+    return max(groups, key=lambda group: len(group[1]))
 
 
 class _OnlyOnce:

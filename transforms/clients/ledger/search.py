@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from rankbeam.transforms.clients.ledger.index import Index
-from rankbeam.transforms.clients.ledger.parts import Entry
+from rankbeam.transforms.clients.ledger.rows import Entry
 from rankbeam.transforms.records.calls.reach import Reach
 
 _ROUNDS = 20
@@ -21,11 +21,11 @@ class Search:
         self._known: set[str] = set()
         self._damage: dict[str, str] = {}
 
-    def find(self, wanted: Mapping[str, Reach]) -> Iterator[Entry]:
+    def find(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
         """Find answers of earlier calls, in the parts that were not there at the last look-up.
 
         Args:
-            wanted: for each key how far into a ranking the answer has to go.
+            wanted: for each key how far into a ranking the answer has to go; None for an answer that is whole.
 
         Yields:
             For each key at most one entry, whose reach covers the wanted one: of several the newest. Parts that cannot
@@ -45,7 +45,7 @@ class Search:
                 break
         self._learn(index)
 
-    def held(self, wanted: Mapping[str, Reach]) -> int:
+    def held(self, wanted: Mapping[str, Reach | None]) -> int:
         """How many entries `find` would yield, without reading an answer."""
         index = Index(self._folder)
         for _ in range(_ROUNDS):

@@ -7,8 +7,9 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.ledger import parts, store, uses
+from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
+from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, are_possible
 from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.clients.ledger.uses import Use
 
@@ -129,9 +130,9 @@ class _Counted:
         except PartError as error:  # other row groups may be good
             self.damage = str(error)
             return
-        possible = rows.filter(parts.are_possible(rows))
+        possible = rows.filter(are_possible(rows))
         if possible.num_rows < rows.num_rows:
-            self.damage = parts.IMPOSSIBLE
+            self.damage = IMPOSSIBLE
         if possible.num_rows:
             self._add_rows(possible)
 

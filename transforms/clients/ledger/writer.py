@@ -8,8 +8,9 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.ledger import merging, parts, store
-from rankbeam.transforms.clients.ledger.parts import Encoder, Entry
+from rankbeam.transforms.clients.ledger import merging, store
+from rankbeam.transforms.clients.ledger.parts import Encoder
+from rankbeam.transforms.clients.ledger.rows import Entry, row_groups, table_of
 from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.records.errors import InputError
 
@@ -222,6 +223,6 @@ class _Merging:
 
 def _encoded(entries: list[Entry]) -> pa.Buffer:
     encoder = Encoder()
-    for group in parts.row_groups(entries):
-        encoder.add(parts.table_of(group))
+    for group in row_groups(entries):
+        encoder.add(table_of(group))
     return encoder.finish()

@@ -1,0 +1,187 @@
+"""Finished calls as rows of a part. Each row has a hash of its own: a row that is not as it was written is left out."""
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.clients.ledger.schema import FIRST, SCHEMA
+from rankbeam.transforms.clients.storage.json_values import value_of
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import Tokens
+
+GROUP_ROWS, GROUP_BYTES = 512, 8 << 20
+WHOLE = Reach(0)
+"""The reach under which an answer is stored that is whole."""
+IMPOSSIBLE = "rows with values that cannot be"
+_TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
+_LAST_MOMENT = 253_402_300_799_999_999
+"""The end of the year 9999, in microseconds."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BASE = [name for name in FIRST.names if name != "check"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished call.
+
+    Attributes:
+        key: of the request, as `content_key` makes it.
+        reach: how far into a ranking; None for an answer that is whole.
+        answer: what `Connection.call` returned, JSON.
+        attempts: how often it was tried.
+        seconds: that all attempts took, without pauses.
+        finished_at: when it was answered, in UTC.
+        tokens: that all attempts took.
+        service: its name in the job; "" where no one wrote it down.
+        texts: hashes of the stored texts that the request refers to; `clear` keeps these texts as long as the answer.
+    """
+
+    key: str
+    reach: Reach | None
+    answer: str
+    attempts: int
+    seconds: float
+    finished_at: datetime
+    tokens: Tokens = Tokens()  # noqa: RUF009  it is immutable
+    service: str = ""
+    texts: tuple[str, ...] = ()
+
+
+def table_of(entries: Iterable[Entry]) -> pa.Table:
+    """Entries as rows of a part, in the format that is written."""
+    return pa.Table.from_pylist([_row(entry) for entry in entries], schema=SCHEMA)
+
+
+def row_groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """Entries in pieces that are cheap to read for the sake of one of them."""
+    group: list[Entry] = []
+    held = 0
+    for entry in entries:
+        if group and (len(group) >= GROUP_ROWS or held + len(entry.answer) > GROUP_BYTES):
+            yield group
+            group, held = [], 0
+        group.append(entry)
+        held += len(entry.answer)
+    if group:
+        yield group
+
+
+def are_possible(rows: pa.Table) -> pa.ChunkedArray:
+    """For each row whether its values can be, as far as these columns are there."""
+    moments = pc.cast(rows.column("finished_at"), pa.int64())
+    tests = [pc.is_valid(rows.column("key")), pc.greater_equal(moments, 0), pc.less_equal(moments, _LAST_MOMENT)]
+    amounts = {"results", "attempts", "seconds"} & set(rows.column_names)
+    tests += [pc.greater_equal(rows.column(name), 0) for name in amounts]  # what is not a number is not ≥ 0 either
+    possible = functools.reduce(pc.and_kleene, tests)
+    if "distance" in rows.column_names:
+        possible = pc.and_not(possible, pc.fill_null(pc.is_nan(rows.column("distance")), False))
+    return pc.fill_null(possible, False)
+
+
+def entries_of(rows: pa.Table, checked: Sequence[str]) -> list[Entry | None]:
+    """The entries of rows; None for a row that is not as it was written.
+
+    Args:
+        rows: with the columns of format 1 and the checked ones.
+        checked: the columns beside those of format 1 that a row's hash covers, sorted.
+    """
+    possible = are_possible(rows)
+    kept = rows.filter(possible)
+    further = _further(kept, [name for name in checked if kept.column(name).null_count < kept.num_rows])
+    entries = (_entry(base, more, check) for base, more, check in zip(_base(kept), further, _checks(kept), strict=True))
+    return [next(entries) if is_possible else None for is_possible in possible.to_pylist()]
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    reach = entry.reach or WHOLE
+    base = (
+        entry.key,
+        int(reach.results),
+        None if reach.distance is None else float(reach.distance),
+        int(entry.attempts),
+        float(entry.seconds),
+        entry.finished_at.astimezone(UTC),
+        entry.answer.encode("utf-8", "surrogatepass"),
+    )
+    further = _written_of(entry)
+    return {**dict(zip(_BASE, base, strict=True)), **further, "check": _check(base, further)}
+
+
+def _written_of(entry: Entry) -> dict[str, Any]:
+    """The columns that format 2 adds, sorted, without those that are null."""
+    further: dict[str, Any] = {}
+    if entry.tokens != Tokens():
+        tokens = (entry.tokens.input, entry.tokens.cached, entry.tokens.output)
+        further.update(zip(_TOKENS, map(int, tokens), strict=True))
+    if entry.service:
+        further["service"] = entry.service
+    if entry.texts:
+        further["texts"] = list(entry.texts)
+    return dict(sorted(further.items()))
+
+
+def _base(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The values of the columns of format 1, without the hash. Arrow makes moments with a time zone slowly."""
+    moments = pc.cast(rows.column("finished_at"), pa.int64()).to_pylist()
+    columns = {name: rows.column(name).to_pylist() for name in _BASE if name != "finished_at"}
+    columns["finished_at"] = [_EPOCH + timedelta(microseconds=moment) for moment in moments]
+    return zip(*(columns[name] for name in _BASE), strict=True)
+
+
+def _further(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The values of the other columns, without nulls."""
+    if not names:
+        return [{}] * rows.num_rows
+    columns = [rows.column(name).to_pylist() for name in names]
+    return [
+        {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        for values in zip(*columns, strict=True)
+    ]
+
+
+def _checks(rows: pa.Table) -> list[int]:
+    checks: list[int] = rows.column("check").to_pylist()
+    return checks
+
+
+def _entry(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Entry | None:
+    """The entry of a row; None where it is not what was written."""
+    key, results, distance, attempts, seconds, finished_at, answer = base
+    try:
+        if check != _check(base, further):
+            return None
+        value_of(answer)
+        text = answer.decode("utf-8", "surrogatepass")
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    reach = Reach(results, distance)
+    tokens = Tokens(*(further.get(name, 0) for name in _TOKENS))
+    texts = tuple(further.get("texts", ()))
+    return Entry(
+        key,
+        None if reach == WHOLE else reach,
+        text,
+        attempts,
+        seconds,
+        finished_at,
+        tokens,
+        further.get("service", ""),
+        texts,
+    )
+
+
+def _check(base: tuple[Any, ...], further: dict[str, Any]) -> int:
+    """A hash of all values; those of other columns than format 1 has count where they are not null."""
+    *values, finished_at, answer = base
+    more = f"{list(further.items())!r} " if further else ""
+    digest = blake2b(
+        f"{tuple(values)!r} {finished_at.isoformat()} {more}".encode("utf-8", "surrogatepass"), digest_size=8
+    )
+    digest.update(answer)
+    return int.from_bytes(digest.digest(), "big")
