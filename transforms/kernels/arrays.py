@@ -42,7 +42,7 @@ def position_in_group(groups: IntArray, count: int) -> IntArray:
 
 
 def stable_order(groups: IntArray, count: int) -> IntArray:
-    """The rows sorted by group, in their own order inside each group.
+    """The rows sorted by group, in their given order inside each group.
 
     Args:
         groups: int64[n], group of each row, from 0 to count - 1.

@@ -1,8 +1,8 @@
 """A stable 64-bit hash of strings, vectorised.
 
-The same string has the same hash in every process, on every machine and in every release: it decides
-which bucket a query belongs to, it is the dataset's fingerprint, and it finds a document among the
-judged ones. It is not a cryptographic hash; whoever needs certainty compares the strings that match.
+The same string has the same hash in every process, on every machine and in every release. The hash decides
+which bucket a query belongs to, makes the dataset's fingerprint, and looks documents up among the judged
+ones. It is not cryptographic: a caller that needs certainty compares the strings whose hashes match.
 """
 
 import functools
@@ -16,8 +16,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _MASK = (1 << 64) - 1
-_FEW = 32
-_BLOCK = 1 << 16  # what is hashed at once stays in the processor's cache: ten times as fast
+_MOST_SCALAR = 32  # below this many strings, Python's integers are faster than a step of NumPy
+_BLOCK = 1 << 16  # strings hashed at once: they stay in the processor's cache, which is ten times as fast
 
 
 def mix(values: HashArray) -> HashArray:
@@ -41,7 +41,7 @@ def mix(values: HashArray) -> HashArray:
 
 
 def hash_strings(strings: StringArray) -> HashArray:
-    """Hash every string of an Arrow array, eight bytes a step for all strings at once.
+    """Hash every string of an Arrow array; each step takes eight bytes of all strings at once.
 
     Args:
         strings: Arrow string (or large_string) array of n values, without nulls.
@@ -57,10 +57,10 @@ def hash_strings(strings: StringArray) -> HashArray:
     """
     if strings.null_count:
         raise ValueError("a null has no hash")
-    found = np.empty(len(strings), np.uint64)
+    hashes = np.empty(len(strings), np.uint64)
     for first in range(0, len(strings), _BLOCK):
-        _hash_block(strings.slice(first, _BLOCK), found[first : first + _BLOCK])
-    return found
+        _hash_block(strings.slice(first, _BLOCK), hashes[first : first + _BLOCK])
+    return hashes
 
 
 def _hash_block(strings: StringArray, state: HashArray) -> None:
@@ -73,25 +73,25 @@ def _hash_block(strings: StringArray, state: HashArray) -> None:
         state[pending] = _absorb(state[pending], words[start[pending]], length[pending])
     pending = np.flatnonzero(length > 8)
     step = 8
-    while len(pending) > _FEW:
-        left = length[pending] - step
-        state[pending] = _absorb(state[pending], words[start[pending] + step], left)
-        pending = pending[left > 8]
+    while len(pending) > _MOST_SCALAR:
+        remaining = length[pending] - step
+        state[pending] = _absorb(state[pending], words[start[pending] + step], remaining)
+        pending = pending[remaining > 8]
         step += 8
-    for place in pending.tolist():
-        rest = words[start[place] + step : start[place] + length[place] : 8].tolist()
-        rest[-1] &= _MASK >> 8 * (-int(length[place]) % 8)
-        state[place] = functools.reduce(_absorb_one, rest, int(state[place]))
+    for row in pending.tolist():
+        last_words = words[start[row] + step : start[row] + length[row] : 8].tolist()
+        last_words[-1] &= _MASK >> 8 * (-int(length[row]) % 8)
+        state[row] = functools.reduce(_absorb_one, last_words, int(state[row]))
 
 
-def _absorb(state: HashArray, word: HashArray, left: IntArray) -> HashArray:
-    """The state after the next eight bytes, of which those beyond the string's end count as zeros."""
-    unused_bits = (8 * np.clip(8 - left, 0, 7)).astype(np.uint64)
+def _absorb(state: HashArray, word: HashArray, remaining: IntArray) -> HashArray:
+    """The state after the next eight bytes; bytes beyond the string's end count as zeros."""
+    unused_bits = (8 * np.clip(8 - remaining, 0, 7)).astype(np.uint64)
     return mix((state ^ word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> unused_bits)) + _GOLDEN)
 
 
 def _absorb_one(state: int, word: int) -> int:
-    """As `_absorb`, on Python's integers: for a few strings, a hundred times as fast as a step of NumPy."""
+    """`_absorb` on Python's integers: for a few strings, a hundred times as fast as a step of NumPy."""
     state = ((state ^ word) + int(_GOLDEN)) & _MASK
     state = ((state ^ state >> 30) * int(_MIX_1)) & _MASK
     state = ((state ^ state >> 27) * int(_MIX_2)) & _MASK
@@ -99,14 +99,14 @@ def _absorb_one(state: int, word: int) -> int:
 
 
 def words_of(strings: StringArray) -> tuple[HashArray, IntArray, IntArray]:
-    """Eight bytes from any byte on, for the strings of an Arrow array.
+    """The strings of an Arrow array as 64-bit words, one for every byte at which a word can begin.
 
     Args:
         strings: Arrow string (or large_string) array of n values, without nulls.
 
     Returns:
-        uint64[bytes + 1], little endian, the eight bytes from each byte on (zeros after the last one); int64[n], the
-        byte at which each string begins; int64[n], the length of each in bytes.
+        uint64[bytes + 1], little endian: the eight bytes that begin at each byte, zeros after the last one;
+        int64[n], the byte at which each string begins; int64[n], the length of each string in bytes.
 
     >>> words, start, length = words_of(pa.array(["ab", "c"]))
     >>> words[start].tolist() == [ord("a") + (ord("b") << 8) + (ord("c") << 16), ord("c")], length.tolist()
@@ -116,8 +116,8 @@ def words_of(strings: StringArray) -> tuple[HashArray, IntArray, IntArray]:
     width = np.int64 if pa.types.is_large_string(strings.type) else np.int32
     offsets = np.zeros(1, np.int64)
     if len(strings):
-        found = np.frombuffer(offset_buffer, width)[strings.offset : strings.offset + len(strings) + 1]
-        offsets = found.astype(np.int64)
+        stored = np.frombuffer(offset_buffer, width)[strings.offset : strings.offset + len(strings) + 1]
+        offsets = stored.astype(np.int64)
     total = int(offsets[-1] - offsets[0])
     padded = np.zeros(total + 8, np.uint8)
     if total:
@@ -127,7 +127,7 @@ def words_of(strings: StringArray) -> tuple[HashArray, IntArray, IntArray]:
 
 
 def hash_string(text: str) -> int:
-    """The hash of one string, as `hash_strings` gives it.
+    """The hash of one string, the same as from `hash_strings`.
 
     >>> hash_string("q1") == int(hash_strings(pa.array(["q0", "q1"]))[1])
     True
@@ -152,7 +152,7 @@ def buckets(strings: StringArray, count: int) -> IntArray:
 
 
 def combine(*columns: HashArray) -> HashArray:
-    """One hash per row of several hashed columns; the order of the columns matters.
+    """One hash per row, of several hashed columns; the order of the columns matters.
 
     Args:
         columns: uint64[n] each.
@@ -171,12 +171,13 @@ def combine(*columns: HashArray) -> HashArray:
 
 
 def fingerprints(hashes: HashArray, values: FloatArray) -> HashArray:
-    """The fingerprint of each column of values: equal columns have one, in any order of the rows.
+    """One fingerprint per column of values; equal columns have equal fingerprints, in any order of the rows.
 
-    It is a sum of hashes of (row, value), so fingerprints of two sets of rows add up, modulo 2^64, to that of both.
+    A fingerprint is the sum of the hashes of (row, value). So the fingerprints of two disjoint sets of rows add up,
+    modulo 2^64, to the fingerprint of their union.
 
     Args:
-        hashes: uint64[n], of what each row is about.
+        hashes: uint64[n], the hash that identifies each row.
         values: float64[n, m], no NaN; 0 and -0 are equal.
 
     Returns:
@@ -187,5 +188,5 @@ def fingerprints(hashes: HashArray, values: FloatArray) -> HashArray:
     True
     """
     bits = np.add(values, 0.0, order="C").view(np.uint64)  # -0 becomes 0
-    found: HashArray = mix((mix(hashes + _GOLDEN)[:, np.newaxis] ^ bits) + _GOLDEN).sum(axis=0, dtype=np.uint64)
-    return found
+    sums: HashArray = mix((mix(hashes + _GOLDEN)[:, np.newaxis] ^ bits) + _GOLDEN).sum(axis=0, dtype=np.uint64)
+    return sums

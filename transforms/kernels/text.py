@@ -1,11 +1,11 @@
 """Split blocks of text into columns, for all lines at once.
 
-TREC files are separated by any mixture of blanks and tabs, may carry carriage returns, blank lines,
-comments and trailing words; BEIR's judgements are separated by single tabs and may hold blanks and
-quotes inside an id. No CSV reader takes both, and Python's `split` is an order of magnitude slower.
+Fields of TREC files are separated by any mixture of blanks and tabs, and the files may hold carriage returns, blank
+lines, comments and trailing words. Fields of BEIR's judgements are separated by single tabs, and ids may hold blanks
+and quotes. No CSV reader reads both formats, and Python's `split` is an order of magnitude slower.
 
-Most blocks hold nothing but lines of equally many fields. `parse_rows` hands those to Arrow's CSV reader, which is
-ten times faster than `split_blanks` and `split_tabs`, and leaves all others alone.
+In most blocks all lines have the same number of fields. `parse_rows` gives those blocks to Arrow's CSV reader, which
+is ten times as fast as `split_blanks` and `split_tabs`, and returns None for all others.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ _OTHER_BLANKS = b"\t\r\v\f"
 _TO_BLANK = bytes.maketrans(_OTHER_BLANKS, b" " * len(_OTHER_BLANKS))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_ID = 8192
-"""Bytes of an id, at most: as long as the longest URL that servers take. Hashing takes a step for every eight bytes."""
-_MOST_FIELDS = 100  # of a line that Arrow's reader is given; more are words behind a tag, and seldom equally many
+"""The longest id, in bytes: the longest URL that servers accept. Hashing takes one step for every eight bytes."""
+_MOST_FIELDS = 100  # of a line that Arrow's reader parses; longer lines have words after the tag, rarely equally many
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Fields:
 
     Attributes:
         line: int64[m], number of each line inside the block, from 0.
-        count: int64[m], how many fields each line has.
+        count: int64[m], the number of fields of each line.
         columns: the wanted columns as Arrow strings of m values; a line that is too short has "".
-        lines_seen: how many lines the block holds, empty ones included.
+        lines_seen: the number of lines of the block, empty ones included.
     """
 
     line: IntArray
@@ -96,25 +96,25 @@ def split_tabs(block: bytes, wanted: Sequence[int]) -> Fields:
     end = np.flatnonzero((data == _TAB) | (data == _NEWLINE))
     start = np.concatenate([[0], end[:-1] + 1]) if len(end) else end
     line_of_field = np.searchsorted(newline, start)
-    returned = (data[end] == _NEWLINE) & (end > start) & (data[end - 1] == _RETURN)
-    end = end - returned
-    written = np.zeros(len(newline), bool)
-    written[np.searchsorted(newline, np.flatnonzero(~_IS_BLANK[data]))] = True
-    keep = written[line_of_field]
+    has_return = (data[end] == _NEWLINE) & (end > start) & (data[end - 1] == _RETURN)
+    end = end - has_return
+    has_text = np.zeros(len(newline), bool)
+    has_text[np.searchsorted(newline, np.flatnonzero(~_IS_BLANK[data]))] = True
+    keep = has_text[line_of_field]
     return _gather(data, start[keep], end[keep], line_of_field[keep], wanted, len(newline))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the lines of a file of rows look like.
+    """The layout of the lines of a file of judgements or of a run.
 
     Attributes:
         wanted: the positions, from 0, of the query id, the document id and the number.
-        at_least: how many fields a line has at least.
-        at_most: how many fields a line has at most; None where further words are ignored.
-        tabs: whether single tabs separate the fields, or else any blanks and tabs.
-        rank: the position of a column that holds a number in every faultless row, and is not wanted otherwise; None
-            where there is none. A word more than there should be on a line shows in it.
+        at_least: the least number of fields of a line.
+        at_most: the largest number of fields of a line; None where further words are ignored.
+        tabs: True where single tabs separate the fields, False where runs of blanks and tabs do.
+        rank: the position of a further column that holds a number in every valid row; None where there is none. It is
+            parsed only as a check: an additional word earlier on the line puts something else there.
     """
 
     wanted: tuple[int, int, int]
@@ -124,23 +124,23 @@ class Layout:
     rank: int | None = None
 
     def split(self, block: bytes) -> Fields:
-        """The wanted fields of all lines, whatever they look like, and the rank behind them where there is one."""
+        """The wanted fields of all lines, valid or not, followed by the rank where the layout has one."""
         rank = [] if self.rank is None else [self.rank]
         return (split_tabs if self.tabs else split_blanks)(block, [*self.wanted, *rank])
 
 
 def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
-    """Read a block in which every line is a faultless row, fast.
+    """Read a block in which every line is a valid row, fast.
 
     Args:
         block: whole lines; only the last one may lack its newline.
-        layout: what the lines should look like.
+        layout: of the lines.
 
     Returns:
-        Query ids, document ids and finite numbers of all lines, exactly as `layout.split` would find them; or None
-        where the lines have different numbers of fields, one is empty, a comment or wrong, or there is none, or where
-        an id is longer than `LONGEST_ID`.
-        Row and line have the same number; blanks behind the last newline are no line.
+        Query ids, document ids and finite numbers of all lines, the same as from `layout.split`. None where the block
+        is empty, where the lines have different numbers of fields, where a line is empty, a comment or not valid, or
+        where an id is longer than `LONGEST_ID`.
+        Row and line have the same number; blanks after the last newline are not a line.
 
     >>> run = Layout(wanted=(0, 2, 4), at_least=5, at_most=None)
     >>> [column.to_pylist() for column in parse_rows(b"q1 Q0 d2 1 0.5 run\\nq1\\tQ0  d1 2 0.25 run", run)]
@@ -157,7 +157,7 @@ def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, 
 
 
 def lengths(strings: pa.StringArray) -> npt.NDArray[np.int32]:
-    """How many bytes each string, none of them null, has: from their offsets, without a look at the bytes.
+    """The length of each string in bytes, from the offsets alone; no string may be null.
 
     >>> lengths(pa.array(["a", "", "日"])[1:]).tolist()
     [0, 3]
@@ -171,7 +171,7 @@ def lengths(strings: pa.StringArray) -> npt.NDArray[np.int32]:
 def _has_uneven_blanks(block: bytes) -> bool:
     if any(blank in block for blank in _OTHER_BLANKS):
         return True
-    # Compared as numbers of two bytes, at even and at odd places: ten times as fast as `in`.
+    # Look for two blanks by comparing 16-bit numbers, at even and at odd bytes: ten times as fast as `in`.
     pairs = (np.frombuffer(block, np.uint16, (len(block) - at) // 2, at) for at in (0, 1) if len(block) > at)
     return any(bool((pair == (_BLANK << 8 | _BLANK)).any()) for pair in pairs)
 
@@ -197,7 +197,7 @@ def _parse_csv(block: bytes, layout: Layout, separator: str) -> tuple[StringArra
     first_end = block.find(b"\n")
     width = block.count(separator.encode(), 0, first_end if first_end >= 0 else len(block)) + 1
     fits = layout.at_least <= width <= (layout.at_most or _MOST_FIELDS)
-    if not fits or block.startswith(_BYTE_ORDER_MARK):  # Arrow would drop the mark, which is part of an id here
+    if not fits or block.startswith(_BYTE_ORDER_MARK):  # Arrow would drop the mark; inside a file it is part of an id
         return None
     try:
         query, doc, *numbers = _read_csv(block, layout, width, separator)
@@ -215,12 +215,12 @@ def _read_csv(block: bytes, layout: Layout, width: int, separator: str) -> list[
     query, doc, number = (names[position] for position in layout.wanted)
     types = {query: pa.string(), doc: pa.string(), number: pa.float64()}
     if layout.rank is not None:
-        types[names[layout.rank]] = pa.float64()  # as whole numbers they would cost less, but 0x1F would be one
+        types[names[layout.rank]] = pa.float64()  # integers would parse faster, but then 0x1F is accepted
     table = csv.read_csv(
         pa.py_buffer(block),
-        # One chunk, in this thread: whoever reads many blocks knows better what else the cores could do.
+        # One chunk, in this thread: the caller, who reads many blocks, decides how to use the other cores.
         csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
-        # An empty line counts as a row of empty fields, so that it is noticed.
+        # An empty line becomes a row of empty fields, which the check of the ids refuses.
         csv.ParseOptions(delimiter=separator, quote_char=False, escape_char=False, ignore_empty_lines=False),
         # "NA" and "null" are ids like any other.
         csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False),
@@ -244,11 +244,11 @@ def _gather(
     line, first, count = np.unique(line_of_field, return_index=True, return_counts=True)
     columns = []
     for position in wanted:
-        there = count > position
-        field = first[there] + position
-        from_, to = np.zeros(len(line), np.int64), np.zeros(len(line), np.int64)
-        from_[there], to[there] = start[field], end[field]
-        columns.append(_strings(data, from_, to))
+        present = count > position
+        field = first[present] + position
+        field_start, field_end = np.zeros(len(line), np.int64), np.zeros(len(line), np.int64)
+        field_start[present], field_end[present] = start[field], end[field]
+        columns.append(_strings(data, field_start, field_end))
     return Fields(line, count, tuple(columns), lines_seen)
 
 
@@ -258,7 +258,7 @@ def _strings(data: ByteArray, start: IntArray, end: IntArray) -> StringArray:
     np.cumsum(end - start, out=offsets[1:])
     edge = np.zeros(len(data) + 1, np.int8)
     full = end > start
-    # Neighbours may touch: "+=" on each side keeps an end and a start at the same byte apart.
+    # Two ranges may touch: "+=" and "-=" cancel out where one ends and the next begins.
     edge[start[full]] += 1
     edge[end[full]] -= 1
     inside = np.cumsum(edge[:-1], dtype=np.int8).view(bool)

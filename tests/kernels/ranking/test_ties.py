@@ -17,7 +17,7 @@ from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking import ties
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
-from rankbeam.transforms.kernels.ranking.ties import TIES, Exactness, Kernel, bounds, luckiest, unluckiest
+from rankbeam.transforms.kernels.ranking.ties import TIES, Exactness, Kernel, best_order, bounds, worst_order
 from rankbeam.transforms.records.metrics.names import METRICS
 
 Groups = Sequence[Sequence[str]]
@@ -202,7 +202,7 @@ def test_below_rank_100_000_the_epsilon_of_infap_turns_an_order_round() -> None:
     here = np.full(2, deep + 1)
     a = replace(a, retrieved=np.array([deep + 2]), hit_rank=ranks, hit_first=here, hit_last=here + 1)
     value = kernels.inferred_ap(a)
-    assert value > kernels.inferred_ap(luckiest(a))
+    assert value > kernels.inferred_ap(best_order(a))
     lowest, highest = bounds(a, kernels.inferred_ap, {})
     assert lowest <= value <= highest
 
@@ -266,8 +266,8 @@ def test_bounds_enclose_the_value_and_grow_with_the_ties(name: str, data: st.Dat
 def test_rearranged_hits_are_the_same_hits_inside_their_groups(queries: list[Tied], rel: float) -> None:
     a = assess([query.groups for query in queries], [query.pool for query in queries], chunks=True)
     rearranged: list[Callable[[Assessment], Assessment]] = [
-        *(luckiest, unluckiest, ties.luckiest_chunks, ties.unluckiest_chunks),
-        *(partial(order, rel=rel) for order in (ties.luckiest_sample, ties.luckiest_share, ties.unluckiest_share)),
+        *(best_order, worst_order, ties.best_chunk_order, ties.worst_chunk_order),
+        *(partial(order, rel=rel) for order in (ties.best_sample_order, ties.best_share_order, ties.worst_share_order)),
     ]
     for b in (rearrange(a) for rearrange in rearranged):
         assert hits_of(b) == hits_of(a)
@@ -317,7 +317,7 @@ def test_unknown_ties_are_refused(name: str) -> None:
     qrels: Qrels = {"q": {"a": 1.0}}
     rows: list[Row] = [("q", "a", 1.0)]
     options = {"cutoff": 1} if METRICS[name].cutoff == "required" else {}
-    with pytest.raises(ValueError, match="does not know its ties"):
+    with pytest.raises(ValueError, match="holds no ties"):
         bounds(assessment_of(qrels, rows), METRICS[name].kernel, options)
 
 

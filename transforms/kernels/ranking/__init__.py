@@ -1,1 +1,1 @@
-"""Kernels of rankings: orders, judgements that are hit, metrics, the reach of ties, fusion."""
+"""Kernels of rankings: orders, pools, hits, metrics, bounds under ties, fusion."""

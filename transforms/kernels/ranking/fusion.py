@@ -1,6 +1,6 @@
-"""Several rankings of the same queries become one: votes for documents, and their sum.
+"""Fuse several rankings of the same queries into one: each document scores the sum of its votes.
 
-A *vote* is what one ranking (a *part*) has to say for one document: by its rank, or by its score, normalised.
+A *vote* is the number that one ranking (a *part*) gives to a document, from its rank or from its normalised score.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class Fused:
     """u documents in rank order, query by query.
 
     Attributes:
-        query: int64[u], position of the query of each, ascending.
+        query: int64[u], position of each document's query, ascending.
         score: float64[u], the sum of the votes; descending inside each query, ties by document id descending.
-        rows: int64[p, u], which of the given rows each of the p parts has for the document; -1 for none.
+        rows: int64[p, u], the given row that each of the p parts has for the document; -1 for none.
     """
 
     query: IntArray
@@ -30,18 +30,18 @@ class Fused:
 def fuse(query: IntArray, doc_id: StringArray, part: IntArray, vote: FloatArray, absent: FloatArray) -> Fused:
     """Sum the votes for every document of every query.
 
-    The votes for one document are summed from the lowest to the highest, so that a sum depends neither on the order of
-    the parts nor on the other documents: equal votes from other parts tie to the last bit.
+    The votes for a document are summed from the lowest to the highest. So a sum depends neither on the order of the
+    parts nor on other documents: documents with the same votes, from whichever parts, tie to the last bit.
 
     Args:
         query: int64[m], position of each row's query.
         doc_id: Arrow strings [m]; no part names a document twice for one query.
         part: int64[m], from 0.
         vote: float64[m].
-        absent: float64[p, n], the vote of each of the p parts for a document that it does not have, by query.
+        absent: float64[p, n], the vote of each of the p parts, by query, for a document that it lacks.
 
     Returns:
-        The documents that any part has.
+        Every document that at least one part has.
 
     >>> fused = fuse(np.array([0, 0, 0]), pa.array(["a", "b", "b"]), np.array([0, 0, 1]), np.ones(3), np.zeros((2, 1)))
     >>> fused.score.tolist(), fused.rows.tolist()
@@ -51,19 +51,19 @@ def fuse(query: IntArray, doc_id: StringArray, part: IntArray, vote: FloatArray,
     count = int(document.max(initial=-1)) + 1
     rows = np.full((len(absent), count), -1)
     rows[part, document] = np.arange(len(query))
-    any_row = rows.max(axis=0, initial=-1)
-    query = query[any_row]
-    votes = np.concatenate([vote, [0.0]])[rows]  # the last one, which -1 takes, is replaced
+    one_row = rows.max(axis=0, initial=-1)
+    query = query[one_row]
+    votes = np.concatenate([vote, [0.0]])[rows]  # index -1 takes the appended 0, which `absent` replaces
     votes = np.sort(np.where(rows >= 0, votes, absent[:, query]), axis=0)
     score = np.zeros(count)
-    for of_one_part in votes:  # sum(axis=0) adds in another order where there is one document only
-        score += of_one_part
-    order = order_by_score(query, score, doc_id.take(pa.array(any_row)))
+    for part_votes in votes:  # sum(axis=0) adds in another order where there is only one document
+        score += part_votes
+    order = order_by_score(query, score, doc_id.take(pa.array(one_row)))
     return Fused(query[order], score[order], rows[:, order])
 
 
 def _documents(query: IntArray, doc_id: StringArray) -> IntArray:
-    """int64[m]: one number for the rows of one query that name the same document, from 0, ascending by query."""
+    """int64[m]: number the pairs of query and document from 0, ascending by query; rows of one pair share a number."""
     names = doc_id.dictionary_encode()
     pair = query * len(names.dictionary) + names.indices.to_numpy()
     document: IntArray = np.unique(pair, return_inverse=True)[1]
@@ -75,7 +75,7 @@ def reciprocal_ranks(rank: IntArray, c: float, weight: float = 1.0) -> FloatArra
 
     Args:
         rank: int64[m], from 1.
-        c: how little the first ranks stand out.
+        c: the larger, the less the first ranks differ from the next.
         weight: of the part.
 
     Returns:
@@ -139,10 +139,10 @@ def z_scores(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
 
 
 def votes_for_absent(query: IntArray, vote: FloatArray, queries: int) -> FloatArray:
-    """The vote of one part for a document that it does not have: none, and never more than for one that it has.
+    """The vote of one part, by query, for a document that it lacks; never more than for a document that it has.
 
-    That is 0 as with CombSUM (Fox and Shaw, TREC-2, 1994), or the lowest vote of the query where that is below 0, as
-    z-scores and negated distances are: with 0 a document would gain by not being found.
+    The vote is 0, as with CombSUM (Fox and Shaw, TREC-2, 1994), or the lowest vote of the query where that is below 0.
+    Z-scores and negated distances can be: with a vote of 0 a document would gain by not being retrieved.
 
     Args:
         query: int64[m], position of each row's query.
@@ -161,5 +161,5 @@ def votes_for_absent(query: IntArray, vote: FloatArray, queries: int) -> FloatAr
 
 
 def _sums(query: IntArray, values: FloatArray, queries: int) -> FloatArray:
-    """By query, in the order of the rows: a sum does not depend on other queries."""
+    """Sums by query, added in the order of the rows, so that no sum depends on other queries."""
     return np.bincount(query, weights=values, minlength=queries).astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""What metrics are made of: counts and sums over the hits of every query, for many rankings at once."""
+"""Building blocks of metrics: counts and sums over the hits of every query, for many rankings at once."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ EXAMPLE = Assessment(
 
 
 def discount(rank: IntArray) -> FloatArray:
-    """log2(rank + 1), by which nDCG divides a gain; ranks begin at 1.
+    """The divisor of a gain in nDCG, log2(rank + 1); ranks begin at 1.
 
     >>> discount(np.array([1, 3])).tolist()
     [1.0, 2.0]
@@ -29,7 +29,7 @@ def discount(rank: IntArray) -> FloatArray:
 
 
 def upto(rank: IntArray, cutoff: int | None) -> BoolArray:
-    """Which ranks a cutoff lets through; None lets all through.
+    """Whether each rank is within a cutoff; all are where the cutoff is None.
 
     >>> upto(np.array([1, 2, 3]), 2).tolist()
     [True, True, False]

@@ -1,7 +1,7 @@
-"""Every metric, for many rankings at once. The reference is trec_eval v10.
+"""Every metric, for many rankings at once. The reference is trec_eval v10; "the notebook" is Google's for RAG Engine.
 
 Each function takes an `Assessment` of n rankings and returns float64[n]. `rel` is the lowest grade that
-counts as relevant; `cutoff` the number of ranks looked at, None for all. A query without relevant
+counts as relevant; `cutoff` is the number of ranks that count, None for all. A query without relevant
 documents, or without results, scores 0 and never NaN. The examples score one ranking, `hits.EXAMPLE`.
 """
 
@@ -71,7 +71,7 @@ def recall(a: Assessment, *, cutoff: int | None = None, rel: float = 1.0) -> Flo
 
 
 def capped_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
-    """Recall over what `cutoff` ranks can hold: hits / min(cutoff, R) (BEIR's capped recall).
+    """Recall over the most that `cutoff` ranks can hold: hits / min(cutoff, R) (BEIR's capped recall).
 
     >>> capped_recall(hits.EXAMPLE, cutoff=2).round(4).tolist()
     [0.5]
@@ -131,7 +131,7 @@ def r_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
 
 
 def bpref(a: Assessment, *, rel: float = 1.0) -> FloatArray:
-    """How often judged non-relevant documents stand before relevant ones (Buckley and Voorhees, SIGIR 2004).
+    """How rarely judged non-relevant documents rank above relevant ones (Buckley and Voorhees, SIGIR 2004).
 
     >>> bpref(hits.EXAMPLE).round(4).tolist()
     [0.3333]
@@ -166,9 +166,9 @@ def inferred_ap(a: Assessment, *, rel: float = 1.0) -> FloatArray:
 
 
 def judged(a: Assessment, *, cutoff: int | None = None) -> FloatArray:
-    """Share of the first `cutoff` results that have a judgement, over those retrieved.
+    """Share of the retrieved documents among the first `cutoff` that have a judgement.
 
-    That is ir_measures' Judged, except that a grade below 0 is no judgement here.
+    This is ir_measures' Judged, except that a grade below 0 is not a judgement here.
 
     >>> judged(hits.EXAMPLE, cutoff=10).round(4).tolist()
     [0.6]
@@ -201,7 +201,7 @@ def expected_reciprocal_rank(a: Assessment, *, cutoff: int | None = None, max_re
     position = position_in_group(a.hit_query, a.queries)
     reach = np.ones(a.queries)
     total = np.zeros(a.queries)
-    # One step a hit position, for all queries at once: a product inside groups has no faster exact form.
+    # One step per position of a hit, for all queries at once: a product inside groups has no faster exact form.
     for step in range(int(position.max(initial=-1)) + 1):
         rows = np.flatnonzero((position == step) & hits.upto(a.hit_rank, cutoff))
         query = a.hit_query[rows]
@@ -274,17 +274,17 @@ def chunk_precision(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArr
 
 
 def chunk_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
-    """The notebook's recall: different relevant documents among the first `cutoff` chunks, over all relevant.
+    """The notebook's recall: distinct relevant documents among the first `cutoff` chunks, over all relevant ones.
 
     >>> chunk_recall(hits.EXAMPLE, cutoff=10).round(4).tolist()
     [0.6667]
     """
-    found = hits.is_relevant(a, rel) & ~a.hit_repeated & hits.upto(a.hit_rank, cutoff)
-    return hits.ratio(hits.count(a, a.hit_query, found), hits.relevant(a, rel))
+    chosen = hits.is_relevant(a, rel) & ~a.hit_repeated & hits.upto(a.hit_rank, cutoff)
+    return hits.ratio(hits.count(a, a.hit_query, chosen), hits.relevant(a, rel))
 
 
 def chunk_ndcg(a: Assessment, *, cutoff: int, gain: str = "exp") -> FloatArray:
-    """The notebook's nDCG: every chunk gains again, so it can exceed 1; exponential gain, as the notebook has it.
+    """The notebook's nDCG: every chunk of a document gains, so the value can exceed 1; exponential gain by default.
 
     >>> chunk_ndcg(hits.EXAMPLE, cutoff=3).round(4).tolist()
     [0.7262]

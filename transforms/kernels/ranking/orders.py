@@ -1,4 +1,4 @@
-"""The order of documents: by score, ties by id, as trec_eval v10 has it."""
+"""The order of documents: by score, then by id, as in trec_eval v10."""
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ def order_by_score(
         query: int64[m], position of each row's query.
         score: float64[m], finite.
         doc_id: Arrow strings [m].
-        matters: bool[m], rows whose rank somebody will look at; documents tied with none of them stand in any order.
+        matters: bool[m], rows whose rank is needed; documents that tie with none of them come in any order.
 
     Returns:
         int64[m]: the rows in order, query by query.
@@ -34,10 +34,10 @@ def order_by_score(
         by_score = by_score[stable_order(query[by_score], queries)]
         order, query, score = order[by_score], query[by_score], score[by_score]
     group = tie_groups(query, score)
-    place = _inside_ties(group, None if matters is None else matters[order])
-    if len(place):  # comparing ids is slow: only where it decides
-        rows = order[place]
-        order[place] = rows[order_by_id(group[place], doc_id.take(pa.array(rows)), rows, descending=True)]
+    tied = _inside_ties(group, None if matters is None else matters[order])
+    if len(tied):  # comparing ids is slow, so only the ids of ties are compared
+        rows = order[tied]
+        order[tied] = rows[order_by_id(group[tied], doc_id.take(pa.array(rows)), rows, descending=True)]
     return order
 
 
@@ -53,17 +53,17 @@ def tie_groups(query: IntArray, score: FloatArray) -> IntArray:
 
 
 def _inside_ties(group: IntArray, matters: BoolArray | None) -> IntArray:
-    """The rows of groups that have several rows, and among them one that matters; the rows are sorted by group."""
-    tied = np.zeros(len(group), bool)
+    """The rows of groups with several rows, at least one of which matters; the rows are sorted by group."""
+    is_tied = np.zeros(len(group), bool)
     same = group[1:] == group[:-1]
-    tied[1:] |= same
-    tied[:-1] |= same
-    place = np.flatnonzero(tied)
-    if matters is None or len(place) == 0:
-        return place
+    is_tied[1:] |= same
+    is_tied[:-1] |= same
+    tied = np.flatnonzero(is_tied)
+    if matters is None or len(tied) == 0:
+        return tied
     wanted = np.zeros(int(group[-1]) + 1, bool)
     wanted[group[matters]] = True
-    return place[wanted[group[place]]]
+    return tied[wanted[group[tied]]]
 
 
 def order_by_id(
@@ -74,8 +74,8 @@ def order_by_id(
     Args:
         group: int64[m], from 0.
         doc_id: Arrow strings [m].
-        row: int64[m], by which rows with one id are ordered; by default as they stand.
-        descending: the last id of a group first.
+        row: int64[m], orders rows of equal ids; by default they keep the given order.
+        descending: sort ids from last to first.
 
     Returns:
         int64[m]: the rows in order, group by group.
@@ -84,19 +84,19 @@ def order_by_id(
     [2, 1, 0]
     """
     words, start, length = hashing.words_of(doc_id)
-    # The first eight bytes as a number decide nearly always, and numbers sort ten times as fast as strings.
+    # The first eight bytes, as a number, nearly always decide, and numbers sort ten times as fast as strings.
     unused_bits = (8 * np.clip(8 - length, 0, 7)).astype(np.uint64)
     prefix = np.where(length > 0, words[start].byteswap() >> unused_bits << unused_bits, np.uint64(0))
     order = np.argsort(~prefix if descending else prefix)
     order = order[stable_order(group[order], int(group.max(initial=-1)) + 1)]
     group, prefix = group[order], prefix[order]
     run = np.cumsum(np.diff(group, prepend=-1).astype(bool) | np.diff(prefix, prepend=~prefix[:1]).astype(bool))
-    place = _inside_ties(run, None)
-    if len(place):
-        here = order[place]
-        last = here if row is None else row[here]
-        ties = pa.table({"run": run[place], "doc_id": doc_id.take(pa.array(here)), "row": last})
+    tied = _inside_ties(run, None)
+    if len(tied):
+        rows = order[tied]
+        tie_break = rows if row is None else row[rows]
+        ties = pa.table({"run": run[tied], "doc_id": doc_id.take(pa.array(rows)), "row": tie_break})
         direction = "descending" if descending else "ascending"
         by = pc.sort_indices(ties, sort_keys=[("run", "ascending"), ("doc_id", direction), ("row", "ascending")])
-        order[place] = order[place][by.to_numpy()]
+        order[tied] = rows[by.to_numpy()]
     return order

@@ -1,4 +1,7 @@
-"""Which retrieved document is judged: the pool of every query, and the join with it by hashes, exact on a match."""
+"""The judged documents of every query (its pool), and the join of retrieved documents with them.
+
+The join compares hashes first, and then the ids of rows whose hashes match, so it is exact.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,7 +43,7 @@ class Pool:
 
     @cached_property
     def key(self) -> HashArray:
-        """uint64[p + 1]: the keys in ascending order, and the highest number there is."""
+        """uint64[p + 1]: the keys in ascending order, and the largest uint64 as a sentinel."""
         return np.append(self._keys[self.by_key], np.uint64(0xFFFFFFFFFFFFFFFF))
 
     @cached_property
@@ -48,20 +51,21 @@ class Pool:
         return keys(self.query, self.doc_id)
 
     def matches(self, key: HashArray) -> tuple[IntArray, IntArray]:
-        """The rows, by their keys, that have the key of a judgement, and that judgement.
+        """Rows whose key is the key of a judgement, and that judgement.
 
-        A table of the keys' beginnings, small enough for the processor's cache, sorts out nearly all others (Bloom,
-        CACM 13(7), 1970); another says where judgements of a beginning start, so that few steps find the key.
+        A table of the prefixes of keys, small enough for the processor's cache, rules out nearly all other rows
+        (Bloom, CACM 13(7), 1970). A second table gives the first judgement of each prefix, so that few steps reach
+        the key.
         """
         row = np.flatnonzero(self._seen[key >> self._seen_shift])
         wanted = key[row]
-        place = self._first[wanted >> self._first_shift]
-        ahead = np.arange(len(row))
-        while len(ahead):
-            ahead = ahead[self.key[place[ahead]] < wanted[ahead]]
-            place[ahead] += 1
-        found = (self.key[place] == wanted) & (place < len(self.query))
-        return row[found], self.by_key[place[found]]
+        position = self._first[wanted >> self._first_shift]
+        pending = np.arange(len(row))
+        while len(pending):
+            pending = pending[self.key[position[pending]] < wanted[pending]]
+            position[pending] += 1
+        is_match = (self.key[position] == wanted) & (position < len(self.query))
+        return row[is_match], self.by_key[position[is_match]]
 
     @cached_property
     def _seen_shift(self) -> np.uint64:
@@ -69,7 +73,7 @@ class Pool:
 
     @cached_property
     def _seen(self) -> BoolArray:
-        """Which beginnings of a key the judgements have."""
+        """Whether a judgement's key begins with each prefix."""
         seen = np.zeros(1 << (64 - int(self._seen_shift)), bool)
         seen[self._keys >> self._seen_shift] = True
         return seen
@@ -80,20 +84,20 @@ class Pool:
 
     @cached_property
     def _first(self) -> IntArray:
-        """The first judgement, in the order of keys, at or after each beginning of a key."""
-        beginnings = (self.key[:-1] >> self._first_shift).astype(np.int64)
-        return offsets_of(beginnings, 1 << (64 - int(self._first_shift)))
+        """The first judgement at or after each prefix, in the order of keys."""
+        prefixes = (self.key[:-1] >> self._first_shift).astype(np.int64)
+        return offsets_of(prefixes, 1 << (64 - int(self._first_shift)))
 
 
 def keys(query: IntArray, doc_id: StringArray) -> HashArray:
-    """One hash a row, of its query's position and its document's id: equal rows have equal keys.
+    """One hash per row, of its query's position and its document's id: equal rows have equal keys.
 
     >>> bool(keys(np.array([0]), pa.array(["a"]))[0] == keys(np.array([1]), pa.array(["a"]))[0])
     False
     """
     salt = hashing.mix(np.arange(int(query.max(initial=-1)) + 1, dtype=np.uint64))
-    found: HashArray = hashing.hash_strings(doc_id) ^ salt[query]
-    return found
+    salted: HashArray = hashing.hash_strings(doc_id) ^ salt[query]
+    return salted
 
 
 def find_judgements(query: IntArray, doc_id: StringArray, pool: Pool, key: HashArray | None = None) -> IntArray:
@@ -112,17 +116,17 @@ def find_judgements(query: IntArray, doc_id: StringArray, pool: Pool, key: HashA
     >>> find_judgements(np.array([0, 0]), pa.array(["d3", "d7"]), pool).tolist()
     [-1, 0]
     """
-    found = np.full(len(query), -1)
+    judged_by = np.full(len(query), -1)
     if len(pool.query) == 0 or len(query) == 0:
-        return found
+        return judged_by
     key = keys(query, doc_id) if key is None else key
     row, judgement = pool.matches(key)
     equal = pc.equal(doc_id.take(pa.array(row)), pool.doc_id.take(pa.array(judgement)))
     equal = equal.to_numpy(zero_copy_only=False) & (query[row] == pool.query[judgement])
-    found[row[equal]] = judgement[equal]
-    for unlucky in row[~equal].tolist():  # the hash of another judged document: about 1 in 10^13
-        same = np.flatnonzero(pool.query == query[unlucky])
-        ids = pool.doc_id.take(pa.array(same)).to_pylist()
-        if doc_id[unlucky].as_py() in ids:
-            found[unlucky] = same[ids.index(doc_id[unlucky].as_py())]
-    return found
+    judged_by[row[equal]] = judgement[equal]
+    for collided in row[~equal].tolist():  # another judged document has the same hash: about 1 in 10^13
+        same_query = np.flatnonzero(pool.query == query[collided])
+        ids = pool.doc_id.take(pa.array(same_query)).to_pylist()
+        if doc_id[collided].as_py() in ids:
+            judged_by[collided] = same_query[ids.index(doc_id[collided].as_py())]
+    return judged_by

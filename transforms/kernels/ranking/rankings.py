@@ -1,6 +1,6 @@
-"""From ordered rows to what a metric needs: ranks, duplicates collapsed, hits with their grades.
+"""Convert ordered rows into what metrics need: ranks, collapsed duplicates, hits with their grades.
 
-Rows are columns: `query` holds, per row, the position of its query among the n queries of a partition.
+Rows are stored as columns: `query` holds, for each row, the position of its query among the n queries of a partition.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from rankbeam.transforms.kernels.arrays import (
 from rankbeam.transforms.kernels.ranking.orders import tie_groups
 from rankbeam.transforms.kernels.ranking.pools import Pool, keys
 
-_PIECE = 1 << 13
+_ROWS_AT_ONCE = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Ranked:
     """Retrieved rows in rank order.
 
     Attributes:
-        row: int64[m], which of the given rows stands here.
-        query: int64[m], position of its query, ascending.
+        row: int64[m], position among the given rows.
+        query: int64[m], position of the row's query, ascending.
         rank: int64[m], 1, 2, 3, … inside each query.
-        repeated: bool[m], the document already stands at a better rank.
-        tie: int64[m], equal for rows of one query with equal scores, ascending; None where nobody asked.
+        repeated: bool[m], the same document also has a better rank.
+        tie: int64[m], equal for rows of one query with equal scores, ascending; None unless ties were requested.
     """
 
     row: IntArray
@@ -58,7 +58,7 @@ class Ranked:
             doc_id: Arrow strings [m].
             queries: n.
             key: uint64[m], `keys` of these rows, where they are known.
-            score: float64[m], where ties are asked for.
+            score: float64[m], to find ties; None where they are not needed.
 
         >>> Ranked.of(np.array([1, 0]), np.array([0, 0]), pa.array(["a", "b"]), 1).rank.tolist()
         [1, 2]
@@ -74,24 +74,24 @@ class Ranked:
 
     def upto(self, top_k: int | None) -> "Ranked":
         """The first `top_k` ranks of every query; None keeps all."""
-        return self if top_k is None or not (self.rank > top_k).any() else self._only(self.rank <= top_k, self.rank)
+        return self if top_k is None or not (self.rank > top_k).any() else self._selected(self.rank <= top_k, self.rank)
 
     def collapsed(self, queries: int) -> "Ranked":
-        """The best-ranked row of every document stands for it; ranks are numbered anew."""
+        """One row per document, its best-ranked one; ranks are renumbered."""
         if not self.repeated.any():
             return self
         kept = ~self.repeated
         before = np.concatenate([[0], np.cumsum(np.bincount(self.query[kept], minlength=queries))])
         rank: IntArray = np.cumsum(kept, dtype=np.int64) - before[self.query]
-        return self._only(kept, rank)
+        return self._selected(kept, rank)
 
-    def _only(self, kept: BoolArray, rank: IntArray) -> "Ranked":
+    def _selected(self, kept: BoolArray, rank: IntArray) -> "Ranked":
         tie = None if self.tie is None else self.tie[kept]
         return Ranked(self.row[kept], self.query[kept], rank[kept], self.repeated[kept], tie)
 
     def tied_ranks(self) -> tuple[IntArray, IntArray]:
         """int64[m], int64[m]: the first and the last rank of each row's tie group."""
-        assert self.tie is not None  # noqa: S101  only asked where ties were
+        assert self.tie is not None  # noqa: S101  only called where ties were requested
         begins = np.flatnonzero(np.diff(self.tie, prepend=-1))
         length = np.diff(np.append(begins, len(self.tie)))
         first = np.repeat(self.rank[begins], length)
@@ -100,18 +100,18 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Assessment:
-    """n rankings seen through their judgements: all that any metric needs, and nothing more.
+    """n rankings joined with their judgements: all that a metric needs, and nothing more.
 
-    A *hit* is a retrieved document that is in the query's pool. Rows of hits are sorted by query, then
-    rank; rows of the pool by query, then grade, highest first.
+    A *hit* is a retrieved document that is in the query's pool. Hits are sorted by query, then by rank;
+    the pool is sorted by query, then by grade, highest first.
 
     Attributes:
         retrieved: int64[n], documents retrieved per query.
         hit_query, hit_rank, hit_grade: int64[h], int64[h] (from 1), float64[h].
-        hit_repeated: bool[h], the document already stood at a better rank (only where chunks count each).
+        hit_repeated: bool[h], the same document also has a better rank (only where every chunk counts).
         pool_query, pool_grade: int64[p], float64[p].
         hit_first, hit_last: int64[h], the first and the last rank that the hit could have if documents of equal score
-            were ordered otherwise; both are its rank where nothing is tied. None where nobody asked.
+            were ordered otherwise; both are its rank where nothing is tied. None unless ties were requested.
     """
 
     retrieved: IntArray
@@ -146,7 +146,7 @@ class Assessment:
         )
 
     def judged_only(self) -> "Assessment":
-        """The same rankings after every document without a judgement has been taken out (trec_eval -J)."""
+        """The same rankings without the documents that have no judgement (trec_eval -J)."""
         judged = self.hit_grade >= 0
         query = self.hit_query[judged]
         return Assessment(
@@ -161,7 +161,7 @@ class Assessment:
 
 
 def repeats(query: IntArray, doc_id: StringArray, key: HashArray | None = None) -> BoolArray:
-    """Which rows name a document that an earlier row of the same query already named.
+    """Whether each row names a document that an earlier row of the same query also names.
 
     Args:
         query: int64[m], position of each row's query.
@@ -175,25 +175,25 @@ def repeats(query: IntArray, doc_id: StringArray, key: HashArray | None = None) 
     [False, True, False]
     """
     key = keys(query, doc_id) if key is None else key
-    again = np.zeros(len(key), bool)
+    repeated = np.zeros(len(key), bool)
     if not has_repeats(key):
-        return again
+        return repeated
     by_key = np.argsort(key, kind="stable")
     ordered = key[by_key]
-    again[by_key[1:]] = ordered[1:] == ordered[:-1]
-    # Equal hashes are nearly always equal ids. Only these few rows are compared as strings.
-    suspects = np.flatnonzero(np.isin(key, key[again]))
+    repeated[by_key[1:]] = ordered[1:] == ordered[:-1]
+    # Equal hashes nearly always mean equal ids. Only these few rows are compared as strings.
+    candidates = np.flatnonzero(np.isin(key, key[repeated]))
     seen: set[tuple[int, str]] = set()
-    ids = doc_id.take(pa.array(suspects)).to_pylist()
-    for row, name in zip(suspects.tolist(), ids, strict=True):
+    ids = doc_id.take(pa.array(candidates)).to_pylist()
+    for row, name in zip(candidates.tolist(), ids, strict=True):
         pair = (int(query[row]), name)
-        again[row] = pair in seen
+        repeated[row] = pair in seen
         seen.add(pair)
-    return again
+    return repeated
 
 
 def has_repeats(key: HashArray, query: IntArray | None = None) -> bool:
-    """Whether two rows may name the same document for the same query.
+    """Whether two rows may name the same document for the same query; never False where two rows do.
 
     Args:
         key: uint64[m], `keys` of the rows.
@@ -203,14 +203,14 @@ def has_repeats(key: HashArray, query: IntArray | None = None) -> bool:
     (True, False)
     """
     if query is None or len(query) == 0:
-        return _is_any_twice(key)
-    # Whole queries at a time, of so few rows that sorting them stays in the processor's cache: twice as fast.
-    starts = np.unique(np.searchsorted(query, query[::_PIECE]))
-    return any(map(_is_any_twice, np.split(key, starts[1:])))
+        return _has_duplicates(key)
+    # Some whole queries at a time, so few rows that sorting stays in the processor's cache: twice as fast.
+    starts = np.unique(np.searchsorted(query, query[::_ROWS_AT_ONCE]))
+    return any(map(_has_duplicates, np.split(key, starts[1:])))
 
 
-def _is_any_twice(key: HashArray) -> bool:
-    # Sorting is several times as fast as argsort, that of halves twice as fast again, and mostly nothing is repeated.
+def _has_duplicates(key: HashArray) -> bool:
+    # Sorting is several times as fast as argsort, and sorting 32 bits twice as fast again. Most keys have no duplicate.
     halves = np.sort((key >> np.uint64(32)).astype(np.uint32))
     if not (halves[1:] == halves[:-1]).any():
         return False
@@ -219,15 +219,15 @@ def _is_any_twice(key: HashArray) -> bool:
 
 
 def assess(ranked: Ranked, judgement: IntArray, pool: Pool) -> Assessment:
-    """Look at rankings through their judgements.
+    """Join rankings with their judgements.
 
     Args:
         ranked: the rows in rank order.
-        judgement: int64[m], by given row: its row of the pool, or -1 (`find_judgements`).
+        judgement: int64[m], the row of the pool for each given row, or -1 (`find_judgements`).
         pool: the judgements.
 
     Returns:
-        The assessment of the pool's n queries; a query without rows has retrieved 0 documents.
+        The assessment of the pool's n queries; a query without rows has 0 retrieved documents.
     """
     judged_by = judgement[ranked.row]
     hit = np.flatnonzero(judged_by >= 0)
