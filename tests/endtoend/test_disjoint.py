@@ -65,7 +65,7 @@ def test_a_run_without_any_judged_query(tmp_path: Path, form: str) -> None:
     refused = scored(tmp_path, [("x1", "d1", 1.0), ("x2", "d2", 1.0)], run, "--output", str(tmp_path / "out"))
     assert (refused.status, refused.stdout) == (2, "")
     assert f"rankbeam: {run}: has no query in common with the judgements in {tmp_path}/qrels" in refused.stderr
-    assert "ids such as 'q0', they such as 'x1'" in refused.stderr
+    assert "ids such as 'q0', the judgements such as 'x1'" in refused.stderr
     assert not (tmp_path / "out" / "runs").exists()
     allowed = scored(tmp_path, [("x1", "d1", 1.0), ("x2", "d2", 1.0)], run, ALLOWED, "--format", "csv")
     assert (allowed.status, allowed.stdout.splitlines()[1]) == (0, "a,all,RR,0.0")
@@ -77,7 +77,9 @@ def test_a_run_without_any_judged_document(tmp_path: Path, form: str) -> None:
     refused = scored(tmp_path, QRELS, run)
     assert (refused.status, refused.stdout) == (2, "")
     assert "has no document in common" in refused.stderr
-    assert "ids such as 'd1', they such as 'doc1'; name them alike, or add --allow-disjoint" in refused.stderr
+    assert (
+        "ids such as 'd1', the judgements such as 'doc1'; use the same ids, or add --allow-disjoint" in refused.stderr
+    )
     allowed = scored(tmp_path, QRELS, run, ALLOWED)
     assert allowed.status == 0
     assert "no document that it retrieved is judged, so it scores 0" in allowed.stderr
@@ -106,7 +108,7 @@ def test_a_corpus_without_any_judged_document(tmp_path: Path, form: str, command
     refused = rankbeam(command, path)
     assert (refused.status, refused.stdout) == (2, "")
     assert "has no document in common with the judgements" in refused.stderr
-    assert "ids such as 'd1', they such as 'doc1'" in refused.stderr
+    assert "ids such as 'd1', the judgements such as 'doc1'" in refused.stderr
     assert rankbeam(command, path, ALLOWED).status == 0
     assert rankbeam("validate", experiment(tmp_path, put_corpus(tmp_path, ["d1", "doc2"], form))).status == 0
 

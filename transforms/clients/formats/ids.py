@@ -1,4 +1,4 @@
-"""What an id must be, wherever it is read."""
+"""The rules for ids, in every format."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _LONG = f"is longer than {LONGEST_ID:,} bytes"
 
 
 def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
-    """For each fault that an id can have, which ones have it, and what to say of them.
+    """For each fault that an id can have, the ids that have it, and its description.
 
     Args:
         ids: without nulls.
@@ -25,7 +25,7 @@ def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
 
 
 def fault(name: str) -> str | None:
-    """What is wrong with one id; None where nothing is.
+    """The fault of one id; None for a valid id.
 
     >>> fault("d1"), fault("")
     (None, 'is empty')

@@ -1,4 +1,4 @@
-"""Join queries with their judgements, and refuse what contradicts itself, with its lines."""
+"""Join queries with their judgements, and refuse contradictory input, naming its lines."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +31,7 @@ def judge(
     Args:
         queries: batches of `columns.QUERIES`; None where no queries were given.
         qrels: batches of `columns.QRELS`.
-        highest: the highest grade that there may be, and the metric that sets it.
+        highest: the highest grade allowed, and the metric that sets this limit.
 
     Returns:
         The judged queries, sorted by id, and the summary of the bucket.
@@ -44,17 +44,18 @@ def judge(
     judged_ids = pc.unique(judgements["query_id"])
     if queries is None:
         ids = judged_ids.take(pc.sort_indices(judged_ids))
-        nothing = [pa.nulls(len(ids), field.type) for field in columns.QUERIES if field.name != "query_id"]
-        known = pa.Table.from_arrays([ids, *nothing], schema=columns.QUERIES)
+        nulls = [pa.nulls(len(ids), field.type) for field in columns.QUERIES if field.name != "query_id"]
+        known = pa.Table.from_arrays([ids, *nulls], schema=columns.QUERIES)
     else:
         _refuse_repeated_queries(given)
         is_judged = pc.is_in(given["query_id"], value_set=judged_ids)
         known = given.filter(is_judged).sort_by("query_id")
     ids = _flat(known["query_id"])
-    place = pc.index_in(judgements["query_id"], value_set=ids)
-    unknown = pc.unique(judgements["query_id"].filter(place.is_null()))
-    judgements, repeated = _without_repeats(judgements.append_column("place", place).filter(place.is_valid()))
-    position = judgements["place"].to_numpy().astype(np.int64)
+    positions = pc.index_in(judgements["query_id"], value_set=ids)
+    unknown = pc.unique(judgements["query_id"].filter(positions.is_null()))
+    known_judgements = judgements.append_column("position", positions).filter(positions.is_valid())
+    judgements, repeated = _without_repeats(known_judgements)
+    position = judgements["position"].to_numpy().astype(np.int64)
     order = order_by_id(position, _flat(judgements["doc_id"]))
     position, in_order = position[order], pa.array(order)
     doc_id, grade = _flat(judgements["doc_id"]).take(in_order), _flat(judgements["grade"]).take(in_order)
@@ -89,7 +90,7 @@ def judge(
 
 
 class Conflict(Exception):
-    """Input that contradicts itself; the lines are looked up again."""
+    """Contradictory input; `located` reads the files again to find the lines."""
 
     def __init__(self, query_id: str, doc_id: str | None) -> None:
         super().__init__(query_id, doc_id)
@@ -126,8 +127,8 @@ def _at_last(
     places = []
     for path in files.expand(pattern):
         for batch in reader(path):
-            found = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in wanted.items()])
-            places += [(shown(path), line) for line in batch["line"].filter(pa.array(found)).to_pylist()]
+            is_wanted = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in wanted.items()])
+            places += [(shown(path), line) for line in batch["line"].filter(pa.array(is_wanted)).to_pylist()]
     return repeated_at(problem, places)
 
 
@@ -136,29 +137,29 @@ def _refuse_too_high(
 ) -> None:
     grades = grade.to_numpy()
     if len(grades) and grades.max() > highest[0]:
-        place = int(np.argmax(grades))
-        raise TooHigh(ids[position[place]].as_py(), doc_id[place].as_py(), float(grades[place]), highest)
+        row = int(np.argmax(grades))
+        raise TooHigh(ids[position[row]].as_py(), doc_id[row].as_py(), float(grades[row]), highest)
 
 
 def _refuse_repeated_queries(given: pa.Table) -> None:
     counts = pc.value_counts(given["query_id"])
-    again = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(again):
-        raise Conflict(min(again.field("values").to_pylist()), None)
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(repeated):
+        raise Conflict(min(repeated.field("values").to_pylist()), None)
 
 
 def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
-    """Judgements once each, and how many were left out."""
-    place = judgements["place"].to_numpy().astype(np.int64)
-    again = repeats(place, _flat(judgements["doc_id"]))
-    if not again.any():
+    """The judgements without repeated ones, and the number of those."""
+    position = judgements["position"].to_numpy().astype(np.int64)
+    is_repeated = repeats(position, _flat(judgements["doc_id"]))
+    if not is_repeated.any():
         return judgements, 0
     grades = judgements.group_by(["query_id", "doc_id"]).aggregate([("grade", "min"), ("grade", "max")])
     contradicting = grades.filter(pc.not_equal(grades["grade_min"], grades["grade_max"]))
     if contradicting.num_rows:
         first = contradicting.sort_by([("query_id", "ascending"), ("doc_id", "ascending")]).slice(0, 1).to_pylist()[0]
         raise Conflict(first["query_id"], first["doc_id"])
-    return judgements.filter(pa.array(~again)), int(again.sum())
+    return judgements.filter(pa.array(~is_repeated)), int(is_repeated.sum())
 
 
 def _attribute_names(attributes: pa.ChunkedArray) -> tuple[str, ...]:

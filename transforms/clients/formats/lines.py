@@ -1,7 +1,7 @@
-"""What no line of text may hold: a character that others end lines with, or what another encoding leaves.
+"""Refuse lines with the line ends of other systems, or with the bytes of another encoding.
 
-Lines end with LF, or with CR and LF. A file whose lines end otherwise would be read as one long line, and a file in
-UTF-16 as ids that nothing else has.
+Lines end with LF, or with CR and LF. A file with other line ends would be read as one long line, and the ids of a file
+in UTF-16 would match no other id.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from rankbeam.transforms.records.errors import InputError
 
 _BYTE_ORDER_MARK = "\ufeff"
-_MARKED = "holds a byte order mark inside, as where files were joined; take it out"
+_MARKED = "holds a byte order mark inside, as files do that were joined from several; remove it"
 _IN_ASCII = [
     (b"\v", "holds a vertical tab; end lines with LF"),
     (b"\f", "holds a form feed; end lines with LF"),
@@ -27,43 +27,44 @@ def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
 
     Args:
         path: the file, for the message.
-        block: lines of it.
-        lines: how many lines came before.
+        block: some lines of the file.
+        lines: the number of lines before the block.
 
     Raises:
-        InputError: there is one.
+        InputError: the block holds such a byte.
     """
-    if (place := block.find(b"\0")) >= 0:
+    if (position := block.find(b"\0")) >= 0:
         problem = "holds a NUL byte, as UTF-16 does; convert the file to UTF-8, for example with iconv"
-        raise InputError(problem, path=path, line=lines + block.count(b"\n", 0, place) + 1)
+        raise InputError(problem, path=path, line=lines + block.count(b"\n", 0, position) + 1)
 
 
 def refuse_other_ends(path: str, block: bytes, lines: int) -> None:
-    """Refuse rows with a character in a line that others end lines with, or with a byte order mark.
+    """Refuse rows that hold a line end of another system, or a byte order mark.
 
     Args:
         path: the file, for the message.
         block: whole lines of judgements or of a run.
-        lines: how many lines came before.
+        lines: the number of lines before the block.
 
     Raises:
-        InputError: there is one.
+        InputError: the block holds such a character.
     """
-    found = [(block.find(end), what) for end, what in _IN_ASCII if end in block]
-    if not block.isascii():  # what is beyond ASCII takes longer to look for
-        found += [(block.find(end), what) for end, what in _BEYOND_ASCII if end in block]
+    problems = [(block.find(end), problem) for end, problem in _IN_ASCII if end in block]
+    if not block.isascii():  # characters beyond ASCII take longer to find
+        problems += [(block.find(end), problem) for end, problem in _BEYOND_ASCII if end in block]
     if b"\r" in block:
-        found += [(place, "holds a carriage return without a line feed; end lines with LF") for place in _lone(block)]
-    if found:
-        place, problem = min(found)
-        raise InputError(problem, path=path, line=lines + block.count(b"\n", 0, place) + 1)
+        alone = "holds a carriage return without a line feed; end lines with LF"
+        problems += [(position, alone) for position in _first_lone_return(block)]
+    if problems:
+        position, problem = min(problems)
+        raise InputError(problem, path=path, line=lines + block.count(b"\n", 0, position) + 1)
 
 
 def refuse_joined(path: str, text: str, line: int) -> None:
-    """Refuse a line of id, tab and text that holds several of them, ended otherwise than with LF.
+    """Refuse a line of id, tab and text that is really several lines, which end otherwise than with LF.
 
-    A text may hold any character. It is taken for several lines where, behind a line end of another kind, there are as
-    many tabs as before it.
+    A text may hold any character. A line counts as several where the part after another line end has as many tabs as
+    the part before it.
 
     Args:
         path: the file, for the message.
@@ -86,14 +87,14 @@ def refuse_joined(path: str, text: str, line: int) -> None:
         raise InputError("holds several lines, and LF ends none of them; end lines with LF", path=path, line=line)
 
 
-def _lone(block: bytes) -> list[int]:
-    """Where the first CR is that stands neither before LF, or another CR, nor at the end; nothing where there is none.
+def _first_lone_return(block: bytes) -> list[int]:
+    """The position of the first CR before neither LF, nor another CR, nor the end of the block; empty without one.
 
-    >>> _lone(b"a\\r\\nb\\r\\r\\nc\\r"), _lone(b"a\\rb\\n")
+    >>> _first_lone_return(b"a\\r\\nb\\r\\r\\nc\\r"), _first_lone_return(b"a\\rb\\n")
     ([], [1])
     """
     data = np.frombuffer(block, np.uint8)
     returns = np.flatnonzero(data[:-1] == ord("\r"))
     following = data[returns + 1]
     lone = returns[(following != ord("\n")) & (following != ord("\r"))]
-    return [int(place) for place in lone[:1]]
+    return [int(position) for position in lone[:1]]

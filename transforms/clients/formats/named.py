@@ -1,4 +1,4 @@
-"""Columns of a table, of Parquet files or of BigQuery, under the names that people give them."""
+"""Find the columns of a Parquet file or a BigQuery table under the names in common use, and cast them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -22,7 +22,7 @@ _MOST_COLUMNS = 1000
 """Characters of a table's column names in a message."""
 
 Wanted = Mapping[str, Sequence[str]]
-"""For each of our names, the names people give it, best first."""
+"""For each of our column names, the names in common use, preferred ones first."""
 
 TEXTS: Wanted = {"id": ID_NAMES, "text": TEXT_NAMES}
 WANTED: Mapping[str, Wanted] = {
@@ -31,38 +31,38 @@ WANTED: Mapping[str, Wanted] = {
     "queries": TEXTS,
     "corpus": TEXTS,
 }
-"""By role, the columns that a table must have."""
+"""The columns that a table must have, by role."""
 
 
-def find_columns(path: str, found: Sequence[str], wanted: Wanted, *, any_case: bool = False) -> dict[str, str]:
-    """Which of a table's columns holds what is wanted.
+def find_columns(path: str, columns: Sequence[str], wanted: Wanted, *, any_case: bool = False) -> dict[str, str]:
+    """For each wanted column, its name in a table.
 
     Args:
         path: the table, for messages.
-        found: names of the columns there are.
-        wanted: what should be there.
-        any_case: `Query_ID` is `query_id`.
+        columns: names of the table's columns.
+        wanted: the columns to find.
+        any_case: whether `Query_ID` is `query_id`.
 
     Raises:
-        InputError: a wanted column is missing, and the message lists those there are; or a column stands twice.
+        InputError: a wanted column is missing (the message lists the table's columns), or two columns have one name.
     """
     names = {}
     missing = []
-    there = {name.lower() if any_case else name: name for name in found}
+    by_spelling = {name.lower() if any_case else name: name for name in columns}
     for ours, theirs in wanted.items():
-        name = next((there[name] for name in theirs if name in there), None)
+        name = next((by_spelling[name] for name in theirs if name in by_spelling), None)
         if name is None:
-            hint = did_you_mean(ours, found)
+            hint = did_you_mean(ours, columns)
             near = f"; {hint}" if hint.startswith("did") else ""
             missing.append(f"no column for {ours} (one of {', '.join(theirs)}{near})")
         else:
             names[ours] = name
     if missing:
         raise InputError(
-            f"{'; '.join(missing)}; the table has: {shortened(', '.join(found), _MOST_COLUMNS)}", path=path
+            f"{'; '.join(missing)}; the table has: {shortened(', '.join(columns), _MOST_COLUMNS)}", path=path
         )
-    read = found if wanted is TEXTS else list(names.values())  # all columns of texts are read, as attributes
-    twice = next((name for name in read if found.count(name) > 1), None)
+    read = columns if wanted is TEXTS else list(names.values())  # the other columns of texts are read as attributes
+    twice = next((name for name in read if columns.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
     return names
@@ -76,8 +76,8 @@ def mapped(
     Args:
         path: the table, for messages.
         batches: its rows.
-        names: as `find_columns` returns them, one for each column of the schema except `line`.
-        schema: what to yield; its last column is `line`, the number of the row from 1.
+        names: from `find_columns`, one for each column of the schema except `line`.
+        schema: of the batches to yield; its last column is `line`, the number of the row from 1.
 
     Raises:
         InputError: a column holds nulls, or cannot be cast.
@@ -96,24 +96,24 @@ def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     Args:
         path: the table, for messages.
         column: the values.
-        field: the wanted name and type; what ids must be, `ids.faults` says.
-        rows: how many rows came before.
+        field: the wanted name and type; ids must pass `ids.faults`.
+        rows: the number of rows before the column's first one.
 
     Raises:
-        InputError: a value is null, cannot be cast, or is no id.
+        InputError: a value is null, cannot be cast, or is not a valid id.
     """
     if column.null_count:
         line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"the {field.name} is null", path=path, line=line)
-    found = converted(path, column, field, rows)
-    for bad, fault in _faults(column, found) if field.name.endswith("_id") else ():
+    values = converted(path, column, field, rows)
+    for bad, fault in _faults(column, values) if field.name.endswith("_id") else ():
         if bad.any():
             raise InputError(f"the {field.name} {fault}", path=path, line=rows + 1 + int(np.argmax(bad)))
-    return found
+    return values
 
 
-def _faults(column: pa.Array, found: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
-    yield from ids.faults(found)
+def _faults(column: pa.Array, as_strings: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
+    yield from ids.faults(as_strings)
     if pa.types.is_boolean(column.type):
         yield np.ones(len(column), bool), "is a truth value; an id is a text or a number"
     if pa.types.is_floating(column.type):
@@ -121,30 +121,30 @@ def _faults(column: pa.Array, found: pa.StringArray) -> Iterator[tuple[BoolArray
 
 
 def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
-    """As `cast`, with nulls and empty ids as they are.
+    """Like `cast`, but nulls and invalid ids are kept.
 
     Raises:
         InputError: a value cannot be cast, or is not UTF-8.
     """
     try:
-        found = pc.cast(column, field.type)
+        values = pc.cast(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         reason = shortened(str(error), 200)
         problem = f"column {field.name} holds {column.type}, which cannot be read as {field.type} ({reason})"
         raise InputError(problem, path=path, line=_first_uncastable(column, field.type, rows)) from error
     if pa.types.is_string(field.type):
-        line = pa.array(np.arange(rows + 1, rows + 1 + len(found)))
-        utf8.refuse_wrong(path, line, found, f"the {field.name}")
-    return found
+        line = pa.array(np.arange(rows + 1, rows + 1 + len(values)))
+        utf8.refuse_wrong(path, line, values, f"the {field.name}")
+    return values
 
 
 def _first_uncastable(column: pa.Array, kind: pa.DataType, rows: int) -> int | None:
-    """The row, from 1, of the first value that cannot be cast; None where no value of the column can."""
-    for place in range(len(column)):
+    """The row, from 1, of the first value that cannot be cast; None where the type as a whole cannot."""
+    for position in range(len(column)):
         try:
-            pc.cast(column.slice(place, 1), kind)
+            pc.cast(column.slice(position, 1), kind)
         except pa.ArrowInvalid:
-            return rows + place + 1
+            return rows + position + 1
         except pa.ArrowNotImplementedError:
             return None
     return None

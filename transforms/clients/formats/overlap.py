@@ -1,7 +1,7 @@
-"""Whether judgements and another file name the same queries and documents: ids that never meet make a score of 0.
+"""Check that judgements and another file share queries and documents: without shared ids every score would be 0.
 
-Of the judgements, a hash of each id is kept (8 bytes); the other file is read until it has named one query and one
-document of theirs, which is usually its first block, and to its end only where there is none.
+The check holds a hash (8 bytes) of each id in the judgements. It reads the other file until it meets one judged query
+and one judged document. Usually that is in the first block; the whole file is read only if there is none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,39 +34,39 @@ class _Judged:
     """The ids of judgements.
 
     Attributes:
-        hashes: by kind of id, sorted hashes.
-        examples: by kind of id, the first one.
+        hashes: sorted hashes, by kind of id.
+        examples: the first id, by kind.
     """
 
     hashes: Mapping[str, HashArray]
     examples: Mapping[str, str]
 
-    def names(self, kind: str, ids: StringArray) -> bool:
+    def has_any(self, kind: str, ids: StringArray) -> bool:
         """Whether any of the ids is judged."""
         known, wanted = self.hashes[kind], hashing.hash_strings(ids)
         return bool((known[np.searchsorted(known, wanted).clip(max=len(known) - 1)] == wanted).any())
 
 
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
-    """What is wrong with files that share no query, or no document, with judgements.
+    """One error for each file that shares no query, or no document, with judgements.
 
     Args:
         qrels: path or pattern of the judgements, or a table of BigQuery.
         others: role ("run" or "corpus") and path of each other file.
 
     Raises:
-        InputError: a file, as far as it is read, is not what it should be.
+        InputError: a file, as far as it is read, is not valid.
     """
     wanted = list(dict.fromkeys(others))
     judged = _judged(qrels) if wanted else None
     if judged is None:
         return []
-    found = [(path, _unmet(judged, role, path)) for role, path in wanted]
-    return [_problem(qrels, path, judged, unmet) for path, unmet in found if unmet]
+    checked = [(path, _unmatched(judged, role, path)) for role, path in wanted]
+    return [_problem(qrels, path, judged, unmatched) for path, unmatched in checked if unmatched]
 
 
 def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
-    """As `disjoint`.
+    """Raise the errors of `disjoint`, if any, as one.
 
     Raises:
         InputError: some file shares no query, or no document, with the judgements.
@@ -76,7 +76,7 @@ def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
 
 
 def _judged(qrels: str) -> _Judged | None:
-    """The ids of judgements; None where there are none, which is reported where these are joined."""
+    """The ids of judgements; None where there are none, which the join of the judgements reports."""
     hashes: dict[str, list[HashArray]] = {kind: [] for kind in _COLUMNS}
     examples: dict[str, str] = {}
     for path in files.expand(qrels):
@@ -89,27 +89,27 @@ def _judged(qrels: str) -> _Judged | None:
     return _Judged({kind: np.unique(np.concatenate(parts)) for kind, parts in hashes.items()}, examples)
 
 
-def _unmet(judged: _Judged, role: str, pattern: str) -> dict[str, str]:
-    """By kind of id, the first one of a file that has none in common with the judgements."""
-    unmet: dict[str, str] = {}
+def _unmatched(judged: _Judged, role: str, pattern: str) -> dict[str, str]:
+    """The file's first id, for each kind of id that the file does not share with the judgements."""
+    unmatched: dict[str, str] = {}
     pending = set(_KINDS[role])
     for path in files.expand(pattern):
         for batch in _ids(path, role):
             for kind in sorted(pending):
                 if len(batch[kind]):
-                    unmet.setdefault(kind, batch[kind][0].as_py())
-                if judged.names(kind, batch[kind]):
+                    unmatched.setdefault(kind, batch[kind][0].as_py())
+                if judged.has_any(kind, batch[kind]):
                     pending.remove(kind)
             if not pending:
                 return {}
-    return {kind: example for kind, example in unmet.items() if kind in pending}
+    return {kind: example for kind, example in unmatched.items() if kind in pending}
 
 
-def _problem(qrels: str, path: str, judged: _Judged, unmet: Mapping[str, str]) -> InputError:
-    kind = QUERY if QUERY in unmet else DOCUMENT
+def _problem(qrels: str, path: str, judged: _Judged, unmatched: Mapping[str, str]) -> InputError:
+    kind = QUERY if QUERY in unmatched else DOCUMENT
     return InputError(
-        f"has no {kind} in common with the judgements in {shown(qrels)}: it has ids such as {unmet[kind]!r}, "
-        f"they such as {judged.examples[kind]!r}; name them alike, or add --allow-disjoint",
+        f"has no {kind} in common with the judgements in {shown(qrels)}: it has ids such as {unmatched[kind]!r}, "
+        f"the judgements such as {judged.examples[kind]!r}; use the same ids, or add --allow-disjoint",
         path=shown(path),
     )
 
@@ -126,7 +126,7 @@ def _ids(path: str, role: str) -> Iterator[Ids]:
 
 
 def _columns(path: str, role: str) -> Iterator[pa.Array]:
-    """The ids of documents, without the other columns where a format has columns."""
+    """The ids of documents; formats with columns read no other column."""
     form = recognise(path, role)
     if form is Format.BIGQUERY:
         source = TableSource.parse(path)

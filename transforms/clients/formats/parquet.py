@@ -1,4 +1,4 @@
-"""Read columns of a Parquet file under the names that people give them."""
+"""Read columns of a Parquet file under the names in common use."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 _BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
-_ROWS_TO_JUDGE_BY = 1 << 10
+_SAMPLE_ROWS = 1 << 10
 
 
 def read(path: str, wanted: named.Wanted, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -19,8 +19,8 @@ def read(path: str, wanted: named.Wanted, schema: pa.Schema) -> Iterator[pa.Reco
 
     Args:
         path: the file.
-        wanted: for each column of the schema except `line`, the names people give it.
-        schema: what to yield; its last column is `line`, the number of the row from 1.
+        wanted: for each column of the schema except `line`, the names in common use.
+        schema: of the batches to yield; its last column is `line`, the number of the row from 1.
 
     Raises:
         InputError: a column is missing, holds nulls, or cannot be cast.
@@ -41,26 +41,26 @@ def check(path: str, role: str) -> None:
     """Refuse a file that lacks a column of its role.
 
     Raises:
-        InputError: it does, or it is damaged.
+        InputError: the file lacks a column, or is damaged.
     """
     with open_file(path) as file:
         named.find_columns(path, file.schema_arrow.names, named.WANTED[role])
 
 
 def has_rows(path: str) -> bool:
-    """Whether a file holds a row, by its footer.
+    """Whether a file has rows, by its footer.
 
     Raises:
-        InputError: it is damaged.
+        InputError: the file is damaged.
     """
     with open_file(path) as file:
         return bool(file.metadata.num_rows)
 
 
 def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:
-    """How many rows to read at once, by the size of the first ones: ids may be of a few bytes or of a thousand."""
-    first = next(file.iter_batches(batch_size=_ROWS_TO_JUDGE_BY, columns=names, use_threads=False), None)
+    """How many rows to read at once, from the size of the first ones: ids may have a few bytes or a thousand."""
+    first = next(file.iter_batches(batch_size=_SAMPLE_ROWS, columns=names, use_threads=False), None)
     if first is None or first.num_rows == 0:
         return _BATCH_ROWS
     fitting = _BATCH_BYTES * int(first.num_rows) // max(1, int(first.nbytes))
-    return max(_ROWS_TO_JUDGE_BY, min(_BATCH_ROWS, fitting))
+    return max(_SAMPLE_ROWS, min(_BATCH_ROWS, fitting))

@@ -1,4 +1,4 @@
-"""Where a row stood, for messages that name several lines of one or several files."""
+"""Places of rows, for messages that name several lines of one or several files."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ Place = tuple[str, int]
 
 
 def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> InputError:
-    """A problem of something that is given several times: at the last place, naming the earlier ones.
+    """The error of a row that is repeated: located at the last place, naming the earlier ones.
 
     Args:
         problem: what is wrong.
-        places: where it is given, in order, at least once.
-        advice: what to do about it.
+        places: of the row, in order; at least one.
+        advice: what to do.
 
     >>> str(repeated_at("is given twice", [("a", 1), ("b", 2)], "keep one"))
     'b:2: is given twice (also at a:1); keep one'

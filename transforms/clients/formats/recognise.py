@@ -1,4 +1,4 @@
-"""Tell formats apart by the first line of a file, and say what a file looks like when it is the wrong one."""
+"""Recognise the format of a file by its first line, and describe a file whose format does not fit its role."""
 
 from enum import StrEnum
 
@@ -29,13 +29,13 @@ def recognise(path: str, role: str) -> Format:
 
     Args:
         path: the file.
-        role: what it is meant to be: "queries", "corpus", "qrels" or "run".
+        role: of the file: "queries", "corpus", "qrels" or "run".
 
     Raises:
-        InputError: the file is missing, empty, unreadable, or of no format that fits its role.
+        InputError: the file is missing, empty or unreadable, or its format does not fit its role.
     """
     if is_table(path):
-        return Format.BIGQUERY  # `tables.check` looks at its columns
+        return Format.BIGQUERY  # `tables.check` checks the columns
     with files.open_raw(path, _HEAD_BYTES) as handle:
         if handle.read(4) == b"PAR1":
             return Format.PARQUET
@@ -46,10 +46,10 @@ def recognise(path: str, role: str) -> Format:
     lines.refuse_other_encoding(path, head, 0)
     if role in ("qrels", "run"):
         lines.refuse_other_ends(path, head, 0)
-    found = {"queries": _texts, "corpus": _texts, "qrels": _qrels, "run": _run}[role](first)
-    if found is None:
+    form = {"queries": _texts, "corpus": _texts, "qrels": _qrels, "run": _run}[role](first)
+    if form is None:
         raise InputError(f"is not {_WANTED[role]}; it looks like {_looks_like(first)}", path=path)
-    return found
+    return form
 
 
 EXPECTED = {
@@ -58,7 +58,7 @@ EXPECTED = {
     "qrels": "judgements were",
     "run": "a run was",
 }
-"""By role, what an empty file should have been."""
+"""What was expected instead of an empty file, by role."""
 _WANTED = {
     "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, or Parquet",
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, or Parquet",
@@ -68,7 +68,7 @@ _WANTED = {
 
 
 def _first_line(head: bytes) -> str | None:
-    """The first line that holds anything, and is no comment where there is one."""
+    """The first line that is neither empty nor a comment; the first comment where there is no such line."""
     written = [line for line in head.decode("utf-8", errors="replace").split("\n") if line.strip()]
     return next((line for line in written if not line.lstrip().startswith("#")), next(iter(written), None))
 
@@ -115,8 +115,8 @@ def _looks_like(line: str) -> str:
         return "JSON lines"
     if first.startswith("<"):
         return "XML or SGML (for TREC topics, write one line per topic: id, tab, text)"
-    found = _qrels(line) or _run(line)
-    if found is not None:
-        return str(found)
+    form = _qrels(line) or _run(line)
+    if form is not None:
+        return str(form)
     words = len(first.split())
     return f"text of {words} {'word' if words == 1 else 'words'} a line, beginning with {first[:60]!r}"

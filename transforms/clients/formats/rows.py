@@ -23,7 +23,7 @@ from rankbeam.transforms.records.suggestions import shortened
 
 @dataclass(frozen=True)
 class _Kind:
-    """Judgements or runs: what is yielded, the name of its number, and how lines of text look."""
+    """Judgements or runs: the schema of their batches, the name of their number, and the layout of text lines."""
 
     role: str
     schema: pa.Schema
@@ -37,7 +37,7 @@ _BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_l
 
 
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
-    """Read judgements: TREC, BEIR, Parquet or a table of BigQuery. A thread reads on while a batch is used.
+    """Read judgements: TREC, BEIR, Parquet or a table of BigQuery. A thread reads ahead while a batch is used.
 
     Yields:
         Batches of `columns.QRELS` with the line of each row.
@@ -51,7 +51,7 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
     """Read a run: TREC (words after the tag are ignored), Parquet or a table of BigQuery.
 
-    A thread reads on while a batch is used.
+    A thread reads ahead while a batch is used.
 
     Yields:
         Batches of `columns.RUN` with the line of each row.
@@ -63,17 +63,17 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def reading(qrels: str, run: str) -> AbstractContextManager[None]:
-    """Begin to read judgements and a run: in the block, `read_qrels` and `read_run` go on from there, once each."""
+    """Begin to read judgements and a run; in the block, `read_qrels` and `read_run` continue that, once each."""
     qrels, run = (str(Path(path).expanduser().absolute()) for path in (qrels, run))
     given = {("qrels", qrels): _qrels(qrels), ("run", run): _run(run)}
     return early.reading({(role, path): batches for (role, path), batches in given.items() if Path(path).is_file()})
 
 
 def run_tag(path: str) -> str | None:
-    """The tag in a TREC run's sixth column, from its first line; None for tables or where there is none.
+    """The tag in a TREC run's sixth column, from its first line; None for other formats or without a tag.
 
     Raises:
-        InputError: it is not UTF-8.
+        InputError: the tag is not UTF-8.
     """
     if recognise(path, "run") is not Format.TREC_RUN:
         return None
@@ -84,19 +84,19 @@ def run_tag(path: str) -> str | None:
 
 
 def _qrels(path: str) -> Iterator[pa.RecordBatch]:
-    found = recognise(path, "qrels")
-    yield from _read(path, _BEIR_QRELS if found is Format.BEIR_QRELS else _TREC_QRELS, found)
+    form = recognise(path, "qrels")
+    yield from _read(path, _BEIR_QRELS if form is Format.BEIR_QRELS else _TREC_QRELS, form)
 
 
 def _run(path: str) -> Iterator[pa.RecordBatch]:
     yield from _read(path, _RUN, recognise(path, "run"))
 
 
-def _read(path: str, kind: _Kind, found: Format) -> Iterator[pa.RecordBatch]:
+def _read(path: str, kind: _Kind, form: Format) -> Iterator[pa.RecordBatch]:
     schema, wanted = columns.with_line(kind.schema), named.WANTED[kind.role]
-    if found is Format.BIGQUERY:
+    if form is Format.BIGQUERY:
         yield from _finite(path, kind, tables.read_rows(path, kind.role, schema))
-    elif found is Format.PARQUET:
+    elif form is Format.PARQUET:
         yield from _finite(path, kind, parquet.read(path, wanted, schema))
     else:
         yield from _read_text(path, kind)
@@ -112,7 +112,7 @@ def _finite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterat
 def _read_text(path: str, kind: _Kind) -> Iterator[pa.RecordBatch]:
     schema = columns.with_line(kind.schema)
     seen = 0
-    begun = not kind.layout.tabs  # BEIR's judgements begin with a header, as a rule
+    begun = not kind.layout.tabs  # BEIR's judgements usually begin with a header
     for block in files.read_blocks(path):
         lines.refuse_other_ends(path, block, seen)
         rows = block
@@ -134,7 +134,7 @@ def _read_text(path: str, kind: _Kind) -> Iterator[pa.RecordBatch]:
 
 
 def _header(block: bytes) -> bytes:
-    """The first lines of a block of BEIR's judgements, as far as a header; none where there is no header.
+    """The lines of a block of BEIR's judgements up to the end of its header; none where there is no header.
 
     >>> _header(b"\\nquery-id\\tcorpus-id\\tscore\\nq1\\td1\\t1\\n"), _header(b"q1\\td1\\t1\\n")
     (b'\\nquery-id\\tcorpus-id\\tscore\\n', b'')
@@ -145,13 +145,13 @@ def _header(block: bytes) -> bytes:
     try:
         block[begin:end].decode()
     except UnicodeDecodeError:
-        return b""  # whoever reads it as a judgement will refuse it
+        return b""  # the reader of judgements refuses it
     is_header = fields.count.tolist() == [3] and not _is_number(fields.columns[0][0])
     return block[:end] if is_header else b""
 
 
 class _Rows:
-    """Turns text columns of one block into a batch, naming the line of what cannot be turned."""
+    """Converts the text columns of one block into a batch; errors name the line."""
 
     def __init__(self, path: str, line: pa.Array, kind: _Kind) -> None:
         self._path, self._line, self._kind = path, line, kind
@@ -189,10 +189,10 @@ class _Rows:
 
 def _refuse(path: str, line: pa.Array, bad: BoolArray, problem: str) -> None:
     if bad.any():
-        place = int(np.argmax(bad))
+        row = int(np.argmax(bad))
         more = int(bad.sum()) - 1
         problem += f" ({more} more such lines follow)" if more else ""
-        raise InputError(problem, path=path, line=line[place].as_py())
+        raise InputError(problem, path=path, line=line[row].as_py())
 
 
 def _is_number(word: object) -> bool:
@@ -200,4 +200,4 @@ def _is_number(word: object) -> bool:
         float(str(word))
     except ValueError:
         return False
-    return "_" not in str(word)  # Python's way of writing a million, nobody else's
+    return "_" not in str(word)  # Python alone reads 1_000 as a number

@@ -1,7 +1,7 @@
-"""Tables of BigQuery in the place of files: the same roles, column names and types as Parquet files have.
+"""Tables of BigQuery instead of files, with the same roles, column names and types as Parquet files.
 
-Names of columns are the same in upper and lower case, as for BigQuery itself. Google's client is imported where a table
-is read: files are read while that, and Beam, are still being imported.
+Names of columns ignore case, as in BigQuery itself. Google's client is imported only where a table is read: meanwhile
+other threads already read files.
 """
 
 import json
@@ -16,18 +16,18 @@ from rankbeam.transforms.clients.formats import named
 
 _JSON = b"google:sqlType:json"
 _TEXTS_MORE = ("title", "metadata")
-"""Columns that `texts` knows, besides those that it must have."""
+"""Optional columns that `texts` knows."""
 
 
 def check(path: str, role: str) -> None:
-    """Refuse what cannot be read in a role, without reading it.
+    """Refuse a table that does not fit its role, without reading its rows.
 
     Args:
         path: begins with `bigquery://`.
         role: "queries", "corpus", "qrels" or "run".
 
     Raises:
-        InputError: it is not there, may not be read, or lacks a column.
+        InputError: the table does not exist, may not be read, or lacks a column.
     """
     from rankbeam.transforms.clients.bigquery import read_tables
 
@@ -36,10 +36,10 @@ def check(path: str, role: str) -> None:
 
 
 def streams(path: str, role: str) -> Iterator[str]:
-    """Open a session: the paths, at least one, of its streams; these are read as files are.
+    """Open a read session; yield the paths of its streams, at least one, which are read like files.
 
     Raises:
-        InputError: as `check`.
+        InputError: for the same reasons as in `check`.
     """
     from rankbeam.transforms.clients.bigquery import read
 
@@ -53,20 +53,20 @@ def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatc
     Args:
         path: of a table, a query, or a stream.
         role: "qrels" or "run".
-        schema: as for `named.mapped`; `line` counts inside the stream.
+        schema: as in `named.mapped`; `line` counts inside the stream.
 
     Raises:
-        InputError: it cannot be read, or holds a value that cannot be used.
+        InputError: the table cannot be read, or holds a value that is not valid.
     """
-    for names, batches in found(path, role):
+    for names, batches in named_batches(path, role):
         yield from named.mapped(str(TableSource.parse(path)), batches, names, schema)
 
 
-def found(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
-    """The columns of a table that are wanted, by our names, and its batches; nothing where it has no rows.
+def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
+    """The names of a table's wanted columns, by our names, and its batches; yields nothing for a table without rows.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the table cannot be read.
     """
     from rankbeam.transforms.clients.bigquery import read
 
@@ -74,18 +74,18 @@ def found(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa
     selected = [] if source.stream is not None else _selected(source, role)
     batches = read.batches(source, selected)
     if (first := next(batches, None)) is not None:
-        yield _named(source, first.schema.names, role), map(_as_known, chain([first], batches))
+        yield _named(source, first.schema.names, role), map(_with_known_names, chain([first], batches))
 
 
 def column(source: TableSource, role: str, name: str) -> str:
-    """What a table calls the column that we call by a name, one of `named.WANTED[role]`."""
+    """The table's own name of a column; `name` is one of `named.WANTED[role]`."""
     from rankbeam.transforms.clients.bigquery import read_tables
 
     return _named(source, read_tables.describe(source).columns, role)[name]
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Rows as Python values; what BigQuery calls JSON, and Arrow a text, is parsed."""
+    """Rows as Python values; BigQuery's JSON columns, which are strings in Arrow, are parsed."""
     rows: list[dict[str, Any]] = batch.to_pylist()
     for field in batch.schema:
         if (field.metadata or {}).get(b"ARROW:extension:name") == _JSON:
@@ -95,7 +95,7 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _selected(source: TableSource, role: str) -> list[str]:
-    """The columns to read; all of texts, whose other columns are attributes."""
+    """The columns to read; an empty list, for texts, means all: their other columns are attributes."""
     from rankbeam.transforms.clients.bigquery import read_tables
 
     names = _named(source, read_tables.describe(source).columns, role)
@@ -106,7 +106,7 @@ def _named(source: TableSource, columns: Sequence[str], role: str) -> dict[str, 
     return named.find_columns(str(source), columns, named.WANTED[role], any_case=True)
 
 
-def _as_known(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the optional columns of texts as they are known."""
+def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, with the names of optional columns of texts in lower case."""
     names = [name.lower() if name.lower() in _TEXTS_MORE else name for name in batch.schema.names]
     return batch if names == batch.schema.names else batch.rename_columns(names)

@@ -1,4 +1,4 @@
-"""Readers of queries and corpora: fewer rows, with text and attributes."""
+"""Readers of queries and corpora: fewer rows than judgements and runs, with text and attributes."""
 
 import contextlib
 import json
@@ -23,19 +23,19 @@ from rankbeam.transforms.records.suggestions import shortened
 
 _BATCH_ROWS = 10_000
 _MOST_KEYS = 300
-"""Characters of an object's keys in a message."""
+"""The most characters that a message spends on an object's keys."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A query or a document as its file has it.
+    """A query or a document of a file.
 
     Attributes:
         id: the identifier.
         title: the title; empty for queries.
         text: the text; may be empty.
-        attributes: everything else, as text.
-        line: where it stood, from 1.
+        attributes: all other keys or columns, as text.
+        line: number of the line or row, from 1.
     """
 
     id: str
@@ -78,12 +78,12 @@ def read_entries(path: str, role: str) -> Iterator[Entry]:
     Raises:
         InputError: the file, or a line of it, is not what it should be.
     """
-    found = recognise(path, role)
-    if found is Format.PARQUET:
+    form = recognise(path, role)
+    if form is Format.PARQUET:
         yield from _from_parquet(path)
-    elif found is Format.BIGQUERY:
+    elif form is Format.BIGQUERY:
         yield from _from_bigquery(path, role)
-    elif found is Format.JSON_LINES:
+    elif form is Format.JSON_LINES:
         for line, text in _lines(path):
             yield _from_json(path, line, text)
     else:
@@ -127,7 +127,7 @@ def _parsed(path: str, line: int, text: str) -> Any:
         advice = "; write one object a line, and end lines with LF" if error.msg == "Extra data" else ""
         problem = f"is not valid JSON: {error.msg} at column {error.colno}{advice}"
         raise InputError(problem, path=path, line=line) from error
-    except ValueError as error:  # Python reads no number of more digits
+    except ValueError as error:  # Python limits the digits of an integer that it parses
         problem = f"is not valid JSON: it holds a number of more than {sys.get_int_max_str_digits():,} digits"
         raise InputError(problem, path=path, line=line) from error
 
@@ -164,7 +164,7 @@ def _checked_id(path: str, line: int, name: str) -> str:
 
 
 def _entry(name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
-    """An entry whose attributes are those under `metadata` and all other keys but the title."""
+    """An entry; its attributes are those under `metadata` and all other keys except the title."""
     metadata = rest.get("metadata")
     others = {key: item for key, item in rest.items() if key not in ("title", "metadata")}
     others |= metadata if isinstance(metadata, dict) else {}
@@ -185,7 +185,7 @@ def _from_parquet(path: str) -> Iterator[Entry]:
 
 
 def _from_bigquery(path: str, role: str) -> Iterator[Entry]:
-    for names, batches in tables.found(path, role):
+    for names, batches in tables.named_batches(path, role):
         yield from _from_columns(shown(path), batches, names)
 
 
@@ -218,25 +218,23 @@ def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
     """Rows as Python values.
 
     Raises:
-        InputError: a text is not UTF-8, or Python has no such value.
+        InputError: a text is not UTF-8, or a value does not fit Python's type for it.
     """
     with contextlib.suppress(ValueError, OverflowError):
         return tables.plain(batch)
     rows = []
-    for place in range(batch.num_rows):
+    for row in range(batch.num_rows):
         try:
-            rows += tables.plain(batch.slice(place, 1))
+            rows += tables.plain(batch.slice(row, 1))
         except UnicodeDecodeError as error:
-            raise InputError(f"a column {utf8.CONVERT}", path=path, line=line + place + 1) from error
+            raise InputError(f"a column {utf8.CONVERT}", path=path, line=line + row + 1) from error
         except (ValueError, OverflowError) as error:
-            raise InputError(f"a column cannot be read ({error})", path=path, line=line + place + 1) from error
+            raise InputError(f"a column cannot be read ({error})", path=path, line=line + row + 1) from error
     return rows
 
 
 def as_text(value: object) -> str:
-    """A value as text: texts as they are, bytes as UTF-8, nothing as nothing, dates and decimals as people write them.
-
-    All else is JSON.
+    """A value as text: bytes decoded as UTF-8, null as "", dates and decimals as people write them, all else as JSON.
 
     Raises:
         UnicodeDecodeError: bytes are not UTF-8.

@@ -1,4 +1,4 @@
-"""Strings of Arrow that hold bytes which are not UTF-8: neither its readers nor its casts look at them."""
+"""Refuse Arrow strings that are not UTF-8: neither Arrow's readers nor its casts check that."""
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +25,16 @@ def refuse_wrong(path: str, line: pa.Array, column: pa.StringArray, what: str = 
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
-        for place, value in enumerate(column.cast(pa.binary()).to_pylist()):
+        for row, value in enumerate(column.cast(pa.binary()).to_pylist()):
             try:
                 (value or b"").decode()
             except UnicodeDecodeError:
-                raise InputError(f"{what} {CONVERT}".lstrip(), path=path, line=line[place].as_py()) from error
+                raise InputError(f"{what} {CONVERT}".lstrip(), path=path, line=line[row].as_py()) from error
         raise
 
 
 def _is_ascii(column: pa.StringArray) -> bool:
-    """By the highest bit of every byte: ten times as fast as validating them."""
+    """Test the highest bit of every byte, which is ten times as fast as validation."""
     _, offsets, data = column.buffers()
     if data is None:
         return True
