@@ -11,6 +11,9 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
 
+_KEY = "[key]"
+"""What pydantic adds to the place of a key that is not valid."""
+
 
 def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], at: Place = ()) -> InputError:
     """One of pydantic's errors in the user's terms.
@@ -21,7 +24,7 @@ def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], 
         error: an item of `ValidationError.errors()`.
         at: where in the document the validated value stands.
     """
-    place: Place = (*at, *error["loc"])
+    place: Place = tuple(part for part in (*at, *error["loc"]) if part != _KEY)
     kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":
         valid = _keys_of(model, error["loc"][:-1])
@@ -35,9 +38,13 @@ def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], 
 
 
 def _keys_of(model: type[BaseModel] | None, place: Place) -> list[str]:
+    is_key = False
     for part in place:
-        if isinstance(part, str) and model is not None:
-            model = _model_in(model.model_fields[part].annotation)
+        if isinstance(part, str) and model is not None and not is_key:
+            annotation = model.model_fields[part].annotation
+            model, is_key = _model_in(annotation), get_origin(annotation) is dict
+        else:
+            is_key = False
     return [] if model is None else list(model.model_fields)
 
 
@@ -54,8 +61,8 @@ def salvage(model: type[Model], value: object) -> Model:
         value: what was given.
 
     Returns:
-        A model whose fields are the valid ones; the others have their default, or None. Models inside it, and the
-        items of lists of models, are salvaged in turn.
+        A model whose fields are the valid ones; the others have their default, or None. Models inside it, and those
+        in lists and mappings, are salvaged in turn.
     """
     given = value if isinstance(value, dict) else {}
     kept = model.model_construct()
@@ -63,10 +70,7 @@ def salvage(model: type[Model], value: object) -> Model:
         inner = _model_in(field.annotation)
         found = given.get(name)
         if inner is not None:
-            parts = (
-                [salvage(inner, item) for item in found if isinstance(item, dict)] if isinstance(found, list) else None
-            )
-            kept.__dict__[name] = parts if _is_list(field.annotation) else salvage(inner, found)
+            kept.__dict__[name] = _salvaged(inner, get_origin(field.annotation), found)
             continue
         kept.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)
         if name in given:
@@ -75,8 +79,14 @@ def salvage(model: type[Model], value: object) -> Model:
     return kept
 
 
-def _is_list(annotation: Any) -> bool:
-    return get_origin(annotation) is list
+def _salvaged(model: type[BaseModel], origin: Any, value: object) -> Any:
+    """What can be used of a model, of a list of models, or of models by name."""
+    if origin is list:
+        return [salvage(model, item) for item in value if isinstance(item, dict)] if isinstance(value, list) else None
+    if origin is dict:
+        named = value if isinstance(value, dict) else {}
+        return {name: salvage(model, item) for name, item in named.items() if isinstance(item, dict)}
+    return salvage(model, value)
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

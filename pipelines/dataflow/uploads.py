@@ -48,7 +48,7 @@ def _inputs(experiment: Experiment) -> dict[str, str]:
     """Every file that is read, by its place in the experiment."""
     dataset = {f"dataset.{role}": getattr(experiment, role) for role in ("qrels", "queries", "corpus")}
     found = {place: path for place, path in dataset.items() if path is not None}
-    for source, retriever in enumerate(experiment.retrievers):
+    for source, retriever in enumerate(each.retriever.parameters for each in experiment.sources):
         name = experiment.evaluation.configurations[experiment.evaluation.owner(source)].name
         found |= {f"{name}, retriever.{key}": path for key, path in retriever.inputs().items() if path is not None}
     return found

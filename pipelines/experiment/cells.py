@@ -2,22 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
-from rankbeam.pipelines.config.problems import problem_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.pipelines.config.yaml_lines import Place
+from rankbeam.pipelines.experiment.components import GENERATE, Generating, Retrieving
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
-
-MOST_CELLS = 10_000
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -26,7 +19,9 @@ class Given(Protocol):
     """An item of `configurations:` as it was given; what was not valid is None, and already reported."""
 
     name: str
-    retriever: dict[str, Any]
+    retriever: dict[str, Any] | None
+    answers: dict[str, Any] | None
+    generate: dict[str, Any] | None
     top_k: int | None
     vector_distance_threshold: float | None
 
@@ -38,11 +33,11 @@ class Cell:
     Attributes:
         name: for people, with the values that the grid chose.
         given: the name under `configurations:`.
-        place: where its retriever stands.
-        kind: the retriever's type.
-        parameters: of the retriever.
+        place: where it stands under `configurations:`.
+        retriever: what its rankings come from.
         top_k: results per query; None for all.
         distance: only results nearer than this; None for all.
+        generator: what answers from its rankings; None where nothing does.
         dialect: by which it is scored.
         parts: the cells that it is fused of.
     """
@@ -50,10 +45,10 @@ class Cell:
     name: str
     given: str
     place: Place
-    kind: str
-    parameters: RetrieverParameters
+    retriever: Retrieving
     top_k: int | None
     distance: float | None = None
+    generator: Generating | None = None
     dialect: Dialect = RANKBEAM
     parts: tuple["Cell", ...] = ()
 
@@ -70,22 +65,19 @@ class Cell:
     @property
     def asked(self) -> str:
         """What is asked: cells that agree in it are cut from one ranking."""
-        reach = {}
-        if isinstance(self.parameters, RemoteRetriever) and not self.parameters.is_prefix():
-            reach = {TOP_K: self.top_k, DISTANCE: self.distance}
-        return _canonical({"retriever": self._retriever, **reach})
+        reach = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly else {}
+        return _canonical({self.retriever.role: self._retriever, **reach})
 
     @property
     def cut(self) -> float | None:
         """Only results nearer than this are looked at; None where the service was asked for exactly these."""
-        asked_exactly = isinstance(self.parameters, RemoteRetriever) and not self.parameters.is_prefix()
-        return None if asked_exactly else self.distance
+        return None if self._asks_exactly else self.distance
 
     @property
     def lower_is_better(self) -> bool:
         """Whether its scores are distances."""
-        has_distances = getattr(self.parameters, "has_distances", False)
-        return bool(getattr(self.parameters, "lower_is_better", has_distances))
+        parameters = self.retriever.parameters
+        return bool(getattr(parameters, "lower_is_better", parameters.has_distances))
 
     @property
     def width(self) -> tuple[bool, int, bool, float]:
@@ -102,49 +94,21 @@ class Cell:
         return f"{self.name}{',' if ':' in self.name else ':'}dialect={dialect.name}"
 
     @property
+    def _asks_exactly(self) -> bool:
+        """Whether results of a lesser reach cannot be cut from those of a farther one."""
+        return not self.retriever.parameters.is_prefix()
+
+    @property
     def _decisive(self) -> dict[str, Any]:
         distance = {} if self.distance is None else {DISTANCE: self.distance}
+        generate = {} if self.generator is None else {GENERATE: self.generator.decisive()}
         dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
-        return {"retriever": self._retriever, TOP_K: self.top_k, **distance, **dialect}
+        return {self.retriever.role: self._retriever, TOP_K: self.top_k, **distance, **generate, **dialect}
 
     @property
     def _retriever(self) -> dict[str, Any]:
         parts = {"parts": [part._decisive for part in self.parts]} if self.parts else {}
-        return {"type": self.kind, **self.parameters.decisive(), **parts}
-
-
-def wrong_beside_grid(
-    located: Located,
-    place: Place,
-    model: type[RetrieverParameters],
-    values: Mapping[str, Any],
-    first: Mapping[str, Any],
-) -> Iterator[InputError]:
-    """What is wrong with parameters of a configuration that the grid replaces, and so no cell has.
-
-    Args:
-        located: the document, for messages.
-        place: where the retriever stands.
-        model: its type.
-        values: its parameters.
-        first: the first value of each parameter that the grid sweeps.
-    """
-    own = {name: value for name, value in first.items() if name in model.model_fields}
-    try:
-        model.model_validate({**own, **values})
-    except ValidationError as error:
-        for each in error.errors():
-            if {*each["loc"][:1]} & {*own} & {*values}:
-                yield problem_of(located, model, dict(each), at=place)
-
-
-def beyond_most(
-    located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
-) -> Iterator[InputError]:
-    """More results than one call to a service can bring."""
-    most = model.most_results if issubclass(model, RemoteRetriever) else None
-    if most is not None and top_k > most:
-        yield located.error(at, f"a {kind} retriever returns at most {most} results, found {top_k}")
+        return {**self.retriever.decisive(), **parts}
 
 
 def _canonical(value: dict[str, Any]) -> str:

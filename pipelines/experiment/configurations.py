@@ -4,12 +4,11 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment import fusions
 from rankbeam.pipelines.experiment.cells import Cell, Given, Grid
-from rankbeam.pipelines.experiment.grid import cells, check_names
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
-from rankbeam.transforms.clients.retrievers.run_file import RunFile
+from rankbeam.pipelines.experiment.grid import Around, cells, check_names
+from rankbeam.pipelines.experiment.sources import PlannedSource
+from rankbeam.pipelines.experiment.template_files import TemplateFile
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration, Source
@@ -22,34 +21,26 @@ class Expanded:
 
     Attributes:
         cells: every configuration, in order.
-        primary: per source, the cell that goes farthest; the others are cut from its ranking.
         configurations: the cells, as the stages see them.
         sources: where rankings come from.
     """
 
     cells: tuple[Cell, ...]
-    primary: tuple[Cell, ...]
     configurations: tuple[Configuration, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[PlannedSource, ...]
 
     @property
-    def retrievers(self) -> tuple[RetrieverParameters, ...]:
-        """Per source, its parameters."""
-        return tuple(cell.parameters for cell in self.primary)
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """Per source, where in the document its retriever stands."""
-        return tuple(cell.place for cell in self.primary)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Per source, the retriever's type."""
-        return tuple(cell.kind for cell in self.primary)
+    def templates(self) -> dict[TemplateFile, bool]:
+        """What models are asked, and whether all configurations with them ask without contexts, too."""
+        found: dict[TemplateFile, bool] = {}
+        for each in (cell.generator for cell in self.cells):
+            if each is not None:
+                found[each.file] = found.get(each.file, True) and each.parameters.without_contexts
+        return found
 
 
 def expand(
-    located: Located,
+    around: Around,
     given: Sequence[Given],
     grid: Grid,
     dialects: Sequence[Dialect],
@@ -59,27 +50,30 @@ def expand(
     """Cross every configuration with the grid, and group what one ranking can serve.
 
     Args:
-        located: the document, for messages.
+        around: what the configurations name.
         given: the configurations.
         grid: parameters and their values.
         dialects: by which every configuration is scored; none for rankbeam's own alone.
         unit: the dataset's unit.
         problems: what is wrong is added here.
     """
-    base = fusions.with_parts(located, cells(located, given, grid, problems), [each.name for each in given], problems)
-    found = [spoken for cell in base for spoken in cell.in_dialects(dialects)]
-    check_names(located, found, problems)
+    located = around.located
+    base = fusions.with_parts(located, cells(around, given, grid, problems), [each.name for each in given], problems)
+    all_cells = [variant for cell in base for variant in cell.in_dialects(dialects)]
+    check_names(located, all_cells, problems)
     groups: dict[str, list[Cell]] = {}
-    for cell in found:
+    for cell in all_cells:
         groups.setdefault(cell.asked, []).append(cell)
     primary = {asked: max(group, key=lambda cell: cell.width) for asked, group in groups.items()}
     return Expanded(
-        cells=tuple(found),
-        primary=tuple(primary.values()),
+        cells=tuple(all_cells),
         configurations=tuple(
-            _configuration(cell, list(groups).index(cell.asked), primary[cell.asked]) for cell in found
+            _configuration(cell, list(groups).index(cell.asked), primary[cell.asked]) for cell in all_cells
         ),
-        sources=tuple(_source(group, list(groups), unit) for group in groups.values()),
+        sources=tuple(
+            PlannedSource(_source(group, list(groups), unit), primary[asked].retriever)
+            for asked, group in groups.items()
+        ),
     )
 
 
@@ -88,12 +82,13 @@ def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
         config_id=cell.config_id,
         name=cell.name,
         source=source,
-        retriever=cell.kind,
+        retriever=cell.retriever.kind,
         parameters=cell.canonical,
         top_k=cell.top_k,
         derived_from=None if cell == primary or not _covers(primary, cell) else primary.config_id,
         dialect=cell.dialect,
         distance=cell.cut,
+        generation=None if cell.generator is None else cell.generator.generation,
     )
 
 
@@ -109,12 +104,8 @@ def _source(group: Sequence[Cell], asked: Sequence[str], unit: str) -> Source:
     return Source(
         path=None,
         top_k=None if all_there_is else reach.results,
-        refuse_repeats=_refuses_repeats(group[0].parameters, unit),
+        refuse_repeats=group[0].retriever.parameters.refuses_repeats(unit),
         distance=reach.distance,
         lower_is_better=group[0].lower_is_better,
         fusion=fusions.plan_of(group[0], asked),
     )
-
-
-def _refuses_repeats(parameters: RetrieverParameters, unit: str) -> bool:
-    return parameters.duplicates == "refuse" if isinstance(parameters, RunFile) else unit == "chunk"

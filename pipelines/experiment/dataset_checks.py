@@ -3,16 +3,18 @@
 Tables of BigQuery are left to the run: reading them here would be paid for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.template_files import TemplateFile
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import overlap, texts
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.template import CONTEXTS, QUERY
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.experiment.experiment import Experiment
@@ -30,29 +32,56 @@ def refuse_disjoint(experiment: "Experiment") -> None:
         raise InputErrors(problems)
 
 
-def unknown_slices(located: Located, slices: Sequence[str], queries: str | None) -> Iterator[InputError]:
-    """Slices by an attribute that no query has; queries are read until each attribute was seen once.
+def unknown_attributes(
+    located: Located, slices: Sequence[str], templates: Mapping[TemplateFile, bool], queries: str | None
+) -> Iterator[InputError]:
+    """Attributes that slices or templates name and no query has.
 
     Args:
         located: the experiment, for messages.
         slices: attributes, or crossings of them.
+        templates: what models are asked, and whether without contexts, too.
         queries: path of the queries; None where none are given, which is another problem.
     """
-    pending = {name for each in slices for name in attributes_of(each)}
-    if not pending or queries is None or is_table(queries):
-        return
-    known: set[str] = set()
+    sliced = {name for each in slices for name in attributes_of(each)}
+    filled = {name for each in templates for name in each.lines} - {QUERY, CONTEXTS}
     try:
-        for path in files.expand(queries):
-            for entry in texts.read_entries(path, "queries"):
-                known |= entry.attributes.keys()
-                if pending <= known:
-                    return
+        known = attributes_in(queries, sliced | filled)
     except InputError as error:
         yield error
+        return
+    for template, without_contexts in templates.items():
+        yield from template.problems(known, without_contexts)
+    if known is None:
         return
     for place, each in enumerate(slices):
         for name in attributes_of(each):
             if name not in known:
                 hint = did_you_mean(name, known) if known else "they have no attributes"
                 yield located.error(("slices", place), f"no query has the attribute {name!r}; {hint}")
+
+
+def attributes_in(queries: str | None, wanted: Set[str]) -> set[str] | None:
+    """Attributes of queries, which are read until each that is wanted was seen once.
+
+    Args:
+        queries: path of the queries.
+        wanted: names of attributes.
+
+    Returns:
+        All attributes of the queries that were read; None where they are not read before the run.
+
+    Raises:
+        InputError: a file, as far as it is read, is not what it should be.
+    """
+    known: set[str] = set()
+    if queries is None or is_table(queries):
+        return None
+    if not wanted:
+        return known
+    for path in files.expand(queries):
+        for entry in texts.read_entries(path, "queries"):
+            known |= entry.attributes.keys()
+            if wanted <= known:
+                return known
+    return known

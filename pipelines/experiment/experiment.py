@@ -1,15 +1,19 @@
 """An experiment that can be run."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
+from rankbeam.pipelines.experiment.services import Service
+from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.generation import Judging
 
 
 @dataclass(frozen=True)
@@ -20,17 +24,19 @@ class Experiment:
         name: its name.
         text: the YAML it came from.
         qrels, queries, corpus: paths, or tables and queries of BigQuery; None where there is none.
-        retrievers: per source, its parameters with paths resolved.
-        kinds: per source, the retriever's type.
+        sources: where rankings come from.
         evaluation: configurations, metrics, sources and slices.
         output: the folder for all results.
-        pools: the budget of every quota pool that some source uses, by its name.
+        pools: the budget of every quota pool that some source or service uses, by its name.
         max_failure_rate: the share of a configuration's queries that may fail.
         ledger_path: the folder of the ledger, where the experiment names one.
         gates: thresholds that the results must keep.
         bigquery: the dataset that runs are loaded into.
         wait_for_lease_s: how long to wait for another run that makes calls with the same ledger; None for as long as
             it takes.
+        services: the models that are called, by name.
+        judging: how answers and contexts are judged; None where nothing is.
+        max_cost: of all calls together; None for no limit.
     """
 
     name: str
@@ -38,8 +44,7 @@ class Experiment:
     qrels: str
     queries: str | None
     corpus: str | None
-    retrievers: tuple[RetrieverParameters, ...]
-    kinds: tuple[str, ...]
+    sources: tuple[PlannedSource, ...]
     evaluation: Evaluation
     output: str
     pools: dict[str, Quota]
@@ -48,6 +53,9 @@ class Experiment:
     gates: tuple[Gate, ...] = ()
     bigquery: DatasetName | None = None
     wait_for_lease_s: float | None = None
+    services: Mapping[str, Service] = field(default_factory=dict)
+    judging: Judging | None = None
+    max_cost: float | None = None
 
     @property
     def ledger(self) -> str:
@@ -57,31 +65,30 @@ class Experiment:
     @property
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are asked through the network, by source."""
-        return {source: each for source, each in enumerate(self.retrievers) if isinstance(each, RemoteRetriever)}
+        remote = ((source, each.retriever.remote) for source, each in enumerate(self.sources))
+        return {source: each for source, each in remote if each is not None}
 
     def accounts(self) -> dict[str, str]:
         """For each quota pool whose budget it is: its own name where a retriever names it, else type and scope.
 
         What an experiment calls a pool depends on its other retrievers; at the service it is the same budget.
         """
-        return {
-            self.evaluation.sources[source].pool or "": each.quota or f"{self.kinds[source]} {each.scope()}".strip()
-            for source, each in reversed(self.remote.items())
-        }
+        accounts = {each.pool or "": each.account for each in self.services.values()}
+        for each in reversed(self.sources):
+            if (remote := each.retriever.remote) is not None:
+                account = remote.quota or f"{each.retriever.kind} {remote.scope()}".strip()
+                accounts[each.source.pool or ""] = account
+        return accounts
 
     @property
     def local(self) -> dict[int, RetrieverParameters]:
         """The retrievers that are asked in process, by source."""
-        made = [each.path is not None or each.fusion is not None for each in self.evaluation.sources]
-        return {
-            source: each
-            for source, each in enumerate(self.retrievers)
-            if not made[source] and not isinstance(each, RemoteRetriever)
-        }
+        retrievers = ((source, each.retriever) for source, each in enumerate(self.sources))
+        return {source: each.parameters for source, each in retrievers if each.route is Route.OPENED}
 
     def inputs(self) -> list[str]:
         """The path of every file that is read."""
-        own = [path for parameters in self.retrievers for path in parameters.inputs().values()]
+        own = [path for each in self.sources for path in each.retriever.parameters.inputs().values()]
         return [path for path in (self.qrels, self.queries, self.corpus, *own) if path is not None]
 
     @property
@@ -100,13 +107,14 @@ class Experiment:
         Args:
             run: names the execution.
         """
-        sources = tuple(replace(each, path=_pinned(each.path, run)) for each in self.evaluation.sources)
+        sources = tuple(each.pinned(run) for each in self.sources)
         return replace(
             self,
             qrels=pinned(self.qrels, run),
             queries=_pinned(self.queries, run),
             corpus=_pinned(self.corpus, run),
-            evaluation=replace(self.evaluation, sources=sources),
+            sources=sources,
+            evaluation=replace(self.evaluation, sources=tuple(each.source for each in sources)),
         )
 
 

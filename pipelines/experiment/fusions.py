@@ -23,18 +23,18 @@ def with_parts(located: Located, cells: Sequence[Cell], given: Sequence[str], pr
         given: every name under `configurations:`.
         problems: what is wrong is added here.
     """
-    found = []
+    whole = []
     for cell in cells:
-        if not isinstance(cell.parameters, Fusion):
-            found.append(cell)
+        if (fusion := cell.retriever.fusion) is None:
+            whole.append(cell)
             continue
-        wrong = list(_wrong_parts(located, cell, cell.parameters, cells, given))
-        parts = [_widest(name, cells) for name in cell.parameters.parts]
+        wrong = list(_wrong_parts(located, cell, fusion, cells, given))
+        parts = [_widest(name, cells) for name in fusion.parts]
         known = tuple(part for part in parts if part is not None)
         problems += wrong
         if not wrong and len(known) == len(parts):
-            found.append(replace(cell, parts=known))
-    return found
+            whole.append(replace(cell, parts=known))
+    return whole
 
 
 def plan_of(cell: Cell, asked: Sequence[str]) -> FusionPlan | None:
@@ -44,9 +44,9 @@ def plan_of(cell: Cell, asked: Sequence[str]) -> FusionPlan | None:
         cell: of the grid.
         asked: what each source is asked, by its position.
     """
-    if not isinstance(cell.parameters, Fusion):
+    if (fusion := cell.retriever.fusion) is None:
         return None
-    return cell.parameters.plan(
+    return fusion.plan(
         tuple(
             FusionPart(
                 source=asked.index(part.asked),
@@ -77,7 +77,7 @@ def _wrong_parts(
         if problem is None and part is not None and first.setdefault(part.name, name) != name:
             problem = f"{name!r} is the same ranking as {first[part.name]!r}; give one of them a weight instead"
         if problem is not None:
-            yield located.error((*fusion.place, "parts", place), problem)
+            yield located.error((*fusion.retriever.place, "parts", place), problem)
 
 
 def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], given: Sequence[str]) -> str | None:
@@ -85,10 +85,10 @@ def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], given: Sequence[
     if not found:
         if name.partition(":")[0] in given and not any(cell.given == name.partition(":")[0] for cell in cells):
             return None  # that configuration is broken, and was reported
-        others = [cell for cell in cells if not isinstance(cell.parameters, Fusion)]
+        others = [cell for cell in cells if cell.retriever.fusion is None]
         names = dict.fromkeys([*(cell.given for cell in others), *(cell.name for cell in others)])
         return f"no configuration is named {name!r}; {did_you_mean(name, names)}"
-    if any(isinstance(cell.parameters, Fusion) for cell in found):
+    if any(cell.retriever.fusion is not None for cell in found):
         itself = any(cell.given == fusion.given for cell in found)
         return f"a fusion cannot be a part of {'itself' if itself else 'another'}"
     if len({cell.asked for cell in found}) > 1:

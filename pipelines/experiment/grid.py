@@ -3,49 +3,59 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
-from rankbeam.pipelines.experiment.cells import (
-    DISTANCE,
-    MOST_CELLS,
-    SIMILARITY,
-    TOP_K,
-    Cell,
-    Given,
-    Grid,
-    beyond_most,
-    wrong_beside_grid,
-)
-from rankbeam.pipelines.experiment.models import MOST
-from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.pipelines.experiment import reach
+from rankbeam.pipelines.experiment.cells import TOP_K, Cell, Given, Grid
+from rankbeam.pipelines.experiment.components import GENERATE, Generating, Retrieving
+from rankbeam.pipelines.experiment.drafts import CONFIGURATION, Draft, Drafts, Target, drafts_of
+from rankbeam.pipelines.experiment.generate import GenerateParameters
+from rankbeam.pipelines.experiment.services import Services
+from rankbeam.pipelines.experiment.template_files import Templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
+MOST_CELLS = 10_000
 
-def cells(located: Located, given: Sequence[Given], grid: Grid, problems: list[InputError]) -> list[Cell]:
+
+@dataclass(frozen=True)
+class Around:
+    """What the components of an experiment name.
+
+    Attributes:
+        located: the document, for messages.
+        services: the models.
+        templates: the files of templates.
+    """
+
+    located: Located
+    services: Services
+    templates: Templates
+
+
+def cells(around: Around, given: Sequence[Given], grid: Grid, problems: list[InputError]) -> list[Cell]:
     """Every configuration for each combination of the grid's values, in order.
 
-    A parameter of the grid applies to the configurations whose retriever has it; `top_k` to all of them, and
-    `vector_distance_threshold` to those that have distances.
+    A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
+    and `vector_distance_threshold` to those that have distances.
 
     Args:
-        located: the document, for messages.
+        around: what the components name.
         given: the configurations.
         grid: parameters and their values.
         problems: what is wrong is added here.
     """
-    wrong = list(_wrong_in_grid(located, given, grid))
-    problems += wrong
-    return [
-        cell
-        for position, each in enumerate(given)
-        for cell in _cells(located, position, each, {} if wrong else grid, problems)
-    ]
+    drafts: list[InputError] = []
+    drafted = [(each, drafts_of(around.located, position, each, drafts)) for position, each in enumerate(given)]
+    known = [(each, draft) for each, draft in drafted if draft is not None]
+    wrong = list(_wrong_in_grid(around.located, [draft for _, draft in known], grid))
+    problems += [*wrong, *drafts]
+    return [cell for each, draft in known for cell in _cells(around, each, draft, {} if wrong else grid, problems)]
 
 
 def check_names(located: Located, found: Sequence[Cell], problems: list[InputError]) -> None:
@@ -54,129 +64,112 @@ def check_names(located: Located, found: Sequence[Cell], problems: list[InputErr
     ids: dict[str, Cell] = {}
     for cell in found:
         if cell.name in names:
-            problems.append(located.error((*cell.place[:2], "name"), f"two configurations are named {cell.name!r}"))
+            problems.append(located.error((*cell.place, "name"), f"two configurations are named {cell.name!r}"))
         elif cell.config_id in ids:
             other = ids[cell.config_id].name
-            problems.append(located.error(cell.place[:2], f"{cell.name!r} is the same configuration as {other!r}"))
+            problems.append(located.error(cell.place, f"{cell.name!r} is the same configuration as {other!r}"))
         names[cell.name] = ids[cell.config_id] = cell
 
 
-def _cells(located: Located, position: int, given: Given, grid: Grid, problems: list[InputError]) -> Iterator[Cell]:
-    place: Place = ("configurations", position, "retriever")
-    if given.retriever is None:
-        return
-    values = dict(given.retriever)
-    kind = values.pop("type", None)
-    try:
-        model = _model(located, place, kind)
-    except InputError as error:
-        problems.append(error)
-        return
-    inside = values.pop(DISTANCE, None) if DISTANCE not in model.model_fields else None
-    wrong = list(_wrong_distance(located, place, model, given.vector_distance_threshold, inside))
-    problems += wrong
-    reach = {
-        TOP_K: model.default_top_k if given.top_k is None else given.top_k,
-        DISTANCE: None if wrong else given.vector_distance_threshold or inside,
-    }
-    names = [name for name in grid if name in _swept(model)]
-    first = {name: grid[name][0] for name in names}
-    problems += wrong_beside_grid(located, place, model, values, first)
+def _cells(around: Around, given: Given, drafts: Drafts, grid: Grid, problems: list[InputError]) -> Iterator[Cell]:
+    located = around.located
+    base = reach.given_reach(located, given, drafts, problems)
+    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := drafts.owners(name))}
+    first = {name: grid[name][0] for name in targets}
+    for draft in drafts.all:
+        problems += draft.wrong_beside(located, _chosen(draft.role, targets, first))
     if TOP_K in first and given.top_k is not None:
-        problems += beyond_most(located, (*place[:2], TOP_K), str(kind), model, given.top_k)
-    given_name = given.name or f"{place[0]}[{position}]"  # what was no name is reported already
-    for combination in itertools.product(*(grid[name] for name in names)):
-        chosen = dict(zip(names, combination, strict=True))
-        label = ",".join(f"{name}={value}" for name, value in chosen.items())
-        own = {name: value for name, value in chosen.items() if name in model.model_fields}
-        try:
-            parameters = model.model_validate({**values, **own})
-        except ValidationError as error:
-            problems += [
-                problem_of(located, model, dict(each), at=("grid",) if {*each["loc"][:1]} & {*own} else place)
-                for each in error.errors()
-            ]
+        problems += reach.beyond_most(located, (*drafts.place, TOP_K), drafts.retriever.kind, drafts.model, given.top_k)
+    for combination in itertools.product(*(grid[name] for name in targets)):
+        values = dict(zip(targets, combination, strict=True))
+        label = ",".join(f"{name}={value}" for name, value in values.items())
+        wrong = [problem for draft in drafts.all for problem in _wrong_parameters(located, draft, targets, values)]
+        generator = None if wrong else _generating(around, drafts.generate, targets, values, wrong)
+        problems += wrong
+        if wrong:
             return
-        name = f"{given_name}:{label}" if label else given_name
-        cell = Cell(name, given_name, place, str(kind), parameters, *_reach({**reach, **chosen}))
-        problems += _wrong_reach(located, cell, chosen)
+        top_k, distance = reach.chosen_reach({**base, **_chosen(CONFIGURATION, targets, values)})
+        cell = Cell(
+            name=f"{drafts.name}:{label}" if label else drafts.name,
+            given=drafts.name,
+            place=drafts.place,
+            retriever=_retrieving(drafts, _chosen(drafts.retriever.role, targets, values)),
+            top_k=top_k,
+            distance=distance,
+            generator=generator,
+        )
+        problems += reach.wrong_reach(located, cell, values)
         yield cell
 
 
-def _reach(values: Mapping[str, Any]) -> tuple[int | None, float | None]:
-    distance = values[DISTANCE]
-    return values[TOP_K], None if distance is None else float(distance)
+def _chosen(role: str, targets: Mapping[str, Target], values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the grid gives to one component."""
+    return {inside: values[name] for name, (owner, inside) in targets.items() if owner == role}
 
 
-def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameters]:
-    if not isinstance(kind, str):
-        raise located.error((*place, "type"), "is missing" if kind is None else "is not a word")
-    try:
-        return RETRIEVERS.load(kind)
-    except InputError as error:
-        raise located.error((*place, "type"), error.problem) from error
-
-
-def _swept(model: type[RetrieverParameters]) -> set[str]:
-    """What a grid may give to retrievers of a type."""
-    return {TOP_K, *model.model_fields, *([DISTANCE] if _has_distances(model) else [])}
-
-
-def _has_distances(model: type[RetrieverParameters]) -> bool:
-    return issubclass(model, RemoteRetriever) and model.has_distances
-
-
-def _wrong_distance(
-    located: Located, place: Place, model: type[RetrieverParameters], beside: float | None, inside: Any
+def _wrong_parameters(
+    located: Located, draft: Draft, targets: Mapping[str, Target], values: Mapping[str, Any]
 ) -> Iterator[InputError]:
-    """What is wrong with a threshold that is given beside `top_k`, inside `retriever:`, or at both places."""
-    at = (*place[:2], DISTANCE) if inside is None else (*place, DISTANCE)
-    if inside is None and beside is None:
-        return
-    if not _has_distances(model):
-        yield located.error(at, "this type of retriever has no distances; leave it out")
-    elif inside is not None and not _is_distance(inside):
-        yield located.error(at, f"input should be a number greater than 0, found {inside!r}")
-    elif None not in (inside, beside) and inside != beside:
-        yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
+    """What is wrong with a component, at the place of each parameter: in the grid, or in the component."""
+    try:
+        draft.parameters(_chosen(draft.role, targets, values))
+    except ValidationError as error:
+        names = {inside: name for name, (owner, inside) in targets.items() if owner == draft.role}
+        for each in error.errors():
+            first = str(next(iter(each["loc"]), ""))
+            if first in names:
+                swept = {**each, "loc": (names[first], *each["loc"][1:])}
+                yield problem_of(located, draft.model, swept, at=("grid",))
+            else:
+                yield problem_of(located, draft.model, dict(each), at=draft.place)
 
 
-def _wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
-    """What the service behind a retriever would refuse."""
-    if not isinstance(cell.parameters, RemoteRetriever):
-        return
-    at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place[:2], TOP_K)
-    if cell.top_k is None:
-        yield located.error(at, f"is missing; a {cell.kind} retriever must be told how many results to ask for")
-    else:
-        yield from beyond_most(located, at, cell.kind, type(cell.parameters), cell.top_k)
-    if cell.distance is not None and getattr(cell.parameters, SIMILARITY, None) is not None:
-        at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.place, SIMILARITY)
-        yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
+def _retrieving(drafts: Drafts, chosen: Mapping[str, Any]) -> Retrieving:
+    draft = drafts.retriever
+    return Retrieving(draft.role, draft.place, draft.kind, drafts.model.model_validate({**draft.values, **chosen}))
 
 
-def _wrong_in_grid(located: Located, given: Sequence[Given], grid: Grid) -> Iterator[InputError]:
-    known, cells = {TOP_K}, 0
-    for each in given:
-        try:
-            swept = _swept(RETRIEVERS.load(str((each.retriever or {}).get("type"))))
-        except InputError:
-            continue  # reported where the configuration is read
-        known |= swept
-        cells += math.prod(len(values) for name, values in grid.items() if name in swept)
-    if cells > MOST_CELLS:
-        yield located.error(("grid",), f"makes {cells:,} configurations; {MOST_CELLS:,} are the most")
+def _generating(
+    around: Around,
+    draft: Draft | None,
+    targets: Mapping[str, Target],
+    values: Mapping[str, Any],
+    problems: list[InputError],
+) -> Generating | None:
+    """What answers, with the service and the template that it names; None where there is none, or they are wrong."""
+    if draft is None:
+        return None
+    parameters = GenerateParameters.model_validate({**draft.values, **_chosen(GENERATE, targets, values)})
+    places: dict[str, Place] = {
+        inside: ("grid", name) for name, (owner, inside) in targets.items() if owner == GENERATE
+    }
+    at = places.get("service", (*draft.place, "service"))
+    problems += around.services.unknown(around.located, at, parameters.service)
+    service = around.services.valid.get(parameters.service)
+    try:
+        file = around.templates.read(parameters.template)
+    except InputError as error:
+        at = places.get("template", (*draft.place, "template"))
+        problems.append(around.located.error(at, str(error)))
+        return None
+    return None if service is None else Generating(parameters, service, file)
+
+
+def _wrong_in_grid(located: Located, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
+    known = {TOP_K}.union(*(each.sweepable for each in drafts))
+    owners = [{name: each.owners(name) for name in grid} for each in drafts]
+    count = sum(math.prod(len(values) for name, values in grid.items() if each[name]) for each in owners)
+    if count > MOST_CELLS:
+        yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
     for name, values in grid.items():
+        several = next((each[name] for each in owners if len(each[name]) > 1), None)
         if name not in known:
-            hint = did_you_mean(name, known)
+            hint = did_you_mean(name, [each for each in known if ("." in each) == ("." in name)])
             yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
+        elif several is not None:
+            dotted = " or ".join(f"{role}.{inside}" for role, inside in several)
+            yield located.error(("grid", name), f"several components of one configuration have it; write {dotted}")
         elif not values:
             yield located.error(("grid", name), "lists no value")
-        elif name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
-            yield located.error(("grid", name), f"input should be whole numbers from 1 to {MOST:,}, found {values!r}")
-        elif name == DISTANCE and not all(value is None or _is_distance(value) for value in values):
-            yield located.error(("grid", name), f"input should be numbers greater than 0, or null, found {values!r}")
-
-
-def _is_distance(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf
+        else:
+            yield from reach.wrong_in_grid(located, name, values)

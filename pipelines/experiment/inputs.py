@@ -1,22 +1,19 @@
 """The files that an experiment names: whether they are there, and fit their role."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
-from rankbeam.pipelines.experiment import configurations
 from rankbeam.pipelines.experiment.models import ExperimentModel
+from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.transforms.clients.formats.check import check
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 
-def missing_inputs(
-    located: Located, model: ExperimentModel, retrievers: tuple[RetrieverParameters, ...]
-) -> Iterator[InputError]:
+def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[PlannedSource]) -> Iterator[InputError]:
     """The parts of the dataset that a retriever or a slice needs and that are not given."""
     given = located.value.get("dataset")
-    for need in sorted({need for parameters in retrievers for need in parameters.needs}):
+    for need in sorted({need for each in sources for need in each.retriever.parameters.needs}):
         if not isinstance(given, dict) or given.get(need) is None:
             yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
     if model.slices and isinstance(given, dict) and given.get("queries") is None:
@@ -24,14 +21,15 @@ def missing_inputs(
 
 
 def wrong_inputs(
-    located: Located, model: ExperimentModel, expanded: configurations.Expanded, folder: str
+    located: Located, model: ExperimentModel, sources: Sequence[PlannedSource], folder: str
 ) -> Iterator[InputError]:
     """Every input that is missing, of a wrong format or empty, and every table that cannot be read."""
     inputs: list[tuple[Place, str | None, str | None]] = [
         (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus")
     ]
-    for place, parameters in zip(expanded.places, expanded.retrievers, strict=True):
-        inputs += [((*place, name), parameters.input_role, path) for name, path in parameters.inputs().items()]
+    for retriever in (each.retriever for each in sources):
+        own = retriever.parameters.inputs()
+        inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in own.items()]
     for place, role, pattern in inputs:
         try:
             paths = files.expand(files.below(folder, pattern)) if pattern else []

@@ -5,24 +5,25 @@ value, and the nearest valid name.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.experiment import configurations, dataset_checks
+from rankbeam.pipelines.experiment import configurations, dataset_checks, not_wired
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.grid import Around
 from rankbeam.pipelines.experiment.inputs import missing_inputs, wrong_inputs
+from rankbeam.pipelines.experiment.judging import called_services, judging_of
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.quotas import pools_of
 from rankbeam.pipelines.experiment.services import services_of
+from rankbeam.pipelines.experiment.template_files import Templates
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
-from rankbeam.transforms.clients.retrievers.run_file import RunFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source, Statistics
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
@@ -44,27 +45,36 @@ def load_experiment(path: str) -> Experiment:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError("is not UTF-8; an experiment is a YAML file", path=path, line=line) from error
-    return parse_experiment(text, path)
+    experiment = parse_experiment(text, path)
+    not_wired.refuse(experiment, path)
+    return experiment
 
 
 def parse_experiment(text: str, path: str | None) -> Experiment:
-    """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
+    """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`.
+
+    What no stage does yet is part of it.
+    """
     located = load(text, path)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
     model = _validated(located, problems)
     metrics = _metrics(located, model, problems)
     dialects = _dialects(located, model, problems)
-    given = model.configurations or ()
-    expanded = configurations.expand(located, given, model.grid, dialects, model.dataset.unit, problems)
+    folder = files.parent(path or "")
     services = services_of(located, model.services, problems)
-    pools = pools_of(located, model.quotas, expanded.cells, expanded.primary, services, (), problems)
+    around = Around(located, services, Templates(folder))
+    given = model.configurations or ()
+    expanded = configurations.expand(around, given, model.grid, dialects, model.dataset.unit, problems)
+    judging = judging_of(located, model.judge, services, folder, problems)
+    used = called_services(expanded.configurations, judging)
+    pools = pools_of(located, model.quotas, expanded.cells, expanded.sources, services, used, problems)
     known = None if problems else _known(model, metrics, expanded.configurations)
     gates = gates_of(located, model.gates or (), known, problems)
-    folder = files.parent(path or "")
-    problems += missing_inputs(located, model, expanded.retrievers)
-    unusable = list(wrong_inputs(located, model, expanded, folder))
+    problems += missing_inputs(located, model, expanded.sources)
+    unusable = list(wrong_inputs(located, model, expanded.sources, folder))
     if not unusable:
-        unusable += dataset_checks.unknown_slices(located, model.slices, _below(folder, model.dataset.queries))
+        queries = _below(folder, model.dataset.queries)
+        unusable += dataset_checks.unknown_attributes(located, model.slices, expanded.templates, queries)
     problems += unusable
     problems += _unset(located, expanded)
     problems += _wrong_baseline(located, model, expanded.configurations)
@@ -72,18 +82,21 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     if problems:
         once = {str(problem): problem for problem in problems}  # a value of the grid is tried many times
         raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
+    sources = tuple(
+        each.completed(folder, pool, model.output.rankings)
+        for each, pool in zip(expanded.sources, pools.names, strict=True)
+    )
     return Experiment(
         name=model.name,
         text=text,
         qrels=files.below(folder, model.dataset.qrels),
         queries=_below(folder, model.dataset.queries),
         corpus=_below(folder, model.dataset.corpus),
-        retrievers=tuple(parameters.resolved(folder) for parameters in expanded.retrievers),
-        kinds=expanded.kinds,
+        sources=sources,
         evaluation=Evaluation(
             configurations=expanded.configurations,
             metrics=metrics,
-            sources=_completed(expanded, pools.names, folder, model.output.rankings),
+            sources=tuple(each.source for each in sources),
             slices=tuple(model.slices),
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
             ties=model.ties,
@@ -91,6 +104,9 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         ),
         output=files.below(folder, model.output.path),
         pools=pools.quotas,
+        services={name: services.valid[name].resolved(folder, pool) for name, pool in pools.services.items()},
+        judging=judging,
+        max_cost=model.max_cost,
         max_failure_rate=model.max_failure_rate,
         ledger_path=_below(folder, model.output.ledger),
         gates=gates,
@@ -150,21 +166,11 @@ def _known(model: ExperimentModel, metrics: tuple[Metric, ...], found: tuple[Con
     return Known(names, [str(metric) for metric in metrics], model.slices, baseline)
 
 
-def _completed(
-    expanded: configurations.Expanded, pools: tuple[str | None, ...], folder: str, rankings: bool | None
-) -> tuple[Source, ...]:
-    paths = [each.resolved(folder).path if isinstance(each, RunFile) else None for each in expanded.retrievers]
-    return tuple(
-        replace(source, path=path, pool=pool, keep_rankings=path is None if rankings is None else rankings)
-        for source, path, pool in zip(expanded.sources, paths, pools, strict=True)
-    )
-
-
 def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[InputError]:
     """Every reference to a variable of this machine that has no value and decides what is asked."""
-    for place, parameters in zip(expanded.places, expanded.retrievers, strict=True):
-        for inside, problem in parameters.unset():
-            yield located.error((*place, *inside), problem)
+    for retriever in (each.retriever for each in expanded.sources):
+        for inside, problem in retriever.parameters.unset():
+            yield located.error((*retriever.place, *inside), problem)
 
 
 def _destination(located: Located, model: ExperimentModel, problems: list[InputError]) -> DatasetName | None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from rankbeam.pipelines.experiment.generate import JudgeModel
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.read_source import Location
 from rankbeam.transforms.records.slices import canonical
@@ -47,15 +48,27 @@ class ConfigurationModel(_Model):
     Attributes:
         name: for people; every configuration has its own.
         retriever: `type` and that type's parameters.
+        answers: instead of a retriever, answers that exist already: {type: replay, path}.
+        generate: the model that answers from the first results, as `GenerateParameters` describes it.
         top_k: results per query.
         vector_distance_threshold: only results nearer than this count; for retrievers whose scores are distances. It
             may stand inside `retriever:` as well. Not together with a similarity threshold.
     """
 
     name: Word
-    retriever: dict[str, Any]
+    retriever: dict[str, Any] | None = None
+    answers: dict[str, Any] | None = None
+    generate: dict[str, Any] | None = None
     top_k: Count | None = None
     vector_distance_threshold: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "ConfigurationModel":
+        if self.retriever is None and self.answers is None:
+            raise ValueError("has no retriever, and no answers that exist already; give one of them")
+        if self.answers is not None and (self.retriever is not None or self.generate is not None):
+            raise ValueError("has answers that exist already, and what would make others; keep one")
+        return self
 
 
 class PricesModel(_Model):
@@ -158,6 +171,8 @@ class ExperimentModel(_Model):
             `vector_distance_threshold` cost no further calls.
         services: models that answer and judge, each named once: its type and that type's parameters.
         quotas: budgets of remote services, by name, as `QuotaModel` describes them.
+        judge: the model that judges answers and contexts, as `JudgeModel` describes it.
+        max_cost: of all calls to services together, in the currency of the prices under `quotas:`.
         max_failure_rate: the share of a configuration's queries that may fail (0 to 1); above it, exit status 3.
         metrics: names, as ir_measures or trec_eval write them.
         slices: attributes of queries to average by, besides all queries; `intent×difficulty` crosses two.
@@ -175,6 +190,8 @@ class ExperimentModel(_Model):
     grid: dict[str, list[Any]] = Field(default_factory=dict)
     services: dict[str, Any] = Field(default_factory=dict)
     quotas: dict[str, Any] = Field(default_factory=dict)
+    judge: JudgeModel | None = None
+    max_cost: Price | None = None
     max_failure_rate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.05
     metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)
     slices: list[str] = Field(default_factory=list)

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.cells import Cell
+from rankbeam.pipelines.experiment.components import Retrieving
 from rankbeam.pipelines.experiment.models import QuotaModel
 from rankbeam.pipelines.experiment.services import Service, Services
+from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.records.calls.quota import MOST_IN_THE_AIR, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -56,7 +57,7 @@ def pools_of(
     located: Located,
     given: Mapping[str, Any],
     cells: Sequence[Cell],
-    primary: Sequence[Cell],
+    sources: Sequence[PlannedSource],
     services: Services,
     used: Collection[str],
     problems: list[InputError],
@@ -70,7 +71,7 @@ def pools_of(
         located: the document, for messages.
         given: `quotas:`.
         cells: every configuration.
-        primary: per source, the cell that is asked.
+        sources: where rankings come from.
         services: the models.
         used: names of the services that are called.
         problems: what is wrong is added here.
@@ -79,7 +80,8 @@ def pools_of(
     problems += _unknown_names(located, given, cells, services)
     problems += _missing_budgets(located, given, cells, services)
     problems += _two_budgets(located, given, services.valid)
-    asked = [_retriever(cell, primary) for cell in primary]
+    retrievers = [each.retriever for each in sources]
+    asked = [_retriever(each, retrievers) for each in retrievers]
     called = {name: _service(each, services.valid) for name, each in services.valid.items() if name in used}
     members: dict[str, list[_Payer]] = {}
     for payer in (*asked, *called.values()):
@@ -125,16 +127,16 @@ def _validated(
             problems += [problem_of(located, QuotaModel, dict(each), at=("quotas", name)) for each in error.errors()]
 
 
-def _retriever(cell: Cell, primary: Sequence[Cell]) -> _Payer | None:
-    parameters = cell.parameters
-    if not isinstance(parameters, RemoteRetriever):
+def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | None:
+    kind, remote = retriever.kind, retriever.remote
+    if remote is None:
         return None
-    if parameters.quota is not None:
-        return _Payer(parameters.quota, (parameters.quota,), parameters.default_quota)
-    alike = [each.parameters for each in primary if each.kind == cell.kind]
-    scopes = {each.scope() for each in alike if isinstance(each, RemoteRetriever) and each.quota is None}
-    pool = f"{cell.kind}:{parameters.scope()}" if len(scopes) > 1 and parameters.scope() else cell.kind
-    return _Payer(pool, (cell.kind,), parameters.default_quota)
+    if remote.quota is not None:
+        return _Payer(remote.quota, (remote.quota,), remote.default_quota)
+    alike = [each.remote for each in others if each.kind == kind]
+    scopes = {each.scope() for each in alike if each is not None and each.quota is None}
+    pool = f"{kind}:{remote.scope()}" if len(scopes) > 1 and remote.scope() else kind
+    return _Payer(pool, (kind,), remote.default_quota)
 
 
 def _service(service: Service, services: Mapping[str, Service]) -> _Payer:
@@ -143,24 +145,23 @@ def _service(service: Service, services: Mapping[str, Service]) -> _Payer:
     return _Payer(alike[0], (*alike, service.kind), service.parameters.default_quota)
 
 
-def _named(cells: Sequence[Cell]) -> dict[str, Cell]:
+def _named(cells: Sequence[Cell]) -> dict[str, Retrieving]:
     """The pools that retrievers name, each with one of them."""
-    return {
-        cell.parameters.quota: cell
-        for cell in reversed(cells)
-        if isinstance(cell.parameters, RemoteRetriever) and cell.parameters.quota is not None
-    }
+    remote = [(each.retriever.remote, each.retriever) for each in reversed(cells)]
+    return {each.quota: retriever for each, retriever in remote if each is not None and each.quota is not None}
 
 
 def _missing_budgets(
     located: Located, given: Mapping[str, Any], cells: Sequence[Cell], services: Services
 ) -> Iterator[InputError]:
-    for name, cell in _named(cells).items():
+    for name, retriever in _named(cells).items():
         if name in services.given:
-            yield located.error((*cell.place, "quota"), f"{name!r} is a service, with a pool of its own; name another")
+            yield located.error(
+                (*retriever.place, "quota"), f"{name!r} is a service, with a pool of its own; name another"
+            )
         elif name not in given:
             hint = did_you_mean(name, given) if given else "name it there, with requests_per_minute"
-            yield located.error((*cell.place, "quota"), f"quotas: has no {name!r}; {hint}")
+            yield located.error((*retriever.place, "quota"), f"quotas: has no {name!r}; {hint}")
 
 
 def _two_budgets(located: Located, given: Mapping[str, Any], services: Mapping[str, Service]) -> Iterator[InputError]:
@@ -184,6 +185,6 @@ def _unknown_names(
 
 def _is_remote(kind: str) -> bool:
     try:
-        return issubclass(RETRIEVERS.load(kind), RemoteRetriever)
+        return RETRIEVERS.load(kind).route is Route.CALLED
     except InputError:
         return False

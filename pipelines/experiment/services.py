@@ -1,7 +1,7 @@
 """`services:` of an experiment: the models that answer and judge, each named once."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,11 +22,13 @@ class Service:
         name: by which the experiment calls it.
         kind: the model's type.
         parameters: the model's.
+        pool: the quota pool that pays for its calls; None where nothing calls it.
     """
 
     name: str
     kind: str
     parameters: ModelParameters
+    pool: str | None = None
 
     @property
     def place(self) -> Place:
@@ -37,6 +39,10 @@ class Service:
     def account(self) -> str:
         """What pays for it: services of one type, project, region and model share a pool."""
         return f"{self.kind} {self.parameters.scope()}".strip()
+
+    def resolved(self, folder: str, pool: str) -> "Service":
+        """The service with paths below a folder, and the quota pool that pays for it."""
+        return replace(self, parameters=self.parameters.resolved(folder), pool=pool)
 
     def decisive(self) -> dict[str, Any]:
         """What of it identifies a configuration: the model, not its name in this experiment."""

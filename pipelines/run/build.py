@@ -141,7 +141,7 @@ def asked(experiment: Experiment) -> dict[int, Asked]:
     for source, retriever in experiment.remote.items():
         each = experiment.evaluation.sources[source]
         reach = Reach(each.top_k or 0, each.distance)
-        found[source] = Asked(retriever, experiment.kinds[source], each.pool or "", reach)
+        found[source] = Asked(retriever, experiment.sources[source].retriever.kind, each.pool or "", reach)
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rankbeam.transforms.records.fusion import FusionPlan
+from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.slices import attributes_of
@@ -50,6 +51,7 @@ class Configuration:
         derived_from: config_id of the configuration that is really asked, where this one is a prefix of it.
         dialect: the tool by whose rules the rankings are scored.
         distance: only results nearer than this are looked at; None for all.
+        generation: how a model answers from its rankings; None where none does.
     """
 
     config_id: str
@@ -61,6 +63,7 @@ class Configuration:
     derived_from: str | None
     dialect: Dialect = RANKBEAM
     distance: float | None = None
+    generation: Generation | None = None
 
 
 @dataclass(frozen=True)

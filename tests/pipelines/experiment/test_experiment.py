@@ -83,7 +83,7 @@ def test_a_good_file(folder: Path) -> None:
     assert json.loads(bm25.parameters)["retriever"]["b"] == 0.4
     assert json.loads(bm25.parameters)["top_k"] == 100
     assert [source.path for source in evaluation.sources] == [None, f"{data}/old.run"]
-    assert found.retrievers[0] == Bm25(b=0.4)
+    assert found.sources[0].retriever.parameters == Bm25(b=0.4)
 
 
 def test_paths_are_below_the_folder_of_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def test_content_keys(experiment: Experiment) -> None:
     query, reach = Query("q1", "where is the café?"), Reach(10, 0.5)
     names = {each.source: each.name.split(":")[0] for each in reversed(experiment.evaluation.configurations)}
     keys = {
-        names[source]: each.call(experiment.kinds[source], "pool", 0, query, reach, 3).key
+        names[source]: each.call(experiment.sources[source].retriever.kind, "pool", 0, query, reach, 3).key
         for source, each in experiment.remote.items()
     }
     assert keys == CONTENT_KEYS

@@ -113,7 +113,7 @@ def test_sources_by_how_they_are_had(folder: Path) -> None:
     }
     found = load(folder, experiment(both))
     assert (list(found.remote), list(found.local)) == ([1], [])
-    assert found.kinds == ("run_file", "near", "fusion")
+    assert [each.retriever.kind for each in found.sources] == ["run_file", "near", "fusion"]
 
 
 MISTAKES = [

@@ -29,7 +29,7 @@ def recognise(path: str, role: str) -> Format:
 
     Args:
         path: the file.
-        role: of the file: "queries", "corpus", "qrels" or "run".
+        role: of the file: a key of `EXPECTED`.
 
     Raises:
         InputError: the file is missing, empty or unreadable, or its format does not fit its role.
@@ -46,7 +46,7 @@ def recognise(path: str, role: str) -> Format:
     lines.refuse_other_encoding(path, head, 0)
     if role in ("qrels", "run"):
         lines.refuse_other_ends(path, head, 0)
-    form = {"queries": _texts, "corpus": _texts, "qrels": _qrels, "run": _run}[role](first)
+    form = _READERS[role](first)
     if form is None:
         raise InputError(f"is not {_WANTED[role]}; it looks like {_looks_like(first)}", path=path)
     return form
@@ -57,6 +57,8 @@ EXPECTED = {
     "corpus": "a corpus was",
     "qrels": "judgements were",
     "run": "a run was",
+    "answers": "reference answers were",
+    "replay": "answers were",
 }
 """What was expected instead of an empty file, by role."""
 _WANTED = {
@@ -64,6 +66,8 @@ _WANTED = {
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, or Parquet",
     "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), or Parquet",
     "run": "a run: TREC (query Q0 document rank score tag) or Parquet",
+    "answers": "a file of reference answers: JSON lines with query_id and answer",
+    "replay": "a file of answers: JSON lines with query_id and answer",
 }
 
 
@@ -94,6 +98,21 @@ def _qrels(line: str) -> Format | None:
 def _run(line: str) -> Format | None:
     words = line.split()
     return Format.TREC_RUN if len(words) >= 5 and all(_is_number(word) for word in words[3:5]) else None
+
+
+def _answers(line: str) -> Format | None:
+    return Format.JSON_LINES if line.lstrip().startswith("{") else None
+
+
+_READERS = {
+    "queries": _texts,
+    "corpus": _texts,
+    "qrels": _qrels,
+    "run": _run,
+    "answers": _answers,
+    "replay": _answers,
+}
+"""By role, what tells its formats."""
 
 
 def _is_beir_header(line: str) -> bool:

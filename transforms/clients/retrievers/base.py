@@ -5,11 +5,27 @@ fills in, and what `open` returns, a `Retriever` that answers queries. One line 
 group `rankbeam.retrievers`, in this package's pyproject.toml or in that of any other installed package.
 """
 
+from enum import Enum
 from typing import ClassVar, Protocol
 
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.registry import Kind
 from rankbeam.transforms.records.queries import Query, Ranking
+
+
+class Route(Enum):
+    """How the rankings of a retriever come about."""
+
+    READ = "read"
+    """They exist already, in a file or a table."""
+    OPENED = "opened"
+    """In process, by what `open` returns."""
+    CALLED = "called"
+    """By calls to a service, each of which a quota pool pays for."""
+    REPLAYED = "replayed"
+    """They stand beside answers that a system gave before."""
+    FUSED = "fused"
+    """From the rankings of other configurations."""
 
 
 class Retriever(Protocol):
@@ -38,11 +54,18 @@ class RetrieverParameters(Parameters):
         needs: which files of the dataset it cannot do without: "queries", "corpus".
         input_role: what files of its own are, where rankbeam knows the format: "run".
         default_top_k: what `top_k` is when a configuration does not say; None means all there is.
+        route: how its rankings come about.
+        has_distances: whether scores are distances, so that `vector_distance_threshold` can be set, and a tighter one
+            can be derived from the answer to a looser one.
+        most_results: how many one call can bring; None where no limit is known.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("queries",)
     input_role: ClassVar[str | None] = None
     default_top_k: ClassVar[int | None] = 100
+    route: ClassVar[Route] = Route.OPENED
+    has_distances: ClassVar[bool] = False
+    most_results: ClassVar[int | None] = None
 
     def open(self, corpus: str | None) -> Retriever:
         """Make ready to answer queries; called once per process, where the work is done.
@@ -51,6 +74,14 @@ class RetrieverParameters(Parameters):
             corpus: path of the dataset's corpus.
         """
         raise NotImplementedError(f"{type(self).__name__} has no open()")
+
+    def is_prefix(self) -> bool:
+        """Whether fewer results are the first of more, so that asking for the largest top_k serves all."""
+        return True
+
+    def refuses_repeats(self, unit: str) -> bool:
+        """Whether a document that stands twice in a ranking is an error, where the dataset's unit is this."""
+        return unit == "chunk"
 
 
 RETRIEVERS = Kind("retriever", "rankbeam.retrievers", RetrieverParameters)

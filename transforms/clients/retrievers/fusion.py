@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan, Normalisation
 
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -32,6 +32,7 @@ class Fusion(RetrieverParameters):
 
     needs: ClassVar[tuple[str, ...]] = ()
     default_top_k: ClassVar[int | None] = None
+    route: ClassVar[Route] = Route.FUSED
 
     @field_validator("parts")
     @classmethod

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from rankbeam.transforms.clients.calls.services import Connection
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
@@ -24,27 +24,19 @@ class RemoteRetriever(RetrieverParameters):
         version: of what the service searches. Answers of another version are not reused.
         default_quota: the budget where `quotas:` says nothing.
         reading: parameters that only say how an answer is read: the ledger's answers stay good when they change.
-        has_distances: whether scores are distances, so that `vector_distance_threshold` can be set, and a tighter one
-            can be derived from the answer to a looser one.
-        most_results: how many one call can bring; None where nobody says.
     """
 
     quota: Annotated[str, Field(min_length=1)] | None = None
     version: str | None = None
 
+    route: ClassVar[Route] = Route.CALLED
     default_quota: ClassVar[Quota]
     operational: ClassVar[frozenset[str]] = frozenset({"quota"})
     reading: ClassVar[frozenset[str]] = frozenset()
-    has_distances: ClassVar[bool] = False
-    most_results: ClassVar[int | None] = None
 
     def scope(self) -> str:
         """What shares a budget at the service: a project and region, or a host."""
         return ""
-
-    def is_prefix(self) -> bool:
-        """Whether fewer results are the first of more, so that one call at the largest top_k serves all."""
-        return True
 
     async def connect(self) -> Connection:
         """Connect to the service; see `services.Service.connect`. `payload_of` says what its calls are given."""

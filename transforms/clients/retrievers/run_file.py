@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from rankbeam.transforms.clients.bigquery.read_source import Location, shown
 from rankbeam.transforms.clients.formats import rows
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage import files
 
 
@@ -25,10 +25,15 @@ class RunFile(RetrieverParameters):
     needs: ClassVar[tuple[str, ...]] = ()
     input_role: ClassVar[str | None] = "run"
     default_top_k: ClassVar[int | None] = None
+    route: ClassVar[Route] = Route.READ
 
     def inputs(self) -> dict[str, str]:
         """The run."""
         return {"path": self.path}
+
+    def refuses_repeats(self, unit: str) -> bool:  # noqa: ARG002  a run has its own rule
+        """As the run's own parameter says."""
+        return self.duplicates == "refuse"
 
     def resolved(self, folder: str) -> "RunFile":
         """The same run, its path taken as below `folder` when it is relative."""

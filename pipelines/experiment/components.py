@@ -1,0 +1,78 @@
+"""The components of a configuration: what retrieves and what answers, each with its parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.pipelines.config.yaml_lines import Place
+from rankbeam.pipelines.experiment.generate import GenerateParameters
+from rankbeam.pipelines.experiment.services import Service
+from rankbeam.pipelines.experiment.template_files import TemplateFile
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.fusion import Fusion
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.generation import Generation
+
+RETRIEVER, GENERATE, ANSWERS = "retriever", "generate", "answers"
+
+
+@dataclass(frozen=True)
+class Retrieving:
+    """What the rankings of a configuration come from.
+
+    Attributes:
+        role: the key of a configuration that it stands under: `retriever`, or `answers` where these are replayed.
+        place: where it stands in the document.
+        kind: its type.
+        parameters: that type's.
+    """
+
+    role: str
+    place: Place
+    kind: str
+    parameters: RetrieverParameters
+
+    @property
+    def route(self) -> Route:
+        """How the rankings come about."""
+        return self.parameters.route
+
+    @property
+    def remote(self) -> RemoteRetriever | None:
+        """The parameters, where a service is called."""
+        return self.parameters if isinstance(self.parameters, RemoteRetriever) else None
+
+    @property
+    def fusion(self) -> Fusion | None:
+        """The parameters, where rankings of other configurations are fused."""
+        return self.parameters if isinstance(self.parameters, Fusion) else None
+
+    def decisive(self) -> dict[str, Any]:
+        """What of it identifies a configuration."""
+        return {"type": self.kind, **self.parameters.decisive()}
+
+
+@dataclass(frozen=True)
+class Generating:
+    """What answers from the rankings of a configuration.
+
+    Attributes:
+        parameters: as given.
+        service: the model that answers.
+        file: the template, what the model is asked.
+    """
+
+    parameters: GenerateParameters
+    service: Service
+    file: TemplateFile
+
+    def decisive(self) -> dict[str, Any]:
+        """What of it identifies a configuration: the model and the text of the template, whatever their names."""
+        service, template = self.service.decisive(), self.file.template.digest
+        return {**self.parameters.decisive(), "service": service, "template": template}
+
+    @property
+    def generation(self) -> Generation:
+        """The same for the stages."""
+        own: Mapping[str, Any] = self.parameters.model_dump(exclude={"service", "template"})
+        return Generation(service=self.service.name, template=self.file.template, **own)

@@ -1,0 +1,156 @@
+"""The components of a configuration as they were given, before the grid replaces any of their parameters."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.cells import DISTANCE, TOP_K, Given
+from rankbeam.pipelines.experiment.components import ANSWERS, GENERATE, RETRIEVER
+from rankbeam.pipelines.experiment.generate import GenerateParameters
+from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
+from rankbeam.transforms.clients.retrievers.replay import Replay
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+CONFIGURATION = ""
+"""The role of what stands beside the components: `top_k`, and a threshold of distances."""
+
+_REPLAY = "replay"
+"""The only type of answers that exist already."""
+
+Target = tuple[str, str]
+"""What a parameter of the grid replaces: the role of a component, and the name of the parameter there."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A component of a configuration.
+
+    Attributes:
+        role: the key of the configuration that it stands under.
+        place: where it stands.
+        kind: its type; empty where there is one only.
+        model: that type's parameters.
+        values: those that are given.
+    """
+
+    role: str
+    place: Place
+    kind: str
+    model: type[Parameters]
+    values: Mapping[str, Any]
+
+    def parameters(self, chosen: Mapping[str, Any]) -> Parameters:
+        """The component with some of its parameters replaced.
+
+        Raises:
+            ValidationError: they are not valid.
+        """
+        return self.model.model_validate({**self.values, **chosen})
+
+    def wrong_beside(self, located: Located, first: Mapping[str, Any]) -> Iterator[InputError]:
+        """What is wrong with parameters that the grid replaces, and so no cell has.
+
+        Args:
+            located: the document, for messages.
+            first: the first value of each parameter that the grid sweeps.
+        """
+        try:
+            self.model.model_validate({**first, **self.values})
+        except ValidationError as error:
+            for each in error.errors():
+                if {*each["loc"][:1]} & {*first} & {*self.values}:
+                    yield problem_of(located, self.model, dict(each), at=self.place)
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """The components of one configuration.
+
+    Attributes:
+        place: where the configuration stands.
+        name: under `configurations:`.
+        retriever: what its rankings come from.
+        model: that type's parameters.
+        inside: a threshold of distances that stands inside `retriever:`; None where there is none.
+        generate: what answers; None where nothing does.
+    """
+
+    place: Place
+    name: str
+    retriever: Draft
+    model: type[RetrieverParameters]
+    inside: Any
+    generate: Draft | None
+
+    @property
+    def all(self) -> list[Draft]:
+        """Every component."""
+        return [self.retriever] if self.generate is None else [self.retriever, self.generate]
+
+    def owners(self, name: str) -> list[Target]:
+        """What a parameter of the grid may replace: a bare name in any component, `ROLE.NAME` in that one."""
+        role, dot, inside = name.partition(".")
+        if dot:
+            return [(each.role, inside) for each in self.all if each.role == role and inside in each.model.model_fields]
+        beside = [(CONFIGURATION, name)] if name in self.reach else []
+        return [*beside, *((each.role, name) for each in self.all if name in each.model.model_fields)]
+
+    @property
+    def reach(self) -> tuple[str, ...]:
+        """What the configuration may have beside its components."""
+        if self.retriever.role == ANSWERS:
+            return ()
+        return (TOP_K, DISTANCE) if self.model.has_distances else (TOP_K,)
+
+    @property
+    def sweepable(self) -> set[str]:
+        """Every name that a grid may have for this configuration."""
+        dotted = (f"{each.role}.{name}" for each in self.all for name in each.model.model_fields)
+        return {*self.reach, *(name for each in self.all for name in each.model.model_fields), *dotted}
+
+
+def drafts_of(located: Located, position: int, given: Given, problems: list[InputError]) -> Drafts | None:
+    """The components of a configuration; None where it has none that is known, which is reported.
+
+    Args:
+        located: the document, for messages.
+        position: of the configuration.
+        given: the configuration.
+        problems: what is wrong is added here.
+    """
+    place: Place = ("configurations", position)
+    role, values = (RETRIEVER, given.retriever) if given.answers is None else (ANSWERS, given.answers)
+    if values is None:
+        return None
+    values = dict(values)
+    kind = values.pop("type", None)
+    try:
+        model = _model(located, (*place, role), kind)
+    except InputError as error:
+        problems.append(error)
+        return None
+    inside = values.pop(DISTANCE, None) if DISTANCE not in model.model_fields else None
+    generate = None
+    if given.generate is not None:
+        generate = Draft(GENERATE, (*place, GENERATE), "", GenerateParameters, given.generate)
+    name = given.name or f"{place[0]}[{position}]"  # what was no name is reported already
+    return Drafts(place, name, Draft(role, (*place, role), str(kind), model, values), model, inside, generate)
+
+
+def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameters]:
+    if not isinstance(kind, str):
+        raise located.error((*place, "type"), "is missing" if kind is None else "is not a word")
+    if place[-1] == ANSWERS:
+        if kind != _REPLAY:
+            raise located.error((*place, "type"), f"unknown type {kind!r}; {did_you_mean(kind, [_REPLAY])}")
+        return Replay
+    try:
+        return RETRIEVERS.load(kind)
+    except InputError as error:
+        raise located.error((*place, "type"), error.problem) from error

@@ -1,0 +1,86 @@
+"""What may stand under `generate:` and `judge:`: the models that answer and judge, and what they are given."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rankbeam.transforms.clients.parameters import Parameters
+
+_MOST = (1 << 31) - 1
+Count = Annotated[int, Field(ge=1, le=_MOST)]
+Samples = Annotated[int, Field(ge=1, le=100)]
+Word = Annotated[str, Field(min_length=1)]
+Step = Literal[
+    "claims", "support_gc", "support_ac", "support_ag", "support_ga", "grade", "answer_kind",
+    "nuggets", "nugget_weight", "nugget_assign",
+]  # fmt: skip
+"""The steps that a judge takes."""
+
+
+class GenerateParameters(Parameters):
+    """`generate:` of a configuration.
+
+    Attributes:
+        service: name of the model, under `services:`.
+        template: a text file in which `{query}`, `{contexts}` and attributes of the query, such as `{language}`, are
+            replaced; `{{` is a brace, and a line `---` parts system from user text. By default rankbeam's own.
+        contexts: so many of the first results are given to the model, at most.
+        max_context_tokens: of all contexts together; whole ones are left out from the end.
+        temperature: of sampling.
+        seed: of sampling.
+        max_output_tokens: of an answer.
+        thinking: tokens that the model may think; by default as many as it does.
+        samples: answers for each query.
+        without_contexts: queries for which nothing was retrieved are asked, too.
+    """
+
+    model_config = ConfigDict(strict=True)  # as all other keys of an experiment
+
+    service: Word
+    template: Word | None = None
+    contexts: Count = 5
+    max_context_tokens: Count | None = None
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.0
+    seed: Annotated[int, Field(ge=0, le=_MOST)] = 0
+    max_output_tokens: Count = 1024
+    thinking: Annotated[int, Field(ge=0, le=_MOST)] | None = None
+    samples: Samples = 1
+    without_contexts: bool = False
+
+
+class StepModel(BaseModel):
+    """One item of `judge.steps:`; omitted keys are as for the other steps.
+
+    Attributes:
+        service: name of the model that judges in this step.
+        samples: verdicts for each item.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    service: Word | None = None
+    samples: Samples | None = None
+
+
+class JudgeModel(BaseModel):
+    """`judge:`, how answers and contexts are judged.
+
+    Attributes:
+        service: name of the model that judges, under `services:`.
+        embeddings: name of the model that embeds texts, for metrics by similarity.
+        samples: verdicts for each item.
+        repeat_share: the share of items that are judged three times, to show how far verdicts repeat.
+        prompts: a folder with prompts that replace those of rankbeam.
+        strict_version: verdicts of more than one version of the model are refused.
+        steps: by step, what it does otherwise than the rest.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    service: Word
+    embeddings: Word | None = None
+    samples: Samples = 1
+    repeat_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
+    prompts: Word | None = None
+    strict_version: bool = False
+    steps: dict[Step, StepModel] = Field(default_factory=dict)

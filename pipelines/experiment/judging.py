@@ -1,0 +1,57 @@
+"""`judge:` of an experiment, and the services that an experiment calls."""
+
+from collections.abc import Iterator, Sequence
+
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.generate import JudgeModel
+from rankbeam.pipelines.experiment.services import Services
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.evaluation import Configuration
+from rankbeam.transforms.records.generation import Judging
+
+
+def judging_of(
+    located: Located, model: JudgeModel | None, services: Services, folder: str, problems: list[InputError]
+) -> Judging | None:
+    """How answers and contexts are judged; None where nothing is.
+
+    Args:
+        located: the document, for messages.
+        model: `judge:`.
+        services: the models that it may name.
+        folder: that relative paths are below.
+        problems: what is wrong is added here.
+    """
+    if model is None or not model.service:  # a judge without a valid name of a service is reported
+        return None
+    for place, name in _named(model):
+        problems += services.unknown(located, ("judge", *place), name)
+    return Judging(
+        service=model.service,
+        embeddings=model.embeddings,
+        samples=model.samples,
+        repeat_share=model.repeat_share,
+        prompts=None if model.prompts is None else files.below(folder, model.prompts),
+        strict_version=model.strict_version,
+        steps={step: each.model_dump(exclude_none=True) for step, each in model.steps.items()},
+    )
+
+
+def called_services(configurations: Sequence[Configuration], judging: Judging | None) -> frozenset[str]:
+    """Names of the services that an experiment calls."""
+    answer = {each.generation.service for each in configurations if each.generation is not None}
+    if judging is None:
+        return frozenset(answer)
+    steps = (each.get("service") for each in judging.steps.values())
+    return frozenset(filter(None, {*answer, judging.service, judging.embeddings, *steps}))
+
+
+def _named(model: JudgeModel) -> Iterator[tuple[Place, str]]:
+    """Every name of a service, with its place below `judge:`."""
+    yield ("service",), model.service
+    if model.embeddings is not None:
+        yield ("embeddings",), model.embeddings
+    for step, each in model.steps.items():
+        if each.service is not None:
+            yield ("steps", step, "service"), each.service

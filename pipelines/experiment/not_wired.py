@@ -1,0 +1,29 @@
+"""What an experiment may say and no stage does yet: refused, so that no run leaves it out in silence."""
+
+from collections.abc import Iterator
+
+from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.transforms.records.errors import InputError, InputErrors
+
+_PROBLEM = "no stage of this version of rankbeam does this yet; leave it out"
+
+
+def refuse(experiment: Experiment, path: str) -> None:
+    """Refuse a valid experiment that says what no stage does.
+
+    Raises:
+        InputErrors: it does, with the lines.
+    """
+    if problems := list(_problems(load(experiment.text, path))):
+        raise InputErrors(problems)
+
+
+def _problems(located: Located) -> Iterator[InputError]:
+    for position, configuration in enumerate(located.value["configurations"]):
+        for key in ("generate", "answers"):
+            if key in configuration:
+                yield located.error(("configurations", position, key), _PROBLEM)
+    for key in ("judge", "max_cost"):
+        if key in located.value:
+            yield located.error((key,), _PROBLEM)

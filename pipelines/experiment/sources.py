@@ -1,0 +1,39 @@
+"""Where rankings come from, with what asks for them."""
+
+from dataclasses import dataclass, replace
+
+from rankbeam.pipelines.experiment.components import Retrieving
+from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.retrievers.base import Route
+from rankbeam.transforms.records.evaluation import Source
+
+
+@dataclass(frozen=True)
+class PlannedSource:
+    """One ranking a query, for all configurations that are cut from it.
+
+    Attributes:
+        source: the same as the stages see it.
+        retriever: what the rankings come from.
+    """
+
+    source: Source
+    retriever: Retrieving
+
+    def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
+        """The source with paths below a folder, and what depends on the rest of the experiment.
+
+        Args:
+            folder: that relative paths are below.
+            pool: the quota pool that pays for asking it.
+            rankings: whether its rankings are written; None for all but those of a run.
+        """
+        retriever = replace(self.retriever, parameters=self.retriever.parameters.resolved(folder))
+        path = retriever.parameters.inputs()["path"] if retriever.route is Route.READ else None
+        keeps = retriever.route is not Route.READ if rankings is None else rankings
+        return PlannedSource(replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever)
+
+    def pinned(self, run: str) -> "PlannedSource":
+        """The source whose query to BigQuery, if it has one, is run once in an execution."""
+        path = self.source.path
+        return replace(self, source=replace(self.source, path=None if path is None else pinned(path, run)))

@@ -1,0 +1,232 @@
+"""`generate:`, `judge:` and replayed answers: components of a configuration, their identity, and every mistake."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from support.experiments import experiment, install, load
+from support.inputs import write
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.load import parse_experiment
+from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.records.calls.quota import Prices
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.generation import Judging
+
+SERVICES = (
+    "services: {m: {type: remote_model, model: one}, n: {type: remote_model, model: two}, o: {type: offline_model}}\n"
+)
+NEAR = "retriever: {type: near}, top_k: 10"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    install(tmp_path, monkeypatch)
+    write(tmp_path / "queries.jsonl", '{"_id": "q1", "text": "a", "language": "de"}\n')
+    write(tmp_path / "answer.txt", "Answer in {language}, as {{a: b}.\n---\n{contexts}\n{query}\n")
+    write(tmp_path / "answers.jsonl", '{"query_id": "q1", "answer": "yes"}\n')
+    yield tmp_path
+    registered.cache_clear()
+
+
+def parsed(folder: Path, text: str) -> Experiment:
+    return parse_experiment(text, str(folder / "e.yaml"))
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        parsed(folder, text)
+    return [line.removeprefix(f"{folder}/") for line in str(caught.value).split("\n")]
+
+
+def ids(folder: Path, text: str) -> dict[str, str]:
+    return {each.name: each.config_id for each in parsed(folder, text).evaluation.configurations}
+
+
+def generating(generate: str, more: str = "") -> str:
+    return experiment({"plain": NEAR, "rag": f"{NEAR}, generate: {generate}"}, SERVICES + more)
+
+
+def test_a_configuration_that_answers_shares_the_ranking_of_one_that_does_not(folder: Path) -> None:
+    found = parsed(folder, generating("{service: m, contexts: 3, template: answer.txt}"))
+    plain, rag = found.evaluation.configurations
+    assert (plain.source, rag.source, len(found.sources)) == (0, 0, 1)
+    assert plain.generation is None
+    assert plain.config_id == load(folder, experiment({"plain": NEAR})).evaluation.configurations[0].config_id
+    assert rag.config_id != plain.config_id
+    assert rag.generation is not None
+    assert (rag.generation.service, rag.generation.contexts, rag.generation.max_output_tokens) == ("m", 3, 1024)
+    assert asdict(rag.generation.template) == {
+        "system": "Answer in {language}, as {{a: b}.", "user": "{contexts}\n{query}",
+    }  # fmt: skip
+
+
+def test_the_identity_is_the_model_and_the_text_of_the_template(folder: Path) -> None:
+    """Not what the experiment or the file system calls them."""
+    one = ids(folder, generating("{service: m, template: answer.txt}"))
+    write(folder / "copy.txt", (folder / "answer.txt").read_text())
+    text = generating("{service: renamed, template: copy.txt}").replace("{m: {", "{renamed: {")
+    assert ids(folder, text) == one
+    write(folder / "copy.txt", (folder / "answer.txt").read_text().replace("Answer", "Reply"))
+    assert ids(folder, text)["rag"] != one["rag"]
+
+
+@pytest.mark.parametrize("change", ["service: n", "contexts: 4", "temperature: 0.5", "seed: 1", "samples: 2",
+                                    "thinking: 0", "max_output_tokens: 99", "without_contexts: true"])  # fmt: skip
+def test_the_identity_depends_on_every_parameter(folder: Path, change: str) -> None:
+    other = "{service: m}" if change != "service: n" else ""
+    given = generating(other.replace("}", f", {change}}}") or f"{{{change}}}")
+    assert ids(folder, given)["rag"] != ids(folder, generating("{service: m}"))["rag"]
+
+
+def test_a_grid_sweeps_what_some_component_has_and_repeats_no_other_configuration(folder: Path) -> None:
+    more = "grid: {contexts: [3, 5], generate.temperature: [0, 1], region: [r1, r2]}\n"
+    found = parsed(folder, generating("{service: m}", more))
+    assert [each.name for each in found.evaluation.configurations] == [
+        "plain:region=r1",
+        "plain:region=r2",
+        *(
+            f"rag:contexts={contexts},generate.temperature={temperature},region={region}"
+            for contexts in (3, 5)
+            for temperature in (0, 1)
+            for region in ("r1", "r2")
+        ),
+    ]
+    generations = [each.generation for each in found.evaluation.configurations[2:]]
+    assert [(each.contexts, each.temperature) for each in generations if each is not None][::2] == [
+        (3, 0.0), (3, 1.0), (5, 0.0), (5, 1.0),
+    ]  # fmt: skip
+    assert len(found.sources) == 2  # regions; answers are made of the same rankings
+
+
+def test_services_that_are_used_have_pools(folder: Path) -> None:
+    text = experiment(
+        {"a": f"{NEAR}, generate: {{service: a}}", "b": f"{NEAR}, generate: {{service: b, seed: 1}}", "c": NEAR},
+        "services: {a: {type: remote_model, model: x}, b: {type: remote_model, model: x, api_key: other}, "
+        "c: {type: remote_model, model: y}, unused: {type: remote_model, model: z}, o: {type: offline_model}}\n"
+        "judge: {service: c, embeddings: o}\n"
+        "quotas: {b: {tokens_per_minute: 1000, price_per_million: {input: 1, output: 4}}, "
+        "remote_model: {requests_per_minute: 30}}\n",
+    )
+    found = parsed(folder, text)
+    assert {name: each.pool for name, each in found.services.items()} == {"a": "a", "b": "a", "c": "c", "o": "o"}
+    assert set(found.pools) == {"near", "a", "c", "o"}
+    shared = found.pools["a"]
+    assert (shared.requests_per_minute, shared.tokens_per_minute, shared.prices) == (60, 1000, Prices(1, 1, 4))
+    assert found.pools["c"].requests_per_minute == 30
+    assert found.accounts()["a"] == "remote_model p x"
+
+
+def test_a_judge_and_a_limit_of_cost(folder: Path) -> None:
+    more = "judge: {service: m, prompts: mine, steps: {grade: {service: n, samples: 3}}}\nmax_cost: 20\n"
+    found = parsed(folder, experiment({"a": NEAR}, SERVICES + more))
+    steps = {"grade": {"service": "n", "samples": 3}}
+    assert found.judging == Judging("m", repeat_share=0.1, prompts=f"{folder}/mine", steps=steps)
+    assert (found.max_cost, set(found.services)) == (20, {"m", "n"})
+
+
+def test_replayed_answers_are_a_configuration_without_a_retriever(folder: Path) -> None:
+    found = parsed(folder, experiment({"prod": "answers: {type: replay, path: answers.jsonl}", "near": NEAR}))
+    prod, _ = found.evaluation.configurations
+    assert json.loads(prod.parameters) == {
+        "answers": {"type": "replay", "path": "answers.jsonl", "config": None}, "top_k": None,
+    }  # fmt: skip
+    assert found.sources[0].retriever.parameters.inputs() == {"path": f"{folder}/answers.jsonl"}
+    assert (set(found.remote), set(found.local)) == ({1}, set())
+
+
+WIRED = [
+    (generating("{service: m}"), ["e.yaml:5: configurations[1].generate"]),
+    (experiment({"a": "answers: {type: replay, path: answers.jsonl}"}), ["e.yaml:4: configurations[0].answers"]),
+    (experiment({"a": NEAR}, f"{SERVICES}judge: {{service: m}}\nmax_cost: 1\n"),
+     ["e.yaml:8: judge", "e.yaml:9: max_cost"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "places"), WIRED)
+def test_what_no_stage_does_yet_is_refused(folder: Path, text: str, places: list[str]) -> None:
+    with pytest.raises(InputErrors) as caught:
+        load(folder, text)
+    expected = [
+        f"{folder}/{place}: no stage of this version of rankbeam does this yet; leave it out" for place in places
+    ]
+    assert str(caught.value).split("\n") == expected
+
+
+MISTAKES = [
+    (generating("{contexts: 3}"), "e.yaml:5: configurations[1].generate.service: is missing"),
+    (generating("{service: mm}"),
+     "e.yaml:5: configurations[1].generate.service: services: has no 'mm'; did you mean 'm'?"),
+    (generating("{service: m, context: 3}"),
+     "e.yaml:5: configurations[1].generate.context: unknown key; did you mean 'contexts'?"),
+    (generating("{service: m, contexts: 0}"),
+     "e.yaml:5: configurations[1].generate.contexts: input should be greater than or equal to 1, found 0"),
+    (generating("{service: m, template: no.txt}"),
+     "e.yaml:5: configurations[1].generate.template: {folder}/no.txt: no such file"),
+    (generating("{service: m}", "grid: {contexts: [3, few]}\n"),
+     "e.yaml:9: grid.contexts: input should be a valid integer, found 'few'"),
+    (generating("{service: m}", "grid: {generate.service: [m, k]}\n"),
+     "e.yaml:9: grid.generate.service: services: has no 'k'; valid are: m, n, o"),
+    (generating("{service: m}", "grid: {generate.contextz: [3]}\n"),
+     "e.yaml:9: grid.generate.contextz: no configuration has this parameter; did you mean 'generate.contexts'?"),
+    (experiment({"a": NEAR}, f"{SERVICES}judge: {{service: mm}}\n"),
+     "e.yaml:8: judge.service: services: has no 'mm'; did you mean 'm'?"),
+    (experiment({"a": NEAR}, "judge: {service: m}\n"),
+     "e.yaml:7: judge.service: services: has no 'm'; name the model there: {NAME: {type: …}}"),
+    (experiment({"a": NEAR}, f"{SERVICES}judge: {{service: m, steps: {{grades: {{}}}}}}\n"),
+     "e.yaml:8: judge.steps.grades"),
+    (experiment({"a": NEAR}, "max_cost: -1\n"),
+     "e.yaml:7: max_cost: input should be greater than or equal to 0, found -1"),
+    (experiment({"a": f"{NEAR}, answers: {{type: replay, path: answers.jsonl}}"}),
+     "e.yaml:4: configurations[0]: has answers that exist already, and what would make others; keep one"),
+    (experiment({"a": "top_k: 5"}),
+     "e.yaml:4: configurations[0]: has no retriever, and no answers that exist already; give one of them"),
+    (experiment({"a": "answers: {type: reply, path: answers.jsonl}"}),
+     "e.yaml:4: configurations[0].answers.type: unknown type 'reply'; did you mean 'replay'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), MISTAKES)
+def test_a_mistake(folder: Path, text: str, expected: str) -> None:
+    (problem,) = problems(folder, text)
+    assert problem.startswith(expected.replace("{folder}", str(folder)))
+
+
+def test_a_name_that_two_components_have_is_written_with_its_component(folder: Path) -> None:
+    write(folder / "site" / "seeded.py", "from rankbeam import RetrieverParameters\n"
+          "class Seeded(RetrieverParameters):\n    seed: int = 0\n")  # fmt: skip
+    points = folder / "site" / "services-1.0.dist-info" / "entry_points.txt"
+    write(points, points.read_text().replace("[rankbeam.retrievers]", "[rankbeam.retrievers]\nseeded = seeded:Seeded"))
+    registered.cache_clear()
+    text = experiment({"b": "retriever: {type: seeded}, generate: {service: m}"}, f"{SERVICES}grid: {{seed: [0, 1]}}\n")
+    assert problems(folder, text) == [
+        "e.yaml:8: grid.seed: several components of one configuration have it; write retriever.seed or generate.seed"
+    ]
+    found = parsed(folder, text.replace("grid: {seed", "grid: {retriever.seed"))
+    assert [each.name for each in found.evaluation.configurations] == ["b:retriever.seed=0", "b:retriever.seed=1"]
+
+
+TEMPLATES = [
+    ("{query}\n{contexts}\n{languag}\n",
+     "t.txt:3: {languag} is neither {query} nor {contexts} nor an attribute of the queries; did you mean 'language'?"),
+    ("{contexts}", "t.txt: has no {query}: the model would be asked nothing"),
+    ("{query}", "t.txt: has no {contexts}; add them, or say without_contexts: true under generate:"),
+    ("{query}\n{contexts} {", "has a brace that opens no variable; write {{ for a brace"),
+    ("a\n---\nb\n---\n{query}{contexts}", "is a second line ---; one parts system from user text"),
+    ("{query} {contexts}\n---\n", "asks nothing: it has no user text"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "expected"), TEMPLATES)
+def test_a_mistake_in_a_template(folder: Path, template: str, expected: str) -> None:
+    write(folder / "t.txt", template)
+    (problem,) = problems(folder, generating("{service: m, template: t.txt}"))
+    assert expected in problem
+
+
+def test_a_model_may_be_asked_without_contexts(folder: Path) -> None:
+    write(folder / "t.txt", "{query}")
+    assert parsed(folder, generating("{service: m, template: t.txt, without_contexts: true}"))
