@@ -1,0 +1,85 @@
+"""Time as the fan-out and the ledger know it: a clock, the loop of the calls, and threads that wait.
+
+`SystemClock` is the machine's. Tests take a `VirtualClock`, on which hours of pauses and of answers take no time.
+"""
+
+import asyncio
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time, and whatever waits for it."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        ...
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop on which calls are made; it runs in a thread of its own."""
+        ...
+
+    def condition(self) -> threading.Condition:
+        """A condition that threads wait for; their timeouts are of this clock."""
+        ...
+
+    def start(self, work: Callable[[], None], name: str) -> threading.Thread:
+        """Start a thread that ends with the process."""
+        ...
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Says that the calling thread is at work, except while it waits for a `condition`."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def monotonic(self) -> float:
+        """As `Clock`."""
+        return time.monotonic()
+
+    def now(self) -> datetime:
+        """As `Clock`."""
+        return datetime.now(UTC)
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of this process; it is started when it is first wanted, and runs as long as the process."""
+        with _lock:
+            return _loop_of(os.getpid())
+
+    def condition(self) -> threading.Condition:
+        """As `Clock`."""
+        return threading.Condition()
+
+    def start(self, work: Callable[[], None], name: str) -> threading.Thread:
+        """As `Clock`."""
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        thread.start()
+        return thread
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """As `Clock`; nothing waits for it."""
+        return nullcontext()
+
+
+SYSTEM_CLOCK = SystemClock()
+_lock = threading.Lock()
+
+
+@functools.cache
+def _loop_of(pid: int) -> asyncio.AbstractEventLoop:
+    del pid  # a process that was forked has its parent's memory, but not its threads
+    loop = asyncio.new_event_loop()
+    SYSTEM_CLOCK.start(loop.run_forever, "rankbeam-calls")
+    return loop
