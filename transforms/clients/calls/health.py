@@ -1,0 +1,140 @@
+"""The circuit breaker of one service: whether it may be called, judged by what its last attempts came to.
+
+closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s ──► one probe ── answered ──► closed
+                                    ▲                                   │ failed          given up: after
+                                    └───────────────────────────────────┘                 `give_up_after_s`
+
+What fails because of one query (it is invalid, blocked, truncated, malformed) says nothing of the service. A service
+that only ever refuses for good (credentials are wrong, a corpus is not there) is given up as soon as the breaker opens,
+unless the ledger has an answer of it: then it has worked, and may again.
+"""
+
+from dataclasses import dataclass
+
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+FAILURES_TO_OPEN = 20
+MOST_UNCONFIRMED = 2 * FAILURES_TO_OPEN
+"""Attempts since the last answer, in flight or failed: what a service costs that does not even refuse."""
+
+_FIRST_PROBE_S, _LONGEST_PROBE_S = 1.0, 60.0
+_COUNTED = {
+    FailureKind.UNAVAILABLE,
+    FailureKind.TIMEOUT,
+    FailureKind.PERMISSION,
+    FailureKind.NOT_FOUND,
+    FailureKind.QUOTA,
+}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An attempt that was begun.
+
+    Attributes:
+        answers: how many answers there were before.
+        is_probe: it decides whether the breaker closes.
+    """
+
+    answers: int
+    is_probe: bool
+
+
+class Breaker:
+    """A circuit breaker, as a state machine over times that it is given; it reads no clock.
+
+    Args:
+        give_up_after_s: how long it stays open without an answer before the service is given up.
+    """
+
+    def __init__(self, give_up_after_s: float) -> None:
+        self._give_up_after_s = give_up_after_s
+        self._answers = self._failures = self._unconfirmed = 0
+        self._has_answered = self._may_recover = False
+        self._last: CallError | None = None
+        self._opened: float | None = None
+        self._probe_at = 0.0
+        self._pause_s = _FIRST_PROBE_S
+        self._is_probing = self._is_given_up = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing but probes may begin."""
+        return self._opened is not None
+
+    def is_given_up(self, now: float) -> bool:
+        """Whether nothing may begin any more."""
+        if self._opened is not None and not self._is_probing:
+            self._is_given_up |= now - self._opened >= self._give_up_after_s
+        return self._is_given_up
+
+    def wait_until(self, now: float) -> float | None:
+        """When an attempt may begin, as far as time decides; None where the end of another attempt does.
+
+        Args:
+            now: the time; the result is not before it.
+        """
+        if self.is_given_up(now) or self._is_probing:
+            return None
+        if self._opened is not None:
+            return max(now, min(self._probe_at, self._opened + self._give_up_after_s))
+        return now if self._unconfirmed < MOST_UNCONFIRMED else None
+
+    def begin(self) -> Begun:
+        """Count an attempt that begins, when it may."""
+        self._unconfirmed += 1
+        self._is_probing = self.is_open
+        return Begun(self._answers, self._is_probing)
+
+    def answered(self) -> None:
+        """An attempt was answered, whichever it was: the breaker closes."""
+        self._has_answered = True
+        self._answers += 1
+        self._failures = self._unconfirmed = 0
+        self._opened, self._is_probing, self._is_given_up = None, False, False
+
+    def answered_before(self) -> None:
+        """The ledger has an answer of the service."""
+        self._has_answered = True
+
+    def failed(self, begun: Begun, error: CallError, now: float) -> None:
+        """An attempt failed; failures of a single query do not count."""
+        if error.kind not in _COUNTED:
+            self.ended(begun, now)
+            return
+        self._failures += 1
+        self._may_recover |= error.kind.is_transient
+        self._last = error
+        self._is_given_up |= self._asks_for_too_long_a_pause(error)
+        if begun.is_probe and self._is_probing:
+            self._probe_failed(now)
+        elif self._opened is None and (self._failures >= FAILURES_TO_OPEN or self._is_given_up):
+            self._open(now)
+
+    def ended(self, begun: Begun, now: float) -> None:
+        """An attempt ended in a way that says nothing of the service."""
+        if begun.answers == self._answers:
+            self._unconfirmed -= 1
+        if begun.is_probe and self._is_probing:
+            self._is_probing = False
+            self._probe_at = now
+
+    def refusal(self) -> CallError:
+        """Why what is left is not asked."""
+        kind, said = (FailureKind.UNAVAILABLE, "") if self._last is None else (self._last.kind, self._last.message)
+        return CallError(kind, f"not asked: {self._failures} attempts in a row failed, the last with: {said}", 0)
+
+    def _open(self, now: float) -> None:
+        self._opened = now
+        self._probe_at, self._pause_s = now + _FIRST_PROBE_S, _FIRST_PROBE_S
+        self._is_given_up |= not self._has_answered and not self._may_recover
+
+    def _probe_failed(self, now: float) -> None:
+        self._is_probing = False
+        self._pause_s = min(_LONGEST_PROBE_S, 2 * self._pause_s)
+        self._probe_at = now + self._pause_s
+
+    def _asks_for_too_long_a_pause(self, error: CallError) -> bool:
+        """Whether the quota of the day is spent, say."""
+        return error.kind is FailureKind.QUOTA and (error.retry_after_s or 0.0) > self._give_up_after_s
