@@ -96,7 +96,7 @@ def workload(reserve: str) -> list[Job]:
 def test_reserving_the_most_and_settling_is_fast_and_keeps_the_quota(
     reserve: str, settled: bool, time: tuple[float, float], busiest: tuple[float, float]
 ) -> None:
-    """What else could be reserved is slower, or exceeds the quota: seconds and busiest minute, as shares of the ideal."""
+    """All else is slower, or exceeds the quota: seconds and the busiest minute, as shares of the ideal."""
     jobs = workload(reserve)
     made = send(TokenPacer(QUOTA), jobs, settled=settled)
     ideal_s = sum(job.tokens for job in jobs) / QUOTA * 60

@@ -32,7 +32,7 @@ class Reservation:
 
 
 class TokenPacer:
-    """Tokens of one lane: at most so many in any 60 s, and evenly spread, so that a restart does not begin a new minute.
+    """Tokens of one lane: at most so many in any 60 s, evenly spread, so that a restart does not begin a new minute.
 
     Within the window tokens are spread by the generic cell rate algorithm (ITU-T I.371, Annex A): a call may begin once
     those before it have used up their time, whatever it takes itself.

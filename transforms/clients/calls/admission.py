@@ -1,0 +1,226 @@
+"""Admission control of one lane: slots bound concurrency, the pacer bounds the rate in calls and in tokens.
+
+wait in line ─► breaker of the service ─► slot ─► pacer: requests, tokens ─► attempt ─► settle the tokens, free the slot
+"""
+
+import asyncio
+import itertools
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from rankbeam.transforms.clients.calls.health import Begun, Breaker
+from rankbeam.transforms.clients.clock import Clock
+from rankbeam.transforms.kernels.pacing import Pacer, first_to_begin, lane_pacer
+from rankbeam.transforms.kernels.token_pacing import Reservation
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+_LOOK_AGAIN_S = 0.1
+_LOOKED_AT = 9  # of those that wait: no more than eight are overtaken
+
+
+class Stopped(Exception):
+    """Nothing more is to begin; raised in what waits to begin."""
+
+
+@dataclass(eq=False)
+class Permit:
+    """The right to make one attempt.
+
+    Attributes:
+        begun: as the breaker counts it.
+        reservation: of tokens; None where they are not counted.
+        used: tokens that the attempt took; None as long as that is not known.
+    """
+
+    begun: Begun
+    reservation: Reservation | None
+    used: float | None = None
+
+
+@dataclass(eq=False)
+class _Waiting:
+    number: int
+    breaker: Breaker
+    tokens: float
+    is_new: bool
+    overtaken: int = 0
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Admission:
+    """Gives permits for attempts in one lane of a quota, first come, first served.
+
+    A large call may be overtaken by up to eight that need fewer tokens. While the breaker of a service is open, its
+    calls wait beside the line, and calls that were never made are the first to be probes.
+
+    Args:
+        quota: of all lanes together.
+        lane: which one, from 0.
+        clock: of the fan-out.
+        is_held: whether nothing may begin just now, for a reason other than the pace.
+
+    Attributes:
+        waited_s: how long there was an attempt that had to wait for the pace.
+    """
+
+    def __init__(self, quota: Quota, lane: int, clock: Clock, is_held: Callable[[], bool] = lambda: False) -> None:
+        self._pacer: Pacer = lane_pacer(quota.requests_per_minute, lane, quota.lanes, quota.tokens_per_minute)
+        self._clock, self._is_held = clock, is_held
+        self._slots = quota.slots(lane)
+        self._lines: dict[Breaker, list[_Waiting]] = {}
+        self._numbers = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._stop = asyncio.Event()
+        self.waited_s = 0.0
+
+    @asynccontextmanager
+    async def attempt(self, breaker: Breaker, tokens: int, *, is_new: bool) -> AsyncIterator[Permit]:
+        """Wait until an attempt may begin; the block makes it at once, and raises CallError where it fails.
+
+        Args:
+            breaker: of the service that is called.
+            tokens: that the attempt may take, at most; 0 where the service does not charge by the token.
+            is_new: whether it is the first one of its call.
+
+        Raises:
+            CallError: the service was given up, or the call takes more tokens than a minute has.
+            Stopped: nothing more is to begin.
+        """
+        permit = await self._permit(breaker, tokens, is_new)
+        try:
+            yield permit
+            breaker.answered()
+        except CallError as error:
+            breaker.failed(permit.begun, error, self._clock.monotonic())
+            self._count(permit, error)
+            raise
+        except BaseException:
+            breaker.ended(permit.begun, self._clock.monotonic())
+            raise
+        finally:
+            self._slots += 1
+            if permit.used is not None:
+                self._pacer.settle(permit.reservation, permit.used)
+            self._wake_next()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait.
+
+        Raises:
+            Stopped: nothing more is to begin.
+        """
+        self.refuse_when_stopped()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        except TimeoutError:
+            return
+        raise Stopped
+
+    def stop(self) -> None:
+        """Let nothing more begin; called on the loop."""
+        self._stop.set()
+        self._wake_next()
+
+    def refuse_when_stopped(self) -> None:
+        """Raise `Stopped` once `stop` was called."""
+        if self._stop.is_set():
+            raise Stopped
+
+    async def _permit(self, breaker: Breaker, tokens: float, is_new: bool) -> Permit:
+        self._refuse_above_the_window(tokens)
+        waiting = _Waiting(next(self._numbers), breaker, tokens, is_new)
+        line = self._lines.setdefault(breaker, [])
+        line.append(waiting)
+        try:
+            while not self._may_begin(waiting):
+                waiting.woken.clear()
+                self._wake_next()
+                await waiting.woken.wait()
+            return self._begin(waiting)
+        finally:
+            line.remove(waiting)
+            self._wake_next()
+
+    def _refuse_above_the_window(self, tokens: float) -> None:
+        limit = self._pacer.tokens
+        if limit is not None and not limit.fits(tokens):
+            problem = f"the call may take {tokens:,.0f} tokens, more than the {limit.per_minute:,} a minute of its lane"
+            advice = "raise tokens_per_minute, or ask for a shorter answer"
+            raise CallError(FailureKind.INVALID, f"{problem}: {advice}", 0)
+
+    def _may_begin(self, waiting: _Waiting) -> bool:
+        self.refuse_when_stopped()
+        if waiting.breaker.is_given_up(self._clock.monotonic()):
+            raise waiting.breaker.refusal()
+        first, wait_s = self._first()
+        return first is waiting and wait_s == 0
+
+    def _begin(self, waiting: _Waiting) -> Permit:
+        now = self._clock.monotonic()
+        for other in self._candidates(now):
+            other.overtaken += other.number < waiting.number
+        self._slots -= 1
+        return Permit(waiting.breaker.begin(), self._pacer.spend(now, waiting.tokens))
+
+    def _first(self) -> tuple[_Waiting | None, float]:
+        """What is to begin next, and in how many seconds; None where that depends on the end of another attempt."""
+        now = self._clock.monotonic()
+        candidates = self._candidates(now)
+        if not candidates:
+            return None, self._until_a_probe_s(now)
+        if not self._slots:
+            return None, math.inf
+        waits_s = [self._pacer.wait_s(now, waiting.tokens) for waiting in candidates]
+        place = first_to_begin(waits_s, [waiting.overtaken for waiting in candidates])
+        return candidates[place], max(waits_s[place], _LOOK_AGAIN_S if self._is_held() else 0.0)
+
+    def _candidates(self, now: float) -> list[_Waiting]:
+        """The first of those that their breakers let begin, in their order."""
+        candidates: list[_Waiting] = []
+        for breaker, line in self._lines.items():
+            if line and breaker.wait_until(now) == now:
+                candidates += [_probe(line)] if breaker.is_open else line[:_LOOKED_AT]
+        return sorted(candidates, key=lambda waiting: waiting.number)[:_LOOKED_AT]
+
+    def _until_a_probe_s(self, now: float) -> float:
+        times = [breaker.wait_until(now) for breaker, line in self._lines.items() if line]
+        return min((at for at in times if at is not None), default=math.inf) - now
+
+    def _wake_next(self) -> None:
+        """Wake what may begin now, or see to it that it is woken when it may."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now = self._clock.monotonic()
+        for breaker, line in self._lines.items():
+            is_refused = self._stop.is_set() or breaker.is_given_up(now)
+            if is_refused and line and not line[-1].woken.is_set():
+                for waiting in line:
+                    waiting.woken.set()
+        first, wait_s = self._first()
+        if first is not None and wait_s == 0:
+            first.woken.set()
+        elif math.isfinite(wait_s):
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._waited, now)
+
+    def _waited(self, since: float) -> None:
+        self.waited_s += self._clock.monotonic() - since
+        self._wake_next()
+
+    def _count(self, permit: Permit, error: CallError) -> None:
+        """Count what a failed attempt means for the pace."""
+        if error.kind is FailureKind.QUOTA:
+            self._pacer.push_back(self._clock.monotonic())
+            permit.used = 0.0
+        elif error.tokens.total:
+            permit.used = error.tokens.total
+
+
+def _probe(line: list[_Waiting]) -> _Waiting:
+    """The first call that was never made, or else the first: those that fail for good must not keep back the others."""
+    return next((waiting for waiting in line if waiting.is_new), line[0])
