@@ -67,6 +67,7 @@ class CallError(RankbeamError):
         attempts: how often it was asked.
         retry_after_s: after which the service wants to be asked again, where it said so.
         tokens: that the failed attempt took.
+        stops_pool: no call of this quota pool will be answered soon: a budget of the day is used up.
     """
 
     def __init__(
@@ -76,13 +77,14 @@ class CallError(RankbeamError):
         attempts: int = 1,
         retry_after_s: float | None = None,
         tokens: Tokens = NO_TOKENS,
+        stops_pool: bool = False,
     ) -> None:
         super().__init__(in_one_line(message))
         self.kind, self.message, self.attempts, self.retry_after_s = kind, str(self), attempts, retry_after_s
-        self.tokens = tokens
+        self.tokens, self.stops_pool = tokens, stops_pool
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CallError, (self.kind, self.message, self.attempts, self.retry_after_s, self.tokens)
+        return CallError, (self.kind, self.message, self.attempts, self.retry_after_s, self.tokens, self.stops_pool)
 
 
 def _input_error(problem: str, path: str | None, line: int | None) -> InputError:

@@ -1,38 +1,212 @@
-"""Models: what an experiment names under `services:`, to answer queries and to judge answers.
+"""Models: what can be asked for text or for embeddings, and how a further one is added.
 
-A type of model is a `ModelParameters` that the experiment's YAML fills in; the entry point group `rankbeam.models`
-registers it.
+A model is a `ModelParameters` that an experiment's YAML fills in under `services:`, with `connect`; its calls carry a
+`Prompt`. One line registers it: the entry point group `rankbeam.models`.
 """
 
+import json
+import math
+import re
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pydantic import FiniteFloat, TypeAdapter, model_validator
+
+from rankbeam.transforms.clients.calls.answers import parsed
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.records.calls.call import content_key
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+STOP, MAX_TOKENS = "stop", "max_tokens"
+"""How an answer ended, whatever the service calls it; others are kept in the service's own word."""
+
+_BYTES_OF_A_TOKEN = 4
+_ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")
+_FIRST_WORD = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a model said.
+
+    Attributes:
+        text: of the answer.
+        model_version: the model that gave it, as the service calls it; "" where it does not say.
+    """
+
+    text: str
+    model_version: str
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """The embedding of a text.
+
+    Attributes:
+        vector: its components.
+        model_version: as of `Said`.
+    """
+
+    vector: tuple[float, ...]
+    model_version: str
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An answer as the ledger keeps it.
+
+    Attributes:
+        text: of the answer; None for an embedding.
+        finish: how it ended.
+        block: why the model would not answer; None where it did.
+        model_version: the model that gave it.
+        vector: the embedding; None for a text.
+    """
+
+    text: str | None
+    finish: str
+    block: str | None = None
+    model_version: str = ""
+    vector: tuple[FiniteFloat, ...] | None = None
+
+    def written(self) -> str:
+        """As JSON."""
+        fields = {"text": self.text, "finish": self.finish, "block": self.block, "model_version": self.model_version}
+        vector = {} if self.vector is None else {"vector": self.vector}
+        return json.dumps({**fields, **vector}, ensure_ascii=False, separators=(",", ":"))
+
+
+_STORED = TypeAdapter(Stored)
+
+
+def read_answer(answer: str) -> Said | Embedding:
+    """What an answer says.
+
+    Raises:
+        CallError: the model would not answer (`BLOCKED`), or was cut short (`TRUNCATED`), or said nothing that can be
+            used (`MALFORMED`).
+
+    >>> read_answer(Stored("yes", "stop", None, "m-001").written())
+    Said(text='yes', model_version='m-001')
+    """
+    found = parsed(_STORED, answer)
+    if found.block is not None:
+        raise CallError(FailureKind.BLOCKED, f"the model would not answer: {found.block}")
+    if found.vector is not None:
+        if not found.vector:
+            raise CallError(FailureKind.MALFORMED, "the embedding has no components")
+        return Embedding(found.vector, found.model_version)
+    if found.finish == MAX_TOKENS:
+        cut = "before it began" if not found.text else "in the middle"
+        raise CallError(FailureKind.TRUNCATED, f"the answer reached its limit of tokens {cut}")
+    if found.finish != STOP:
+        raise CallError(FailureKind.MALFORMED, f"the answer ended for another reason than its end: {found.finish}")
+    if found.text is None or not found.text.strip():
+        raise CallError(FailureKind.MALFORMED, "the answer is empty")
+    return Said(found.text, found.model_version)
 
 
 class ModelParameters(Parameters):
-    """The parameters of one type of model.
+    """The parameters that all models have; a subclass adds its own.
 
     Attributes:
+        model: the service's name of it; "" where there is one only.
+        allow_alias: take a name that may mean another model tomorrow, such as one that ends in `-latest`.
         default_quota: the budget where `quotas:` says nothing.
+        offline: for models that need no service: what they are, said wherever their numbers show.
     """
 
+    model: str = ""
+    allow_alias: bool = False
+
+    operational: ClassVar[frozenset[str]] = frozenset({"allow_alias", "api_key"})
     default_quota: ClassVar[Quota]
+    offline: ClassVar[str | None] = None
+
+    @model_validator(mode="after")
+    def _no_alias(self) -> "ModelParameters":
+        if not self.allow_alias and _ALIAS.fullmatch(self.model.lower()):
+            raise ValueError(
+                f"model {self.model!r} may mean another model tomorrow, and answers would mix; name a version, "
+                "or say allow_alias: true"
+            )
+        return self
+
+    @property
+    def family(self) -> str:
+        """The family of the model, by the first word of its name: judges favour answers of their own.
+
+        >>> class Any(ModelParameters): ...
+        >>> [Any(model=name).family for name in ("gemini-x-001", "meta-llama/Llama-3.1-8B", "models/gpt-4o")]
+        ['gemini', 'llama', 'gpt']
+        """
+        found = _FIRST_WORD.search(self.model.rpartition("/")[2].lower())
+        return found[0] if found else self.model
 
     def scope(self) -> str:
         """What shares a budget at the service: a project, region and model, or a host and model."""
-        return ""
+        return self.model
+
+    def identity(self, kind: str) -> dict[str, Any]:
+        """All of the service that decides an answer, as JSON values.
+
+        Args:
+            kind: the model's type, such as "gemini".
+        """
+        return {"type": kind, **self.model_dump(mode="json", exclude=set(self.operational), exclude_defaults=True)}
+
+    def key(self, kind: str, prompt: Prompt) -> str:
+        """The content key of a prompt to this model."""
+        return content_key(prompt.asked(self.identity(kind)))
 
     async def connect(self) -> Connection:
         """Connect to the service; see `services.Service.connect`."""
         raise NotImplementedError(f"{type(self).__name__} has no connect()")
 
-    def read(self, answer: str) -> Any:
-        """What an answer says; see `services.Service.read`."""
-        raise NotImplementedError(f"{type(self).__name__} has no read()")
+    def read(self, answer: str) -> Said | Embedding:
+        """What an answer says; see `read_answer`."""
+        return read_answer(answer)
+
+    def most_tokens(self, payload: str) -> int:
+        """Tokens to reserve for a prompt: four bytes each, and the longest answer.
+
+        >>> class Any(ModelParameters): ...
+        >>> Any(model="m").most_tokens(Prompt("answer", {}, user="x" * 400, max_output_tokens=50).payload())
+        182
+        """
+        prompt = prompt_of(payload)
+        of_input = math.ceil(len(payload.encode()) / _BYTES_OF_A_TOKEN)
+        return of_input + (0 if prompt.step == EMBED else prompt.max_output_tokens)
 
 
 MODELS = Kind("model", "rankbeam.models", ModelParameters)
 """The types of models."""
+
+
+def prompt_of(payload: str) -> Prompt:
+    """The prompt of a call.
+
+    Raises:
+        CallError: the payload is none (`INVALID`).
+    """
+    try:
+        return Prompt.parse(payload)
+    except (ValueError, TypeError) as error:
+        raise CallError(FailureKind.INVALID, f"this is no prompt: {error}") from error
+
+
+def embedded_text(prompt: Prompt) -> str:
+    """The text to embed.
+
+    Raises:
+        CallError: the prompt has none (`INVALID`).
+    """
+    text = prompt.values.get("text")
+    if not isinstance(text, str) or not text.strip():
+        raise CallError(FailureKind.INVALID, "there is no text to embed")
+    return text

@@ -1,0 +1,106 @@
+"""What is asked when a prompt is asked again: a longer limit after a cut, a repair after an answer of a wrong form.
+
+The same question to the same model at temperature 0 fails in the same way, and is paid each time.
+"""
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from rankbeam.transforms.clients.models.base import Said, read_answer
+from rankbeam.transforms.records import judgements
+from rankbeam.transforms.records.calls.prompt import Prompt, Rendered
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+_LEAST_TEMPERATURE = 0.2
+_SEEDS_OF_A_SAMPLE = 100
+_MOST_KEPT = 10_000
+_REPAIR = "Your last answer to this could not be used: {problem}. Answer again, in exactly the form that is asked for."
+_UNKNOWN = "it did not have the form that is asked for"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One attempt at a prompt.
+
+    Attributes:
+        texts: of system and user.
+        max_output_tokens: limit of the answer.
+        temperature: of sampling.
+        seed: of sampling; None for none.
+    """
+
+    texts: Rendered
+    max_output_tokens: int
+    temperature: float
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class _Trouble:
+    """What was wrong with the answers to a prompt so far; a problem of None is an answer that was cut only."""
+
+    truncated: bool = False
+    problem: str | None = None
+
+
+class Attempts:
+    """Remembers what was wrong with answers, until the prompt has one that can be used.
+
+    A connection has one of these. What another process saw is not known here: then both remedies are taken.
+    """
+
+    def __init__(self) -> None:
+        self._troubles: OrderedDict[str, _Trouble] = OrderedDict()
+
+    def ask(self, payload: str, prompt: Prompt, attempt: int) -> Ask:
+        """How to ask.
+
+        Args:
+            payload: of the call.
+            prompt: that it holds.
+            attempt: from 1.
+        """
+        seed = None if prompt.seed is None else prompt.seed + _SEEDS_OF_A_SAMPLE * prompt.sample
+        first = Ask(prompt.rendered(), prompt.max_output_tokens, prompt.temperature, seed)
+        if attempt == 1:
+            return first
+        trouble = self._troubles.get(_name(payload), _Trouble(truncated=True, problem=_UNKNOWN))
+        longer = replace(first, max_output_tokens=first.max_output_tokens * (2 if trouble.truncated else 1))
+        if trouble.problem is None:
+            return longer
+        repair = _REPAIR.format(problem=trouble.problem)
+        return replace(
+            longer,
+            texts=replace(first.texts, user=f"{first.texts.user}\n\n{repair}"),
+            temperature=max(first.temperature, _LEAST_TEMPERATURE),
+            seed=None if seed is None else seed + attempt - 1,
+        )
+
+    def answered(self, payload: str, prompt: Prompt, answer: str) -> None:
+        """Look at an answer, so that the next attempt knows what was wrong.
+
+        Args:
+            payload: of the call.
+            prompt: that it holds.
+            answer: as the ledger would keep it.
+        """
+        name = _name(payload)
+        try:
+            found = read_answer(answer)
+            if isinstance(found, Said) and prompt.step in judgements.steps():
+                judgements.read(prompt.step, prompt.values, found.text)
+        except CallError as error:
+            before = self._troubles.pop(name, _Trouble())
+            truncated = before.truncated or error.kind is FailureKind.TRUNCATED
+            problem = error.message if error.kind is FailureKind.MALFORMED else before.problem
+            self._troubles[name] = _Trouble(truncated, problem)
+            if len(self._troubles) > _MOST_KEPT:
+                self._troubles.popitem(last=False)
+        else:
+            self._troubles.pop(name, None)
+
+
+def _name(payload: str) -> str:
+    return hashlib.sha256(payload.encode()).hexdigest()

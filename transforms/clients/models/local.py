@@ -1,0 +1,105 @@
+"""Models in this process: connections that answer at once, and how they look at words."""
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator
+
+from rankbeam.transforms.clients.models.base import ModelParameters, Stored, prompt_of
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+_WORD = re.compile(r"\w\w+")
+
+
+def _known_language(value: str) -> str:
+    import Stemmer
+
+    if value not in Stemmer.algorithms():
+        raise ValueError(f"unknown language; {did_you_mean(value, Stemmer.algorithms())}")
+    return value
+
+
+Language = Annotated[str, AfterValidator(_known_language)]
+"""A Snowball algorithm, such as "english"."""
+
+
+@functools.cache
+def _tools(language: str) -> tuple[Callable[[list[str]], list[str]], frozenset[str]]:
+    import bm25s.stopwords
+    import Stemmer
+
+    name = "EN" if language == "english" else language.upper()
+    words = getattr(bm25s.stopwords, f"STOPWORDS_{name}", ())  # none for languages without a list
+    return Stemmer.Stemmer(language).stemWords, frozenset(words)
+
+
+def stems(text: str, language: str) -> frozenset[str]:
+    """The stems of the words of a text, without stop words.
+
+    >>> sorted(stems("The invoices are printed, and invoicing ends.", "english"))
+    ['end', 'invoic', 'print']
+    """
+    stem, stop_words = _tools(language)
+    return frozenset(stem([word for word in _WORD.findall(text.lower()) if word not in stop_words]))
+
+
+def share(part: frozenset[str], whole: frozenset[str]) -> float:
+    """The share of stems that are among others; 0 where there are none.
+
+    >>> share(frozenset("ab"), frozenset("bc"))
+    0.5
+    """
+    return len(part & whole) / len(part) if part else 0.0
+
+
+class LocalModel(ModelParameters):
+    """A model in this process; a subclass says what it answers to a prompt.
+
+    Attributes:
+        language: of the texts.
+    """
+
+    model: str = "1"
+    language: Language = "english"
+
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=6_000_000)
+
+    def answer(self, prompt: Prompt) -> Stored:
+        """The answer to a prompt, always the same.
+
+        Raises:
+            CallError: it knows none to such a step (`INVALID`).
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no answer()")
+
+    async def connect(self) -> "LocalConnection":
+        """Nothing is opened."""
+        return LocalConnection(self)
+
+    def most_tokens(self, payload: str) -> int:  # noqa: ARG002  the Protocol's
+        """No tokens are charged."""
+        return 0
+
+
+@dataclass(frozen=True)
+class LocalConnection:
+    """A connection that answers in this process.
+
+    Attributes:
+        model: that answers.
+    """
+
+    model: LocalModel
+
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
+        """Answer; see `services.Connection.call`."""
+        return Reply(self.model.answer(prompt_of(payload)).written())
+
+    async def close(self) -> None:
+        """Nothing is open."""
