@@ -15,21 +15,23 @@ from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
 from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS
 from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.read import ReadDataset, ReadRun
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.retrieve import remote
-from rankbeam.transforms.retrieve.local import STAGE, RetrieveRankings
-from rankbeam.transforms.retrieve.remote import Asked, CollectRankings
+from rankbeam.transforms.retrieve.local import RetrieveRankings
+from rankbeam.transforms.retrieve.remote import CollectRankings
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import rows as row
 from rankbeam.transforms.write import tables as write
@@ -64,7 +66,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         collected = called.answers | "CollectRankings" >> CollectRankings(evaluation)
         parts[f"{RANKINGS}_called"] = collected.rankings
         failures.append(collected.failures)
-        failures.append(called.failed | "FailedCalls" >> beam.Map(remote.failure_of))
+        failures.append(called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of))
         usage = called.usage
         warnings.append(called.warnings)
     if failures:
@@ -130,19 +132,33 @@ def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
     return tuple(each for each in experiment.compared if each[0] == "corpus" or is_asked)
 
 
-def calls_to_make(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[Call]:
-    """The calls that ask every remote retriever every judged query."""
-    return judged | "PlanCalls" >> beam.FlatMap(remote.calls_of, asked(experiment)).with_output_types(Call)
+def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
+    """The tasks that ask every remote retriever every judged query."""
+    works = retrieve_works(experiment)
+    return judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, works).with_output_types(TaskBatch)
 
 
-def asked(experiment: Experiment) -> dict[int, Asked]:
-    """For each source that is a remote retriever, what is asked of it."""
-    found = {}
+def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
+    """For each source that is a remote retriever, how it is asked."""
+    works = {}
     for source, retriever in experiment.remote.items():
-        each = experiment.evaluation.sources[source]
-        reach = Reach(each.top_k or 0, each.distance)
-        found[source] = Asked(retriever, experiment.sources[source].retriever.kind, each.pool or "", reach)
-    return found
+        wanted, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
+        works[source] = Retrieve(f"{kind} {source}", kind, retriever, Reach(wanted.top_k or 0, wanted.distance))
+    return reaching_alike(works)
+
+
+def retrieve_stage(experiment: Experiment) -> Stage:
+    """What retrieving calls, and out of which budgets."""
+    works = retrieve_works(experiment)
+    sources = experiment.evaluation.sources
+    return Stage(
+        STAGE,
+        {work.service: work for work in works.values()},
+        {work.service: work.retriever for work in works.values()},
+        {work.service: sources[source].pool or "" for source, work in works.items()},
+        experiment.pools,
+        experiment.accounts(),
+    )
 
 
 def _called(
@@ -150,8 +166,8 @@ def _called(
 ) -> Called:
     owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
     ledger = Ledger(experiment.ledger, owner)
-    services = CallServices(STAGE, experiment.remote, experiment.pools, ledger, experiment.accounts(), summary)
-    called: Called = calls_to_make(judged, experiment) | "CallServices" >> services
+    services = CallServices(retrieve_stage(experiment), ledger, summary)
+    called: Called = tasks_to_do(judged, experiment) | "CallServices" >> services
     return called
 
 

@@ -3,21 +3,26 @@
 import json
 import secrets
 import tempfile
+from collections import Counter as Tally
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import apache_beam as beam
+import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.run.build import calls_to_make, new_pipeline, read_dataset
+from rankbeam.pipelines.run.build import new_pipeline, read_dataset, retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.evaluate import quiet_beam, refusals
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock
-from rankbeam.transforms.call import by_pool
+from rankbeam.transforms.call import DistinctTasks
+from rankbeam.transforms.clients.calls.feed import Group
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import groups_in
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.call import Call, merged
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.evaluation import Configuration
 
@@ -123,24 +128,42 @@ def _counted(experiment: Experiment) -> list[_Counted]:
     with tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder, quiet_beam(), refusals():
         pipeline = new_pipeline(pipeline_options([]))
         judged, _ = read_dataset(pipeline, experiment)
+        stage = retrieve_stage(experiment)
         _ = (
-            calls_to_make(judged, experiment)
-            | "ByPool" >> beam.Map(by_pool).with_output_types(tuple[str, Call])
-            | "GroupByPool" >> beam.GroupByKey()
-            | "Count" >> beam.Map(_count, experiment.ledger, folder)
+            tasks_to_do(judged, experiment)
+            | "DistinctTasks" >> DistinctTasks(stage)
+            | "Tasks" >> beam.Values()
+            | "Together" >> beam.WithKeys(0).with_output_types(tuple[int, pa.RecordBatch])
+            | "GroupAll" >> beam.GroupByKey()
+            | "Count" >> beam.Map(_count, stage, experiment.ledger, folder)
         )
         pipeline.run().wait_until_finish()
         return [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).iterdir())]
 
 
-def _count(element: tuple[str, Iterable[Call]], ledger: str, folder: str) -> None:
-    """Leave the calls of a pool, and how many of them the ledger answers, in a file of a folder."""
-    pool, calls = element
-    requests = merged(calls)
-    search = Ledger(ledger).search()
-    held = search.held({request.call.key: request.call.reach for request in requests})
-    with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-        json.dump(_Counted(pool, len(requests), held, search.warnings()), file)
+def _count(element: tuple[int, Iterable[pa.RecordBatch]], stage: Stage, ledger: str, folder: str) -> None:
+    """Leave in a file of a folder, for each pool, the calls of tasks and how many of them the ledger answers."""
+    lookup = Ledger(ledger).lookup()
+    lookup.refresh()
+    calls: Tally[str] = Tally()
+    held: Tally[str] = Tally()
+    for group in groups_in(element[1]):
+        for call in _first_calls(group, stage):
+            pool = stage.pools[call.service]
+            calls[pool] += 1
+            held[pool] += call.key is not None and lookup.place(call.key, call.reach) is not None
+    for pool, number in calls.items():
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+            json.dump(_Counted(pool, number, held[pool], lookup.warnings()), file)
+
+
+def _first_calls(group: Group, stage: Stage) -> Iterable[Call]:
+    """The calls that tasks of one name begin with, each once."""
+    calls: dict[str | None, Call] = {}
+    for task in group:
+        for call in next(stage.works[task.work].steps(task.item)):
+            calls.setdefault(call.key, call)
+    return calls.values()
 
 
 def _pool_line(plan: PoolPlan) -> str:

@@ -17,7 +17,6 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.queries import Query
 
 QUERIES = 6
 ASKS_INDEX = {"query": "${env:RB_INDEX} {query}", "top_k": "{top_k}"}
@@ -92,7 +91,7 @@ def test_a_value_counts_wherever_it_stands(
         for value in ("alpha", "beta"):
             monkeypatch.setenv("RB_INDEX", value)
             (retriever,) = load_experiment(path).remote.values()
-            keys.add(retriever.call("http", "http", 0, Query("q", "who?"), Reach(10), 0).key)
+            keys.update(retriever.keys("http", ["who?"], Reach(10)))
             asyncio.run(ask(retriever))
             seen = server.stats().requests[-1]
             assert value in str([seen["target"], seen["headers"].get("x-index"), seen["body"]])
@@ -138,8 +137,7 @@ def test_a_value_travels_with_the_job_to_machines_with_another_environment(
         there = pickler.loads(pickler.dumps(here))
         asyncio.run(ask(there))
         assert server.stats().queries == {"alpha question 0": 1}
-    query, reach = Query("q", "who?"), Reach(10)
-    keys = {each.call("http", "http", 0, query, reach, 0).key for each in (here, there)}
+    keys = {key for each in (here, there) for key in each.keys("http", ["who?"], Reach(10))}
     assert len(keys) == 1
 
 

@@ -3,18 +3,23 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, groups_in
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.call import Answer, Call, FailedCall, content_key
+from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -69,26 +74,74 @@ class Echo:
             raise CallError(FailureKind.MALFORMED, f"no JSON: {answer}") from error
 
 
-def call(question: str, query_id: str = "", reach: Reach = NEAR, service: int = 0, pool: str = "pool") -> Call:
-    """A call that asks a question; its key is the question's alone."""
+@dataclass(frozen=True)
+class Ask:
+    """Work of one call: an item is the call.
+
+    Attributes:
+        service: that is called.
+        reader: what reads the answers.
+    """
+
+    service: str
+    reader: Echo
+
+    stage: ClassVar[str] = "retrieve"
+
+    @property
+    def services(self) -> tuple[str]:
+        return (self.service,)
+
+    def steps(self, item: Call) -> Steps[Any]:
+        (value,) = accepted((yield [item]))
+        return value
+
+    def read(self, call: Call, answer: str) -> Any:  # noqa: ARG002  the Protocol's
+        return self.reader.read(answer)
+
+    def calls(self, item: Call) -> range:  # noqa: ARG002  the Protocol's
+        return range(1, 2)
+
+
+def task(question: str, query_id: str = "", reach: Reach = NEAR, service: str = "echo") -> Task:
+    """A task that asks a question; the key of its call is the question's alone."""
     payload = json.dumps({"query": question, "top_k": reach.results, "distance": reach.distance})
-    return Call(pool, service, content_key({"query": question}), reach, payload, ((0, query_id or question),))
+    key = content_key({"query": question})
+    subject = Subject("retrieval", query_id or question, 0, (0,))
+    return Task(key, service, Call(service, key, payload, reach), (subject,))
 
 
-def make(calls: Iterable[Call], service: Echo, folder: Path, quota: Quota = FAST) -> list[Answer | FailedCall]:
-    """What comes of calls in one lane."""
-    return made({0: service}, [list(calls)], folder, quota)[0]
+def stage(services: Mapping[str, Echo], quota: Quota = FAST) -> Stage:
+    """A stage whose services share one pool, with a work for each of them."""
+    works = {name: Ask(name, service) for name, service in services.items()}
+    return Stage("retrieve", works, services, dict.fromkeys(services, "pool"), {"pool": quota}, {})
+
+
+def feed(tasks: Sequence[Task]) -> Feed:
+    """Tasks as a lane gets them: one row a name, in their order."""
+    batches = list(distinct(batches_of(tasks)))
+    return Feed(groups_in(batches), sum(batch.num_rows for batch in batches))
+
+
+def make(tasks: Iterable[Task], service: Echo, folder: Path, quota: Quota = FAST) -> list[Answer | FailedTask]:
+    """What comes of tasks in one lane."""
+    return made({"echo": service}, [list(tasks)], folder, quota)[0]
 
 
 def made(
-    services: dict[int, Echo], lanes: list[list[Call]], folder: Path, quota: Quota = FAST
-) -> tuple[list[Answer | FailedCall], FanOut]:
-    """What comes of calls in several lanes of one pool, and the fan-out that made them."""
-    fan_out = FanOut(services, Ledger(str(folder)))
-    for number, calls in enumerate(lanes):
-        fan_out.begin(Lane("pool", replace(quota, lanes=len(lanes)), number, calls, "retrieve"))
+    services: Mapping[str, Echo], lanes: list[list[Task]], folder: Path, quota: Quota = FAST
+) -> tuple[list[Answer | FailedTask], FanOut]:
+    """What comes of tasks in several lanes of one pool, and the fan-out that did them."""
+    fan_out = FanOut(stage(services, replace(quota, lanes=len(lanes))), Ledger(str(folder)))
+    for number, tasks in enumerate(lanes):
+        fan_out.begin(Lane(("pool",), number), feed(tasks))
     outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     return outcomes, fan_out
+
+
+def subjects(outcome: Answer | FailedTask) -> list[str]:
+    """The ids of the queries that an outcome is of."""
+    return [each.query_id for each in (outcome.subjects if isinstance(outcome, Answer) else (outcome.subject,))]
 
 
 def failing(kind: FailureKind, times: int, retry_after_s: float | None = None) -> Script:

@@ -24,6 +24,9 @@ class Counter(StrEnum):
     RETRIES = "retries"
     CALLS_DONE = "calls_done"
     CALLS_FAILED = "calls_failed"
+    INPUT_TOKENS = "input_tokens"
+    CACHED_TOKENS = "cached_tokens"
+    OUTPUT_TOKENS = "output_tokens"
     RUNS_MISSED = "runs_that_miss_a_limit"
     # Dataflow knows this very name: whoever waits on purpose does not get more workers.
     THROTTLED_S = "cumulativeThrottlingSeconds"

@@ -1,7 +1,7 @@
 """What remote retrievers are asked, and what becomes of their answers."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,47 +11,36 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
+from rankbeam.transforms.clients.retrievers.retrieve import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.calls.call import Answer, Call, FailedCall
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure, FailureKind
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.retrieve.local import FAILURES, ROWS_AT_ONCE, STAGE, BucketFailures, cannot_be_cut, row_of
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A remote retriever that is asked.
-
-    Attributes:
-        retriever: its parameters.
-        kind: its type.
-        pool: the quota pool that pays.
-        reach: how far into the ranking.
-    """
-
-    retriever: RemoteRetriever
-    kind: str
-    pool: str
-    reach: Reach
-
-
-def calls_of(element: Bucketed, asked: Mapping[int, Asked]) -> Iterator[Call]:
-    """The calls that ask remote retrievers the queries of a bucket.
+def tasks_of(element: Bucketed, works: Mapping[int, Retrieve]) -> Iterator[TaskBatch]:
+    """The tasks that ask remote retrievers the queries of a bucket.
 
     Args:
         element: a bucket, and its `columns.JUDGED_QUERIES`.
-        asked: for each source, its retriever.
+        works: for each source, how its retriever is asked.
     """
     bucket, judged = element
-    for query_id, text in zip(judged["query_id"].to_pylist(), judged["text"].to_pylist(), strict=True):
-        for source, each in asked.items():
-            query = Query(query_id, text)
-            yield each.retriever.call(each.kind, each.pool, source, query, each.reach, bucket)
+    query_ids, texts = judged["query_id"].to_pylist(), judged["text"].to_pylist()
+    for source, work in works.items():
+        questions = work.questions(texts)
+        tasks = [
+            Task(question.key, work.service, question, (Subject(PANEL, query_id, bucket, (source,)),))
+            for query_id, question in zip(query_ids, questions, strict=True)
+        ]
+        for batch in batches_of(tasks):
+            yield work.service, batch
 
 
 class Collected(NamedTuple):
@@ -94,18 +83,23 @@ class CollectFn(beam.DoFn):
 
     def process(self, element: Answer) -> Iterator[object]:
         """Add an answer for everyone who asked; yield what has become enough for a batch."""
-        problem = unusable(element.value, element.service, self._evaluation)
-        uncut = cannot_be_cut(element.value, element.service, self._evaluation) if problem is None else None
-        top_k = self._evaluation.sources[element.service].top_k
-        for bucket, query_id in element.askers:
-            key = (bucket, element.service)
+        for source, subjects in _by_source(element.subjects).items():
+            yield from self._collect(element.value, source, subjects)
+
+    def _collect(self, ranking: Ranking, source: int, subjects: list[Subject]) -> Iterator[object]:
+        problem = unusable(ranking, source, self._evaluation)
+        uncut = cannot_be_cut(ranking, source, self._evaluation) if problem is None else None
+        top_k = self._evaluation.sources[source].top_k
+        for subject in subjects:
+            key = (subject.bucket, source)
             if (wrong := problem or uncut) is not None:
                 count(Counter.FAILURES, 1)
-                failure = Failure(STAGE, FailureKind.MALFORMED, query_id, 1, wrong, only_thresholds=problem is None)
-                yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (element.service, failure)))
+                kind = FailureKind.MALFORMED
+                failure = Failure(STAGE, kind, subject.query_id, 1, wrong, only_thresholds=problem is None)
+                yield beam.pvalue.TaggedOutput(FAILURES, (subject.bucket, (source, failure)))
             if problem is not None:
                 continue
-            self._rows[key].append(row_of(query_id, element.value, top_k))
+            self._rows[key].append(row_of(subject.query_id, ranking, top_k))
             if len(self._rows[key]) >= ROWS_AT_ONCE:
                 yield _batch(key, self._rows.pop(key))
 
@@ -133,9 +127,18 @@ def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | Non
     return None
 
 
-def failure_of(failed: FailedCall) -> BucketFailures:
-    """Why a query has no ranking, as scoring wants it."""
-    return failed.bucket, (failed.service, failed.failure)
+def failures_of(failed: FailedTask) -> Iterator[BucketFailures]:
+    """Why a query has no ranking, as scoring wants it: once for each source that wanted one."""
+    for source in failed.subject.positions:
+        yield failed.subject.bucket, (source, failed.failure)
+
+
+def _by_source(subjects: Iterable[Subject]) -> dict[int, list[Subject]]:
+    by_source: dict[int, list[Subject]] = {}
+    for subject in subjects:
+        for source in subject.positions:
+            by_source.setdefault(source, []).append(subject)
+    return by_source
 
 
 def _batch(key: tuple[int, int], rows: list[dict[str, Any]]) -> SourceRows:

@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.clients.storage.parts import Part, put_in_place
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.calls.call import Usage
+from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.evaluation import Statistics

@@ -9,25 +9,31 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.services import FAST, Echo, call, make
+from support.services import FAST, Echo, feed, make, stage, task
 
-from rankbeam.transforms.call import usages, with_lost_attempts
+from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
-from rankbeam.transforms.records.calls.call import Answer, Usage
+from rankbeam.transforms.records.calls.outcomes import Answer, Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import InputError
 
-CALLS = [call(f"q{i}") for i in range(500)]
+TASKS = [task(f"q{i}") for i in range(500)]
 ONE_AT_A_TIME = Quota(requests_per_minute=60_000, concurrent_calls=1)
 
 
-def outcomes(fan_out: FanOut, questions: int, quota: Quota = FAST) -> list[object]:
-    fan_out.begin(Lane("pool", quota, 0, CALLS[:questions], "retrieve"))
+def fan_out_of(service: Echo, ledger: Ledger, questions: int, quota: Quota = FAST) -> FanOut:
+    """A fan-out with one lane."""
+    fan_out = FanOut(stage({"echo": service}, quota), ledger)
+    fan_out.begin(Lane(("pool",), 0), feed(TASKS[:questions]))
+    return fan_out
+
+
+def outcomes(fan_out: FanOut) -> list[object]:
     return [outcome for outcome in fan_out.outcomes() if outcome is not None]
 
 
@@ -67,10 +73,10 @@ def test_what_cannot_be_written_for_a_while_is_kept_and_no_call_begins_meanwhile
         disk.give_back()
 
     service = Echo(script)
-    assert len(outcomes(FanOut({0: service}, Ledger(str(disk.folder))), 60, ONE_AT_A_TIME)) == 60
+    assert len(outcomes(fan_out_of(service, Ledger(str(disk.folder)), 60, ONE_AT_A_TIME))) == 60
     assert begun[0] < 40  # the first part that could not be written was half a second later
     again = Echo()
-    make(CALLS[:60], again, disk.folder)
+    make(TASKS[:60], again, disk.folder)
     assert not again.begun
 
 
@@ -84,15 +90,14 @@ def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(tmp
         return None
 
     service, taken = Echo(script), []
-    fan_out = FanOut({0: service}, Ledger(str(disk.folder), patience_s=0.5))
-    fan_out.begin(Lane("pool", ONE_AT_A_TIME, 0, CALLS, "retrieve"))
+    fan_out = fan_out_of(service, Ledger(str(disk.folder), patience_s=0.5), len(TASKS), ONE_AT_A_TIME)
     with pytest.raises(InputError, match="cannot be written") as caught:
         taken.extend(outcome for outcome in fan_out.outcomes() if outcome is not None)
     disk.give_back()
     assert len(service.begun) < 60
     assert service.open == 0
     assert all(isinstance(outcome, Answer) for outcome in taken)
-    kept = len(list(Ledger(str(disk.folder)).find({each.key: each.reach for each in CALLS})))
+    kept = len(list(Ledger(str(disk.folder)).find({each.item.key: each.item.reach for each in TASKS})))
     assert f"{len(service.begun) - kept} answers that were paid for could not be kept" in str(caught.value)
 
 
@@ -100,14 +105,13 @@ def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(tmp_path
     other, service = Ledger(str(tmp_path)), Echo()
     lease, writer = other.lease("quota pool pool, lane 0"), other.writer()
     assert lease.claim() is None
-    fan_out = FanOut({0: service}, Ledger(str(tmp_path)))
-    fan_out.begin(Lane("pool", FAST, 0, CALLS[:20], "retrieve"))
-    for each in CALLS[:15]:
+    fan_out = fan_out_of(service, Ledger(str(tmp_path)), 20)
+    for each in (planned.item for planned in TASKS[:15]):
         writer.add(Entry(each.key, each.reach, each.payload, 1, 0.1, datetime.now(UTC)))
     writer.close()
     assert not service.begun
     lease.release()
-    assert len([outcome for outcome in fan_out.outcomes() if outcome is not None]) == 20
+    assert len(outcomes(fan_out)) == 20
     assert sorted(question for question, _ in service.begun) == ["q15", "q16", "q17", "q18", "q19"]
     assert fan_out.totals()[Counter.LEDGER_HITS, "pool"] == 15
 
@@ -146,7 +150,7 @@ class Waiting:
         record = ledger.record("pool", 0, lambda: Counted(0, 0, 0))
         mine = self.lease(here)
         upkeep = Upkeep(
-            ledger, mine, ledger.writer(), record, self.look, lambda: None, self.sleep, lambda: self.seconds
+            ledger, [mine], ledger.writer(), [record], self.look, lambda: None, self.sleep, lambda: self.seconds
         )
 
         async def wait() -> None:
@@ -177,8 +181,7 @@ def test_an_earlier_attempt_of_the_same_run_is_waited_for_all_the_same(tmp_path:
 
 
 def counted(fan_out: FanOut, ledger: Ledger) -> Usage:
-    (usage,) = usages(fan_out.totals())
-    return with_lost_attempts([replace(usage, records=fan_out.records("pool"))], ledger)[0]
+    return with_lost_attempts(fan_out.usage(), ledger)[0]
 
 
 def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(tmp_path: Path) -> None:
@@ -191,15 +194,15 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(tmp_path:
 
     first, second = Echo(script), Echo()
     with pytest.raises(ZeroDivisionError):
-        outcomes(FanOut({0: first}, Ledger(str(tmp_path), owner)), 60, ONE_AT_A_TIME)
+        outcomes(fan_out_of(first, Ledger(str(tmp_path), owner), 60, ONE_AT_A_TIME))
     ledger = Ledger(str(tmp_path), owner)
-    fan_out = FanOut({0: second}, ledger)
-    assert len(outcomes(fan_out, 60)) == 60
+    fan_out = fan_out_of(second, ledger, 60)
+    assert len(outcomes(fan_out)) == 60
     usage = counted(fan_out, ledger)
     assert (usage.calls, usage.ledger_hits) == (len(first.begun) + len(second.begun), 0)
     third, again = Ledger(str(tmp_path), Owner("run", "later")), Echo()
-    fan_out = FanOut({0: again}, third)
-    assert len(outcomes(fan_out, 60)) == 60
+    fan_out = fan_out_of(again, third, 60)
+    assert len(outcomes(fan_out)) == 60
     usage = counted(fan_out, third)
     assert (usage.calls, usage.ledger_hits, again.begun) == (0, 60, [])
     (shown,) = survey(str(tmp_path)).runs
@@ -221,7 +224,7 @@ def read_only() -> Iterator[Path]:
 def test_a_folder_that_may_only_be_read_is_found_before_the_first_call(read_only: Path) -> None:
     if os.geteuid() != 0:
         with pytest.raises(InputError, match="cannot be written: Permission denied; make room or give rights: no call"):
-            make(CALLS[:1], Echo(), read_only)
+            make(TASKS[:1], Echo(), read_only)
         return
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:  # root may write everywhere

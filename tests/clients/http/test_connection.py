@@ -30,7 +30,7 @@ from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Ranking
 
 SECRET = "hidden-Zürich/7&+"  # noqa: S105  a made-up one, with all that URLs and JSON spell in another way
 PATHS = {"results": "hits", "id": "id", "score": "score", "text": "text"}
@@ -428,16 +428,14 @@ def test_parameters_travel_and_the_paths_are_no_part_of_what_is_asked() -> None:
     one = http(headers={"Authorization": "Bearer ${env:RB_KEY}"})
     assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301  our own bytes
     other = http(headers=one.headers, results="a", id="b", score=None, text=None, lower_is_better=True)
-    query, reach = Query("q", "who?"), Reach(10)
-    key = one.call("http", "http", 0, query, reach, 0).key
-    assert other.call("http", "http", 0, query, reach, 0).key == key
-    assert http(url="http://none.invalid/other").call("http", "http", 0, query, reach, 0).key != key
+    keys = one.keys("http", ["who?"], Reach(10))
+    assert other.keys("http", ["who?"], Reach(10)) == keys
+    assert http(url="http://none.invalid/other").keys("http", ["who?"], Reach(10)) != keys
 
 
 def test_one_that_reranks_is_asked_for_every_number_apart() -> None:
     keys = {
-        derive: {http(derive=derive).call("http", "http", 0, Query("q", "who?"), Reach(k), 0).key for k in (5, 10)}
-        for derive in (True, False)
+        derive: {http(derive=derive).keys("http", ["who?"], Reach(k))[0] for k in (5, 10)} for derive in (True, False)
     }
     assert [len(keys[True]), len(keys[False])] == [1, 2]
     assert [http(derive=derive).is_prefix() for derive in (True, False)] == [True, False]

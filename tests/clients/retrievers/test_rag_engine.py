@@ -27,7 +27,7 @@ from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Ranking
 
 METHOD = "/google.cloud.aiplatform.v1.VertexRagService/RetrieveContexts"
 CORPUS = "projects/p/locations/us-central1/ragCorpora/42"
@@ -392,11 +392,9 @@ def test_what_cannot_work_is_refused(parameters: dict[str, Any], problem: str) -
 
 
 def test_rerankers_see_only_what_was_retrieved() -> None:
-    query = Query("q1", "who?")
-
     def keys(**parameters: Any) -> set[str]:
         asking = retriever(**parameters)
-        return {asking.call("rag_engine", "pool", 0, query, Reach(top_k), 0).key for top_k in (5, 10)}
+        return {asking.keys("rag_engine", ["who?"], Reach(top_k))[0] for top_k in (5, 10)}
 
     assert [len(keys()), len(keys(rank_service="a")), len(keys(llm_ranker="b"))] == [1, 2, 2]
 

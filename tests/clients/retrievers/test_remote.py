@@ -7,7 +7,6 @@ from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.queries import Query
 
 # Answers were paid for under these names. Who changes one makes every user pay again.
 KEYS = {
@@ -24,7 +23,7 @@ RETRIEVERS = {
 
 
 def key(retriever: RemoteRetriever, kind: str = "rag_engine", text: str = "who?", reach: Reach | None = None) -> str:
-    return retriever.call(kind, "pool", 0, Query("q1", text), reach or Reach(10), 0).key
+    return retriever.keys(kind, [text], reach or Reach(10))[0]
 
 
 @pytest.mark.parametrize("kind", KEYS)

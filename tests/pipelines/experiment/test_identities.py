@@ -14,7 +14,6 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.queries import Query
 
 RAG = "corpus: projects/p/locations/us-central1/ragCorpora/42"
 SEARCH = "serving_config: projects/p/locations/global/collections/default_collection/engines/e/servingConfigs/s"
@@ -101,10 +100,10 @@ def test_config_ids(experiment: Experiment) -> None:
 
 
 def test_content_keys(experiment: Experiment) -> None:
-    query, reach = Query("q1", "where is the café?"), Reach(10, 0.5)
+    reach = Reach(10, 0.5)
     names = {each.source: each.name.split(":")[0] for each in reversed(experiment.evaluation.configurations)}
     keys = {
-        names[source]: each.call(experiment.sources[source].retriever.kind, "pool", 0, query, reach, 3).key
+        names[source]: each.keys(experiment.sources[source].retriever.kind, ["where is the café?"], reach)[0]
         for source, each in experiment.remote.items()
     }
     assert keys == CONTENT_KEYS

@@ -1,44 +1,49 @@
-"""The fan-out: lanes of calls, begun by a DoFn, at work on the loop of its process.
+"""The fan-out: lanes of tasks, begun by a DoFn, at work on the loop of its process.
 
-Whoever begins lanes takes their outcomes in a thread of its own, as they come; all lanes are at work meanwhile, so
-that several of them in one bundle each keep their pace.
+The thread that begins lanes reads their tasks, as there is room for them, and takes their outcomes, as they come; all
+lanes are at work meanwhile, so that several of them in one bundle each keep their pace.
 """
 
 import asyncio
 import queue
-import time
 import weakref
 from collections import Counter as Tally
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
+from functools import partial
 
-from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun, Outcome
+from rankbeam.transforms.clients.calls.driver import Outcome
+from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
 from rankbeam.transforms.clients.calls.loop import running_loop
-from rankbeam.transforms.clients.calls.services import Service
+from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.turns import Stopped
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.counters import Counter, Counts
 
 _TICK_S = 0.25
-_MOST_WAITING = 1000  # answers of the ledger, which come faster than anybody takes them
+_MOST_WAITING = 1000  # outcomes that nobody has taken, above which neither tasks are read nor answers of the ledger
 
 _started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()
 
 
 class FanOut:
-    """Makes the calls of lanes.
+    """Drives the tasks of lanes.
 
     Args:
-        services: that calls name by position.
+        stage: that they belong to.
         ledger: where answers are looked up and kept.
     """
 
-    def __init__(self, services: Mapping[int, Service], ledger: Ledger) -> None:
-        self._services, self._ledger = services, ledger
+    def __init__(self, stage: Stage, ledger: Ledger) -> None:
+        self._stage, self._ledger = stage, ledger
         self._outcomes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+        self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
         self._ends: list[Future[None]] = []
-        self._told: Counts = Tally()
+        self._counted: Counts = Tally()
         self._leaving = False
         _started.add(self)
 
@@ -47,69 +52,113 @@ class FanOut:
         """Whether all lanes that were begun have ended."""
         return all(end.done() for end in self._ends)
 
-    def begin(self, lane: Lane) -> None:
-        """Begin to make the calls of a lane; returns at once."""
-        self._ends.append(asyncio.run_coroutine_threadsafe(self._run(lane), running_loop()))
+    def begin(self, lane: Lane, feed: Feed) -> None:
+        """Begin a lane; returns at once. Its tasks are read by `outcomes`."""
+        self._feeds.append(feed)
+        self._ends.append(asyncio.run_coroutine_threadsafe(self._run(lane, feed), running_loop()))
         self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
 
-    async def _run(self, lane: Lane) -> None:
-        run = LaneRun(lane, self._services, self._ledger, self._outcomes.put, self._put_when_there_is_room)
+    async def _run(self, lane: Lane, feed: Feed) -> None:
+        run = LaneRun(self._stage, lane, feed, self._ledger, self._outcomes.put, self._is_full)
         self._runs.append((lane, run))
+        wake = partial(asyncio.get_running_loop().call_soon_threadsafe, run.wake)
+        feed.connect(on_filled=wake, on_taken=partial(self._outcomes.put, None))
         if self._leaving:
             run.stop()
         await run.run()
 
     def outcomes(self) -> Iterator[Outcome | None]:
-        """Every outcome of all lanes that were begun, as they come; None now and then, so that one can look around.
+        """Read the tasks of all lanes that were begun, and yield every outcome as it comes.
+
+        Yields:
+            Outcomes; and None, at least every 0.25 s, so that the caller can report progress.
 
         Raises:
             InputError: the services or the ledger cannot be used; nothing that was answered is lost.
         """
         try:
             while not self.ended:
-                try:
-                    yield self._outcomes.get(timeout=_TICK_S)
-                except queue.Empty:
-                    yield None
+                was_full = self._is_full()
+                has_read = not was_full and self._read_tasks()
+                yield self._next_outcome(0 if has_read else _TICK_S)
+                if was_full and not self._is_full():
+                    self._wake()
                 if self._has_failed():
                     self._begin_no_more()
             while not self._outcomes.empty():
                 yield self._outcomes.get()
-        finally:  # whoever took the outcomes may have failed
+        finally:  # the caller may have failed
             self._begin_no_more()
         for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
             end.result()  # what went wrong first, and not that others stopped for it
 
     def counted(self) -> Counts:
-        """What was counted since this was last asked."""
+        """What was counted since this was last called."""
         total = self.totals()
-        new = total - self._told  # what is zero drops out
-        self._told = total
-        return new
+        new = Tally(total)
+        new.subtract(self._counted)
+        self._counted = total
+        return Tally({key: number for key, number in new.items() if number})
 
     def totals(self) -> Counts:
         """What was counted since the beginning."""
         total: Counts = Tally()
         for lane, run in self._runs:
-            total.update({(counter, lane.pool): number for counter, number in run.tally.items()})
-            total[Counter.THROTTLED_S, lane.pool] += int(run.waited_s)
+            for (counter, service), number in run.tally.items():
+                total[counter, self._stage.pools[service]] += number
+            total[Counter.CALLS_PLANNED, lane.pools[0]] += run.left
+            for pool, seconds in run.waited_s.items():
+                total[Counter.THROTTLED_S, pool] += int(seconds)
         return total
+
+    def usage(self) -> list[Usage]:
+        """What every pool and model was used for."""
+        totals: dict[tuple[str, str], Tally[Counter]] = {}
+        for _, run in self._runs:
+            for (counter, service), number in run.tally.items():
+                used = (self._stage.pools[service], self._stage.model(service) or "")
+                totals.setdefault(used, Tally())[counter] += number
+        return [
+            Usage(
+                pool,
+                total[Counter.CALLS_MADE],
+                total[Counter.LEDGER_HITS],
+                self._records(pool),
+                self._stage.name,
+                model or None,
+                Tokens(total[Counter.INPUT_TOKENS], total[Counter.CACHED_TOKENS], total[Counter.OUTPUT_TOKENS]),
+            )
+            for (pool, model), total in sorted(totals.items())
+        ]
 
     def warnings(self) -> list[str]:
         """What users should know of the ledger, each once."""
         return list(dict.fromkeys(warning for _, run in self._runs for warning in run.warnings()))
 
-    def records(self, pool: str) -> tuple[str, ...]:
-        """The names of the records of how a pool's lanes used the ledger."""
-        return tuple(run.record_name() for lane, run in self._runs if lane.pool == pool)
-
     def stop(self, grace_s: float) -> None:
-        """Begin no further call, give those in the air some time to end, and bring all answers into the ledger.
+        """Begin no further call, give those in flight some time to end, and bring all answers into the ledger.
 
         Raises:
             InputError: the ledger cannot be written.
         """
         _stop([self], grace_s)
+
+    def _read_tasks(self) -> bool:
+        """Read some tasks of each lane that has room for them; returns whether there were any."""
+        return sum(feed.fill() for feed in self._feeds) > 0
+
+    def _next_outcome(self, timeout_s: float) -> Outcome | None:
+        try:
+            return self._outcomes.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def _records(self, pool: str) -> tuple[str, ...]:
+        """The names of the records of how a pool's lanes used the ledger."""
+        return tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools)
+
+    def _is_full(self) -> bool:
+        return self._outcomes.qsize() > _MOST_WAITING and not self._leaving
 
     def _has_failed(self) -> bool:
         return any(end.done() and end.exception() is not None for end in self._ends)
@@ -119,10 +168,9 @@ class FanOut:
         for _, run in self._runs:
             running_loop().call_soon_threadsafe(run.stop)
 
-    def _put_when_there_is_room(self, outcome: Outcome) -> None:
-        while self._outcomes.qsize() > _MOST_WAITING and not self._leaving:
-            time.sleep(0.01)
-        self._outcomes.put(outcome)
+    def _wake(self) -> None:
+        for _, run in self._runs:
+            running_loop().call_soon_threadsafe(run.wake)
 
 
 def at_work() -> "list[FanOut]":
@@ -135,7 +183,7 @@ def stop_all(grace_s: float) -> None:
     _stop(at_work(), grace_s)
 
 
-def _stop(fan_outs: "list[FanOut]", grace_s: float) -> None:
+def _stop(fan_outs: Sequence["FanOut"], grace_s: float) -> None:
     for each in fan_outs:
         each._begin_no_more()
     wait([end for each in fan_outs for end in each._ends], timeout=grace_s)

@@ -1,132 +1,138 @@
-"""A lane: calls of one quota pool, made side by side at the lane's share of the pace.
+"""A lane: a stream of tasks, and the calls that they want, made at the lane's share of the pace of its pools.
 
-ledger? ─► lease ─► turn ─► one attempt ─► read ─► ledger ─► emit
-  │ hit               ▲          │ transient failure: a pause, as the service asks for or longer each time
-  └─► emit            └──────────┘
+feed ─► driver ─► in the ledger? ─┬─ hit ──► read, some at a time ─┬─► driver ─► next step, or outcome
+          ▲                       └─ miss ─► calls of its pool ────┤
+          └────────────────────────────────────────────────────────┘
 """
 
 import asyncio
-import contextlib
 import logging
-import random
-import time
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_before_delay,
-)
-
+from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
+from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.hits import Hits
 from rankbeam.transforms.clients.calls.in_flight import InFlight
-from rankbeam.transforms.clients.calls.services import Connection, Service
-from rankbeam.transforms.clients.calls.todo import Todo
-from rankbeam.transforms.clients.calls.turns import Stopped, Turns
+from rankbeam.transforms.clients.calls.pool_calls import Answered, Counts, PoolCalls
+from rankbeam.transforms.clients.calls.stage import Pools, Stage
+from rankbeam.transforms.clients.calls.turns import Stopped
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
-from rankbeam.transforms.records.calls.call import Answer, Call, FailedCall, Request, merged
-from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import Failure, FailureKind
 
-Outcome = Answer | FailedCall
-Emit = Callable[[Outcome], None]
-
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-_HOPELESS = 20  # calls that failed, with none that succeeded, after which a service is not asked any more
-_SAME_MALFORMED = 3  # answers that are wrong in one way, after which a call is not tried again
-_LOOK_AGAIN_S = 0.1
-_WAITING_PER_SLOT = 4  # calls that pause before another attempt, for each that may be in the air
+_MOST_OPEN = 4096  # tasks that were started and have no outcome
+_HITS_AT_ONCE = 2048  # neighbours in the ledger's files are read together
+_WHOLE = Reach(0)
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """What one lane has to do.
+    """Which lane it is.
 
     Attributes:
-        pool: the quota pool.
-        quota: of the whole pool.
-        number: of the lane, from 0.
-        calls: to be answered.
-        stage: that asks, such as "retrieve".
-        account: whose budget the quota is, by a name that all experiments have for it; the pool's by default.
+        pools: the quota pools that its tasks use, connected ones.
+        number: from 0.
     """
 
-    pool: str
-    quota: Quota
+    pools: Pools
     number: int
-    calls: Sequence[Call]
-    stage: str
-    account: str = ""
 
 
 class LaneRun:
     """One lane at work, on the loop.
 
     Args:
-        lane: what it has to do.
-        services: that calls name by position.
+        stage: that its tasks belong to.
+        lane: which one.
+        feed: of its tasks.
         ledger: where answers are looked up and kept.
-        emit: takes an outcome; called on the loop.
-        emit_found: takes one that the ledger had, and may wait; called in a thread.
+        emit: takes the outcome of a task; called on the loop.
+        is_full: whether so many outcomes wait to be taken that the ledger's answers wait as well.
 
     Attributes:
-        tally: what was counted so far; only ever grows.
+        tally: what was counted so far, by counter and service.
     """
 
     def __init__(
-        self, lane: Lane, services: Mapping[int, Service], ledger: Ledger, emit: Emit, emit_found: Emit
+        self, stage: Stage, lane: Lane, feed: Feed, ledger: Ledger, emit: Emit, is_full: Callable[[], bool]
     ) -> None:
-        self._lane, self._services, self._ledger = lane, services, ledger
-        self._emit, self._emit_found = emit, emit_found
-        self._quota = lane.quota
-        self._search = ledger.search()
-        self._todo: Todo[Outcome] = Todo([], self._search, self._read)
-        self._record_of_use = ledger.record(lane.pool, lane.number, self._counted)
-        self._writer = ledger.writer(self._record_of_use.write)
-        self._turns = Turns(lane.quota, lane.number, is_held=lambda: self._writer.problem is not None)
-        self._open = asyncio.Semaphore(lane.quota.slots(lane.number) * (1 + _WAITING_PER_SLOT))
-        self._next = asyncio.Semaphore(1)
-        self._connections: dict[int, Connection] = {}
-        self._health = {service: _Health() for service in services}
-        self.tally = Tally(dict.fromkeys(Counter, 0))  # all keys, so that another thread can read it meanwhile
+        self._stage, self._lane, self._feed, self._ledger, self._is_full = stage, lane, feed, ledger, is_full
+        services = stage.services_of(lane.pools)
+        self.tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
+        self._answered_of: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
+        self._records = {pool: ledger.record(pool, lane.number, partial(self._counted, pool)) for pool in lane.pools}
+        self._writer = ledger.writer(self._write_records)
+        self._lookup = ledger.lookup()
+        self._hits = Hits(self._lookup, self._writer.flush)
+        self._in_flight = InFlight(self.stop)
+        self._driver = Driver(stage.name, stage.works, self._ask, emit)
+        self._pools = {
+            pool: PoolCalls(
+                quota,
+                lane.number,
+                stage.services_of([pool]),
+                self.tally,
+                self._in_flight,
+                self._is_held,
+                self._answered,
+                self._failed,
+            )
+            for pool, quota in stage.in_lanes(lane.pools).items()
+        }
+        self._news = asyncio.Event()
+        self._has_missed = asyncio.Event()
+        self._is_stopped = self._is_claiming = False
 
     @property
-    def waited_s(self) -> float:
-        """How long there was work that had to wait for its turn."""
-        return self._turns.waited_s
+    def waited_s(self) -> dict[str, float]:
+        """For each pool, how long there was work that had to wait for its turn."""
+        return {name: pool.turns.waited_s for name, pool in self._pools.items()}
+
+    @property
+    def left(self) -> int:
+        """How many tasks were not started so far."""
+        return self._feed.left
 
     async def run(self) -> None:
-        """Answer all calls, from the ledger or the service.
+        """Bring all tasks of the feed to an outcome.
 
         Raises:
             InputError: the services or the ledger cannot be used.
+            Stopped: it was stopped before that.
         """
-        self._todo = Todo(merged(self._lane.calls), self._search, self._read)
-        self.tally[Counter.CALLS_PLANNED] += len(self._todo)
-        await asyncio.to_thread(self._from_ledger)
-        if not self._todo:
-            await asyncio.to_thread(self._record_of_use.write)
-            return
-        async with self._upkeep():
-            try:
-                for service in self._todo.services():
-                    self._connections[service] = await self._services[service].connect()
-                await self._make()
-            finally:
-                for connection in self._connections.values():
-                    await connection.close()
+        await self._hits.refresh()
+        self._in_flight.begin(self._start_tasks())
+        try:
+            await self._has_missed.wait()  # or the end
+            if not self._is_over():
+                await self._make_calls()
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            await self._in_flight.end()
+            await asyncio.to_thread(self._write_records)
+        if self._is_stopped and not self._is_over():
+            raise Stopped
 
     def stop(self) -> None:
-        """Begin no further call; those in the air may end. Called on the loop."""
-        self._turns.stop()
+        """Begin no further call; those in flight may end. Called on the loop."""
+        self._is_stopped = True
+        for pool in self._pools.values():
+            pool.stop()
+        self.wake()
+        self._has_missed.set()
+
+    def wake(self) -> None:
+        """There are tasks to take, or there is room for outcomes. Called on the loop."""
+        self._news.set()
 
     def flush(self) -> None:
         """Bring what has been answered into the ledger; from any thread."""
@@ -134,203 +140,118 @@ class LaneRun:
 
     def warnings(self) -> list[str]:
         """What users should know of the ledger."""
-        return self._search.warnings()
+        return self._lookup.warnings()
 
-    def record_name(self) -> str:
-        """Names the record of how the lane uses the ledger."""
-        return self._record_of_use.name
+    def record_name(self, pool: str) -> str:
+        """Names the record of how the lane uses the ledger for a pool."""
+        return self._records[pool].name
 
-    def _upkeep(self) -> Upkeep:
-        lease = self._ledger.lease(f"quota pool {self._lane.account or self._lane.pool}, lane {self._lane.number}")
-        return Upkeep(
-            self._ledger, lease, self._writer, self._record_of_use, self._look_again, self.stop, self._turns.pause
-        )
+    async def _make_calls(self) -> None:
+        leases = [
+            self._ledger.lease(f"quota pool {self._stage.accounts.get(pool) or pool}, lane {self._lane.number}")
+            for pool in self._lane.pools
+        ]
+        pause = next(iter(self._pools.values())).turns.pause
+        records = list(self._records.values())
+        async with Upkeep(self._ledger, leases, self._writer, records, self._look_again, self.stop, pause):
+            try:
+                for pool in self._pools.values():
+                    self._in_flight.begin(pool.begin_all())
+                await self._in_flight.end()
+            finally:
+                for pool in self._pools.values():
+                    await pool.disconnect()
 
-    def _counted(self) -> Counted:
-        return Counted(self.tally[Counter.LEDGER_HITS], self.tally[Counter.CALLS_MADE], self._writer.added)
-
-    def _from_ledger(self) -> None:
-        """Answer what the ledger can; the others stay to be done, in their order."""
-        for outcomes in self._todo.answered():
-            self.tally[Counter.LEDGER_HITS] += 1
-            for outcome in outcomes:
-                self._emit_found(outcome)
-        for warning in self._search.warnings():
+    async def _start_tasks(self) -> None:
+        """Start tasks as long as there is room for them, and read what the ledger has, until all have an outcome."""
+        may_start = True
+        while not self._is_over() and not self._is_stopped:
+            may_start = self._driver.open < (_MOST_OPEN if may_start else _MOST_OPEN * 3 // 4)
+            groups = self._feed.take() if may_start and not self._is_full() else []
+            for group in groups:
+                self._driver.start(group)
+            if groups:
+                await asyncio.sleep(0)  # calls begin meanwhile
+            if len(self._hits) >= _HITS_AT_ONCE or (self._hits and (self._feed.has_ended or not may_start)):
+                await self._read_hits()
+            elif not groups and not self._is_over():
+                self._news.clear()
+                await self._news.wait()
+        for warning in self._lookup.warnings():
             _logger.warning("%s", warning)
+        for pool in self._pools.values():
+            pool.close()
+        self._has_missed.set()
+
+    def _is_over(self) -> bool:
+        return self._feed.has_ended and not self._driver.open
+
+    def _is_held(self) -> bool:
+        return self._writer.problem is not None
+
+    def _ask(self, flight: Flight) -> None:
+        """Take a call that no other task has asked so far."""
+        self.tally[Counter.CALLS_PLANNED, flight.call.service] += 1
+        if self._hits.take(flight):
+            self._news.set()
+        else:
+            self._call(flight)
+
+    def _call(self, flight: Flight) -> None:
+        self._pools[self._stage.pools[flight.call.service]].add(flight)
+        self._has_missed.set()
+
+    async def _read_hits(self) -> None:
+        calls = self._hits.give()
+        async for reads in await self._hits.read(calls):
+            for flight, answer, outcomes in reads:
+                self.tally[Counter.LEDGER_HITS, flight.call.service] += 1
+                del calls[flight.call.key or ""]
+                more = flight.read(answer, skip=len(outcomes))  # for tasks that asked meanwhile
+                self._driver.settle(flight, [_final(outcome) for outcome in (*outcomes, *more)])
+            while self._is_full() and not self._is_stopped:
+                self._news.clear()
+                await self._news.wait()
+        for flight in calls.values():
+            self._call(flight)  # nothing can read it any more: ask again
 
     async def _look_again(self) -> bool:
-        """Answer what other calls have brought into the ledger meanwhile; returns whether something is left to do."""
-        for outcomes in await self._todo.answered_meanwhile():
-            self.tally[Counter.LEDGER_HITS] += 1
-            for outcome in outcomes:
-                self._emit(outcome)
-        return len(self._todo) > 0
+        """Look up what other runs have answered meanwhile; returns whether something is left to do."""
+        await self._hits.refresh()
+        for pool in self._pools.values():
+            for flight in list(pool.waiting):
+                if self._hits.take(flight):
+                    pool.remove(flight)
+        await self._read_hits()
+        return not self._is_over()
 
-    async def _make(self) -> None:
-        in_flight = InFlight(self._turns.stop)
-        try:
-            with contextlib.suppress(Stopped):
-                await self._begin(in_flight)
-        finally:
-            await in_flight.end()
-        self._turns.refuse_when_stopped()
+    def _answered(self, answered: Answered) -> None:
+        call = answered.flight.call
+        if call.key is not None:
+            reach = call.reach or _WHOLE
+            answer, now = answered.reply.answer, datetime.now(UTC)
+            self._writer.add(Entry(call.key, reach, answer, answered.attempts, answered.seconds, now))
+            self._hits.added(call.key, call.reach)
+            self._answered_of[self._stage.pools[call.service]] += 1
+        self._driver.settle(answered.flight, answered.outcomes)
+        self._news.set()
 
-    async def _begin(self, in_flight: InFlight) -> None:
-        for request in self._todo.to_begin():
-            await self._open.acquire()
-            await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
-            self._turns.refuse_when_stopped()
-            health = self._health[request.service]
-            while health.is_suspect and health.asking:  # answers may be slower than refusals
-                await self._turns.pause(_LOOK_AGAIN_S)
-            if health.is_suspect:
-                self._open.release()
-                self._next.release()
-                self._fail(request, health.hopeless())
-            else:
-                health.asking += 1
-                in_flight.begin(self._ask(request))
+    def _failed(self, flight: Flight, error: CallError) -> None:
+        self._driver.settle(flight, [error] * len(flight.wanted_by))
+        self._news.set()
 
-    async def _ask(self, request: Request) -> None:
-        """Ask until there is an answer, or no hope of one."""
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(_MayPass()),
-            wait=_pause_s,
-            stop=stop_after_attempt(self._quota.attempts) | stop_before_delay(self._quota.give_up_after_s),
-            sleep=self._turns.pause,
-            reraise=True,
+    def _write_records(self) -> None:
+        for record in self._records.values():
+            record.write()
+
+    def _counted(self, pool: str) -> Counted:
+        services = self._stage.services_of([pool])
+        hits, calls = (
+            sum(self.tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
         )
-        statistics = retrying.statistics
-        try:
-            await retrying(self._attempt, request, statistics)
-        except CallError as error:
-            self._health[request.service].failed(error)
-            attempts = int(statistics["attempt_number"])
-            self._fail(request, CallError(error.kind, error.message, attempts))
-        except Stopped:
-            self._next.release()  # the next one will see it too
-        finally:
-            self._health[request.service].asking -= 1
-            self._open.release()
-
-    async def _attempt(self, request: Request, statistics: Mapping[str, float]) -> None:
-        """Take a turn and make the call at once: nothing else must run in between, or calls arrive in heaps."""
-        await self._turns.take()
-        attempts = int(statistics["attempt_number"])
-        if attempts == 1:
-            self._next.release()
-        else:
-            self.tally[Counter.RETRIES] += 1
-        answer, seconds = await self._call(request)
-        outcomes = self._read(request, answer, attempts)
-        self._record(request, answer, attempts, seconds)
-        self._health[request.service].answered()
-        self.tally[Counter.CALLS_DONE] += 1
-        self.tally[Counter.CALLS_FAILED] += any(isinstance(outcome, FailedCall) for outcome in outcomes)
-        for outcome in outcomes:
-            self._emit(outcome)
-
-    async def _call(self, request: Request) -> tuple[str, float]:
-        """The answer to one attempt, and the seconds it took; the turn that was taken is given back."""
-        self.tally[Counter.CALLS_MADE] += 1
-        began, timeout_s = time.monotonic(), self._quota.timeout_s
-        try:
-            async with asyncio.timeout(timeout_s):
-                reply = await self._connections[request.service].call(request.call.payload, timeout_s, 1)
-        except TimeoutError as error:
-            raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
-        except CallError as error:
-            if error.kind is FailureKind.QUOTA:
-                self._turns.push_back()
-            raise
-        finally:
-            self._turns.give_back()
-        return reply.answer, time.monotonic() - began
-
-    def _record(self, request: Request, answer: str, attempts: int, seconds: float) -> None:
-        call = request.call
-        self._writer.add(Entry(call.key, call.reach, answer, attempts, seconds, datetime.now(UTC)))
-
-    def _read(self, request: Request, answer: str, attempts: int = 0) -> list[Outcome]:
-        """What an answer says to everyone who asked.
-
-        Raises:
-            CallError: it says nothing to anybody, for the service said something else than it should.
-        """
-        outcomes: list[Outcome] = []
-        malformed: list[CallError] = []
-        for call in request.calls:
-            try:
-                outcomes.append(Answer(call.service, call.askers, self._services[call.service].read(answer)))
-            except CallError as error:
-                malformed += [error] if error.kind.is_transient else []
-                outcomes += self._failures(call, CallError(error.kind, error.message, attempts))
-        if len(malformed) == len(request.calls):
-            raise malformed[0]
-        return outcomes
-
-    def _fail(self, request: Request, error: CallError) -> None:
-        self.tally[Counter.CALLS_DONE] += 1
-        self.tally[Counter.CALLS_FAILED] += 1
-        for call in request.calls:
-            for failed in self._failures(call, error):
-                self._emit(failed)
-
-    def _failures(self, call: Call, error: CallError) -> list[FailedCall]:
-        stage = self._lane.stage
-        return [
-            FailedCall(call.service, bucket, Failure(stage, error.kind, query_id, error.attempts, error.message))
-            for bucket, query_id in call.askers
-        ]
+        return Counted(hits, calls, self._answered_of[pool])
 
 
-class _Health:
-    """Whether there is any sense in asking a service further.
-
-    Attributes:
-        asking: calls that were begun, and have not ended.
-    """
-
-    def __init__(self) -> None:
-        self._failures, self._has_answered = 0, False
-        self._last: CallError | None = None
-        self.asking = 0
-
-    def answered(self) -> None:
-        self._has_answered = True
-
-    def failed(self, error: CallError) -> None:
-        self._failures, self._last = self._failures + 1, error
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether it only ever failed so far, and that often."""
-        return not self._has_answered and self._failures >= _HOPELESS
-
-    def hopeless(self) -> CallError:
-        """Why it is not asked any more."""
-        kind, said = (FailureKind.UNAVAILABLE, "") if self._last is None else (self._last.kind, self._last.message)
-        return CallError(kind, f"not asked: the first {self._failures} calls all failed, the last with: {said}", 0)
-
-
-class _MayPass:
-    """Whether a call may succeed that failed: not when it got the same malformed answer several times."""
-
-    def __init__(self) -> None:
-        self._malformed: Tally[str] = Tally()
-
-    def __call__(self, error: BaseException) -> bool:
-        if not isinstance(error, CallError):
-            return False
-        if error.kind is FailureKind.MALFORMED:
-            self._malformed[error.message] += 1
-        return error.kind.is_transient and self._malformed[error.message] < _SAME_MALFORMED
-
-
-def _pause_s(state: RetryCallState) -> float:
-    """The pause before another attempt: longer each time, and never shorter than the service asks for."""
-    error = state.outcome.exception() if state.outcome is not None else None
-    asked_s = (error.retry_after_s or 0.0) if isinstance(error, CallError) else 0.0
-    longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (state.attempt_number - 1))
-    jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result
-    return max(longest_s * jitter, asked_s * (1 + 0.1 * jitter))
+def _final(outcome: object) -> object:
+    """An outcome of the ledger; an error was no attempt of this run."""
+    return CallError(outcome.kind, outcome.message, 0) if isinstance(outcome, CallError) else outcome

@@ -7,7 +7,7 @@ probe ─► claim the lease, or wait for who has it ─► look up what was ans
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 
@@ -30,9 +30,9 @@ class Upkeep:
 
     Args:
         ledger: of the run.
-        lease: of the lane.
+        leases: of the lane, one for each of its pools.
         writer: that adds its answers.
-        record: of its use.
+        records: of its use, one for each of its pools.
         look: looks up again what earlier or other calls have answered; returns whether something is left to be asked.
         stop: lets no further call begin.
         sleep: waits; raises Stopped when the lane is to end.
@@ -42,26 +42,29 @@ class Upkeep:
     def __init__(
         self,
         ledger: Ledger,
-        lease: Lease,
+        leases: Sequence[Lease],
         writer: LedgerWriter,
-        record: UseRecord,
+        records: Sequence[UseRecord],
         look: Callable[[], Awaitable[bool]],
         stop: Callable[[], None],
         sleep: Sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ledger, self._lease, self._writer, self._record = ledger, lease, writer, record
+        self._ledger, self._writer, self._records = ledger, writer, records
+        self._leases = sorted(leases, key=lambda lease: lease.name)  # in one order in all runs: none waits in a circle
         self._look, self._stop, self._sleep, self._clock = look, stop, sleep, clock
         self._failing_since: float | None = None
         self._problem: InputError | None = None
 
     async def __aenter__(self) -> "Upkeep":
         await asyncio.to_thread(self._ledger.probe)
-        await self._claim()
         try:
+            for lease in self._leases:
+                if not await self._claim(lease):
+                    break
             await self._look()
         except BaseException:
-            await asyncio.to_thread(self._lease.release)
+            await self._release()
             raise
         self._looked = self._noted = self._clock()
         self._ended = asyncio.Event()
@@ -76,40 +79,47 @@ class Upkeep:
             await self._task
             await self._write_all()
         finally:
-            await asyncio.to_thread(self._lease.release)
+            await self._release()
         if self._problem is not None and (error is None or isinstance(error, Stopped)):
             raise self._problem from None
 
-    async def _claim(self) -> None:
-        """Wait for the lease; returns with it, or when the run that has it has answered everything."""
+    async def _claim(self, lease: Lease) -> bool:
+        """Wait for a lease; False without it, when the run that has it has answered everything."""
         began = looked = self._clock()
         holder_before = None
-        while (holder := await asyncio.to_thread(self._lease.claim)) is not None:
-            self._refuse_to_wait(holder, self._clock() - began)
+        while (holder := await asyncio.to_thread(lease.claim)) is not None:
+            self._refuse_to_wait(lease, holder, self._clock() - began)
             if holder.token != holder_before:
-                _logger.info("%s", self._held_by(holder, "waiting for it; its answers are used"))
+                _logger.info("%s", _held_by(lease, holder, "waiting for it; its answers are used"))
                 holder_before = holder.token
             await self._sleep(_POLL_S)
+            await self._beat()
             if self._clock() - looked >= _LOOK_EVERY_S:
                 looked = self._clock()
                 if not await self._look():
-                    return
+                    return False
+        return True
 
-    def _refuse_to_wait(self, holder: Holder, waited_s: float) -> None:
+    def _refuse_to_wait(self, lease: Lease, holder: Holder, waited_s: float) -> None:
         owner = self._ledger.owner
         of_this_run = owner.run_id != "" and (holder.run_id, holder.run_started) == (owner.run_id, owner.started)
         if owner.wait_s is not None and waited_s >= owner.wait_s and not of_this_run:
             advice = "wait for it (--wait-for-lease SECONDS), end it, or use another ledger (output.ledger)"
-            raise InputError(self._held_by(holder, advice), path=self._ledger.folder)
+            raise InputError(_held_by(lease, holder, advice), path=self._ledger.folder)
 
-    def _held_by(self, holder: Holder, what: str) -> str:
-        return f"{self._lease.name}: {holder} makes calls with the same ledger; {what}"
+    async def _release(self) -> None:
+        for lease in self._leases:
+            await asyncio.to_thread(lease.release)
+
+    async def _beat(self) -> None:
+        for lease in self._leases:
+            await asyncio.to_thread(lease.beat)
 
     async def _keep_up(self) -> None:
         try:
             while not await self._has_ended(_TICK_S):
                 self._check_writer()
-                await asyncio.to_thread(self._lease.beat)
+                await self._beat()
                 await self._note()
                 await self._look_again()
         except InputError as error:
@@ -143,7 +153,8 @@ class Upkeep:
     async def _note(self) -> None:
         if self._clock() - self._noted >= _NOTE_EVERY_S:
             self._noted = self._clock()
-            await asyncio.to_thread(self._record.write)
+            for record in self._records:
+                await asyncio.to_thread(record.write)
 
     async def _write_all(self) -> None:
         """Bring everything into the ledger, however often that has to be tried."""
@@ -153,7 +164,7 @@ class Upkeep:
                 await asyncio.to_thread(self._writer.flush)
                 break
             with suppress(InputError):
-                await asyncio.to_thread(self._lease.beat)
+                await self._beat()
             await asyncio.sleep(_TICK_S)
         try:
             await asyncio.to_thread(self._writer.close)
@@ -161,4 +172,9 @@ class Upkeep:
             lost = f"{self._writer.unwritten:,} answers that were paid for could not be kept"
             raise InputError(f"{error.problem}; {lost}", path=error.path) from error
         finally:
-            await asyncio.to_thread(self._record.write, at_once=True)
+            for record in self._records:
+                await asyncio.to_thread(record.write, at_once=True)
+
+
+def _held_by(lease: Lease, holder: Holder, what: str) -> str:
+    return f"{lease.name}: {holder} makes calls with the same ledger; {what}"

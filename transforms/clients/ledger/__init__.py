@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.clearing import Cleared, clear
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.ledger.lookup import Lookup
 from rankbeam.transforms.clients.ledger.merging import Compacted, compact
 from rankbeam.transforms.clients.ledger.rows import Entry
 from rankbeam.transforms.clients.ledger.search import Search
@@ -27,6 +28,7 @@ __all__ = [
     "Lease",
     "Ledger",
     "LedgerWriter",
+    "Lookup",
     "Owner",
     "RunUse",
     "Search",
@@ -86,6 +88,10 @@ class Ledger:
     def held(self, wanted: Mapping[str, Reach | None]) -> int:
         """How many entries `find` would yield, without reading an answer."""
         return Search(self.folder).held(wanted)
+
+    def lookup(self) -> Lookup:
+        """Something to look up a stream of calls with; it knows no part before it is refreshed."""
+        return Lookup(self.folder)
 
     def search(self) -> Search:
         """Something to look up with again and again."""

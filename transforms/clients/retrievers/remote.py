@@ -4,16 +4,17 @@ A new one is a subclass of `RemoteRetriever` with `connect` and `read`; pacing, 
 """
 
 import json
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
-from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.call import content_key
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Ranking
 
 
 class RemoteRetriever(RetrieverParameters):
@@ -58,23 +59,18 @@ class RemoteRetriever(RetrieverParameters):
         parameters = self.model_dump(mode="json", exclude=set(self.operational | self.reading), exclude_defaults=True)
         return {"stage": "retrieve", "type": kind, **parameters}
 
-    def call(self, kind: str, pool: str, service: int, query: Query, reach: Reach, bucket: int) -> Call:
-        """The call that asks for a query's ranking.
+    def keys(self, kind: str, texts: Iterable[str], reach: Reach) -> list[str]:
+        """The `content_key` of the call that asks for a query's ranking, for each query.
 
         Args:
             kind: the retriever's type.
-            pool: that pays for it.
-            service: position of this retriever among the job's.
-            query: what is asked.
-            reach: how far into the ranking.
-            bucket: of the query.
+            texts: of the queries.
+            reach: how far into the ranking; it counts only where fewer results are not the first of more.
         """
-        asked = {**self.identity(kind), "query": query.text}
+        asked = self.identity(kind)
         if not self.is_prefix():
             asked |= {"top_k": reach.results, "distance": reach.distance}
-        return Call(
-            pool, service, content_key(asked), reach, payload_of(query.text, reach), ((bucket, query.query_id),)
-        )
+        return [content_key({**asked, "query": text}) for text in texts]
 
 
 def payload_of(text: str, reach: Reach) -> str:

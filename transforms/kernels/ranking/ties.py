@@ -170,7 +170,7 @@ def _is_non_relevant(a: Assessment, rel: float) -> BoolArray:
 
 
 def _moved_to_end(a: Assessment, moved: BoolArray, *, last: bool) -> Assessment:
-    """The rankings with the moved hits of every tie group at its last (or first) ranks, and the rest at its other end."""
+    """The rankings with the moved hits of every tie group at its last (or first) ranks, the rest at its other end."""
     first, final = _tie_groups(a)
     group = _runs(a.hit_query, first)
     by = _sorted_inside(group, (moved if last else ~moved).astype(np.float64))

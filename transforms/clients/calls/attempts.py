@@ -1,0 +1,70 @@
+"""The attempts at one call: which failures are worth another attempt, and after which pause."""
+
+import random
+from collections import Counter as Tally
+from collections.abc import Sequence
+from typing import Any
+
+from tenacity import RetryCallState
+
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_MOST_MALFORMED = 3  # answers that break their schema, or break it in one way, after which a call is not tried again
+_MOST_TRUNCATED = 2
+
+
+class Attempts:
+    """The history of one call.
+
+    Attributes:
+        number: of the attempt as the connection is given it: from 1, higher after each answer that was refused.
+    """
+
+    def __init__(self) -> None:
+        self.number = 1
+        self._malformed: Tally[str] = Tally()
+        self._truncated = 0
+        self._costs_tokens = False
+
+    def refuse(self, outcomes: Sequence[Any], *, costs_tokens: bool) -> None:
+        """Refuse an answer that is of no use to any of the tasks, as long as another attempt may bring a better one.
+
+        Args:
+            outcomes: what each of the tasks read in it.
+            costs_tokens: each attempt is charged by the token.
+
+        Raises:
+            CallError: it is refused.
+        """
+        errors = [outcome for outcome in outcomes if isinstance(outcome, CallError)]
+        if len(errors) < len(outcomes):
+            return
+        kinds = {error.kind for error in errors}
+        if kinds == {FailureKind.MALFORMED} or (kinds == {FailureKind.TRUNCATED} and not self._truncated):
+            self.number += 1
+            self._costs_tokens = costs_tokens
+            raise errors[0]
+
+    def may_pass(self, error: BaseException) -> bool:
+        """Whether a call that failed with this error may succeed when it is tried again; each error is shown once."""
+        if not isinstance(error, CallError):
+            return False
+        if error.kind is FailureKind.TRUNCATED:
+            self._truncated += 1
+            return self._truncated < _MOST_TRUNCATED
+        if error.kind is FailureKind.MALFORMED:
+            self._malformed[error.message] += 1
+            repeated = self._malformed.total() if self._costs_tokens else self._malformed[error.message]
+            return repeated < _MOST_MALFORMED
+        return error.kind.is_transient
+
+
+def pause_s(state: RetryCallState) -> float:
+    """The pause before another attempt: longer each time, and never shorter than the service asks for."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    asked_s = (error.retry_after_s or 0.0) if isinstance(error, CallError) else 0.0
+    longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (state.attempt_number - 1))
+    jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result
+    return max(longest_s * jitter, asked_s * (1 + 0.1 * jitter))

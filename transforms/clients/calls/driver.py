@@ -1,0 +1,148 @@
+"""The driver of tasks: which calls their generators want, and what these are sent. It knows no quota and no ledger."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.steps import Steps, Task, Work
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import Failure
+
+Outcome = Answer | FailedTask
+Emit = Callable[[Outcome], None]
+
+
+@dataclass(eq=False)
+class OpenTask:
+    """A task between its first call and its value.
+
+    Attributes:
+        task: the task.
+        work: its work.
+        steps: the generator of its calls.
+        outcomes: of the calls of its present step.
+        missing: how many of them have none so far.
+    """
+
+    task: Task
+    work: Work[Any]
+    steps: Steps[Any]
+    outcomes: list[Any] = field(default_factory=list)
+    missing: int = 0
+
+
+@dataclass(eq=False)
+class Flight:
+    """A call that is wanted, once, however many tasks want it.
+
+    Attributes:
+        call: what is asked.
+        wanted_by: the tasks that want it, each with the work's place for the outcome.
+    """
+
+    call: Call
+    wanted_by: list[tuple[OpenTask, int]]
+
+    def read(self, answer: str, skip: int = 0) -> list[Any]:
+        """What an answer says to each of the tasks: a value, or the CallError that its work's `read` raised.
+
+        Args:
+            answer: to the call.
+            skip: how many of the tasks, from the first, have read it already.
+        """
+        return [_read(opened.work, self.call, answer) for opened, _ in self.wanted_by[skip:]]
+
+
+class Driver:
+    """Drives tasks: starts their generators, joins equal calls, hands on outcomes.
+
+    Args:
+        stage: that the tasks belong to.
+        works: by name.
+        ask: takes a call that no open task has asked so far.
+        emit: takes the outcome of a task.
+
+    Attributes:
+        open: how many tasks were started and have no outcome.
+    """
+
+    def __init__(self, stage: str, works: Mapping[str, Work[Any]], ask: Callable[[Flight], None], emit: Emit) -> None:
+        self._stage, self._works, self._ask, self._emit = stage, works, ask, emit
+        self._flights: dict[str, Flight] = {}
+        self._new: list[Flight] = []
+        self.open = 0
+
+    def start(self, tasks: Sequence[Task]) -> None:
+        """Start tasks; equal calls of their first steps are one."""
+        for task in tasks:
+            work = self._works[task.work]
+            self.open += 1
+            self._advance(OpenTask(task, work, work.steps(task.item)), None)
+        self._ask_new()
+
+    def settle(self, flight: Flight, outcomes: Sequence[Any]) -> None:
+        """Hand on the outcomes of a call, one for each task that wants it."""
+        key = flight.call.key
+        if key is not None and self._flights.get(key) is flight:
+            del self._flights[key]
+        for (opened, place), outcome in zip(flight.wanted_by, outcomes, strict=True):
+            opened.outcomes[place] = outcome
+            opened.missing -= 1
+            if not opened.missing:
+                self._advance(opened, opened.outcomes)
+        self._ask_new()
+
+    def _advance(self, opened: OpenTask, sent: Sequence[Any] | None) -> None:
+        """Send a generator what it waits for, until it wants calls again, or ends."""
+        try:
+            calls = next(opened.steps) if sent is None else opened.steps.send(sent)
+            while not calls:
+                calls = opened.steps.send(())
+        except StopIteration as end:
+            self.open -= 1
+            task = opened.task
+            self._emit(Answer(task.work, task.name, task.subjects, end.value))
+        except CallError as error:
+            self.open -= 1
+            self._fail(opened.task, error)
+        else:
+            opened.outcomes, opened.missing = [None] * len(calls), len(calls)
+            for place, call in enumerate(calls):
+                self._want(call, opened, place)
+
+    def _want(self, call: Call, opened: OpenTask, place: int) -> None:
+        flight = None if call.key is None else self._flights.get(call.key)
+        if flight is not None and _serves(flight.call, call):
+            flight.wanted_by.append((opened, place))
+            return
+        flight = Flight(call, [(opened, place)])
+        if call.key is not None:
+            self._flights[call.key] = flight
+        self._new.append(flight)
+
+    def _ask_new(self) -> None:
+        while self._new:
+            new, self._new = self._new, []
+            for flight in new:
+                self._ask(flight)
+
+    def _fail(self, task: Task, error: CallError) -> None:
+        for subject in task.subjects:
+            failure = Failure(self._stage, error.kind, subject.query_id, error.attempts, error.message)
+            self._emit(FailedTask(task.work, subject, failure))
+
+
+def _serves(made: Call, wanted: Call) -> bool:
+    """Whether the answer to a call is one to another of the same key."""
+    if made.reach is None or wanted.reach is None:
+        return made.reach == wanted.reach
+    return made.reach.covers(wanted.reach)
+
+
+def _read(work: Work[Any], call: Call, answer: str) -> Any:
+    try:
+        return work.read(call, answer)
+    except CallError as error:
+        return error

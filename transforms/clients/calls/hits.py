@@ -1,0 +1,109 @@
+"""The calls of a lane that the ledger answers: collected, and read in the order of its files, some at a time."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.ledger import Lookup
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import CallError, InputError
+
+_READ_AT_ONCE = 128
+
+Read = tuple[Flight, str, list[Any]]
+"""A call, its answer, and what each of the tasks that wanted it then reads in it."""
+
+
+class Hits:
+    """The calls that the ledger answers, or is about to.
+
+    Args:
+        lookup: of the ledger.
+        flush: writes what this lane has answered to the ledger; called in a thread.
+    """
+
+    def __init__(self, lookup: Lookup, flush: Callable[[], None]) -> None:
+        self._lookup, self._flush = lookup, flush
+        self._calls: dict[str, Flight] = {}
+        self._others: list[Flight] = []
+        self._added: dict[str, Reach | None] = {}
+        self._must_flush = False
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def added(self, key: str, reach: Reach | None) -> None:
+        """This lane adds an answer to the ledger, which the index does not have so far."""
+        self._added[key] = reach
+
+    def take(self, flight: Flight) -> bool:
+        """Take a call if the ledger answers it; returns whether it does."""
+        key, reach = flight.call.key, flight.call.reach
+        if key is None or key in self._calls:
+            return False
+        is_own = key in self._added
+        if not is_own and self._lookup.place(key, reach) is None:
+            return False
+        self._must_flush |= is_own
+        self._calls[key] = flight
+        return True
+
+    async def refresh(self) -> None:
+        """Learn what has been added to the ledger by other runs, or by this lane.
+
+        Raises:
+            InputError: the ledger cannot be listed.
+        """
+        await asyncio.to_thread(self._lookup.refresh)
+        place = self._lookup.place
+        self._added = {key: reach for key, reach in self._added.items() if place(key, reach) is None}
+
+    def give(self) -> dict[str, Flight]:
+        """All calls that were taken, to be read."""
+        calls, self._calls = self._calls, {}
+        return calls
+
+    async def read(self, calls: dict[str, Flight]) -> "AsyncReads":
+        """Read the answers to calls.
+
+        Raises:
+            InputError: the ledger cannot be listed.
+        """
+        if self._must_flush:
+            self._must_flush = False
+            with suppress(InputError):  # the lane's upkeep deals with it
+                await asyncio.to_thread(self._flush)
+            await self.refresh()
+        return AsyncReads(self._read(calls))
+
+    def _read(self, calls: dict[str, Flight]) -> Iterator[Read]:
+        for entry in self._lookup.read({key: flight.call.reach for key, flight in calls.items()}):
+            flight = calls[entry.key]
+            outcomes = flight.read(entry.answer)
+            if not _is_useless(outcomes):
+                yield flight, entry.answer, outcomes
+
+
+class AsyncReads:
+    """Answers that are read in a thread, some at a time."""
+
+    def __init__(self, reads: Iterator[Read]) -> None:
+        self._reads = reads
+
+    def __aiter__(self) -> "AsyncReads":
+        return self
+
+    async def __anext__(self) -> list[Read]:
+        """The next answers."""
+        reads = await asyncio.to_thread(lambda: list(islice(self._reads, _READ_AT_ONCE)))
+        if not reads:
+            raise StopAsyncIteration
+        return reads
+
+
+def _is_useless(outcomes: list[Any]) -> bool:
+    """Whether none of the tasks can read an answer any more: then it is asked for again."""
+    return all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)

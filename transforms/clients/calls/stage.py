@@ -1,0 +1,61 @@
+"""A stage of remote work: what its tasks do, which services they call, out of which budgets, in which lanes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankbeam.transforms.clients.calls.services import Service
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import Work
+
+Pools = tuple[str, ...]
+"""Quota pools that one lane needs: tasks use them together."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of remote work.
+
+    Attributes:
+        name: such as "retrieve".
+        works: of its tasks, by name.
+        services: that its calls name.
+        pools: for each service, the quota pool that pays.
+        quotas: of the pools.
+        accounts: for each pool whose budget it is, by a name that all experiments have for it; its own by default.
+    """
+
+    name: str
+    works: Mapping[str, Work[Any]]
+    services: Mapping[str, Service]
+    pools: Mapping[str, str]
+    quotas: Mapping[str, Quota]
+    accounts: Mapping[str, str]
+
+    def connected(self) -> dict[str, Pools]:
+        """For each work the pools of its lane: those of its own calls, and whatever these share with other works."""
+        components: list[set[str]] = []
+        for work in self.works.values():
+            together = {self.pools[service] for service in work.services}
+            apart = [pools for pools in components if not pools & together]
+            components = [*apart, together.union(*(pools for pools in components if pools & together))]
+        of_pool = {pool: tuple(sorted(pools)) for pools in components for pool in pools}
+        return {name: of_pool[self.pools[work.services[0]]] for name, work in self.works.items()}
+
+    def in_lanes(self, pools: Pools) -> dict[str, Quota]:
+        """The quotas of connected pools, divided among as many lanes: what each of them can be divided into."""
+        quotas = {pool: self.quotas[pool] for pool in pools}
+        if len(quotas) == 1:
+            return quotas
+        lanes = max(quota.lanes for quota in quotas.values())
+        lanes = min([lanes, *(quota.most_lanes for quota in quotas.values())])
+        return {pool: replace(quota, lanes=lanes) for pool, quota in quotas.items()}
+
+    def services_of(self, pools: Sequence[str]) -> dict[str, Service]:
+        """The services that some pools pay for."""
+        return {name: service for name, service in self.services.items() if self.pools[name] in pools}
+
+    def model(self, service: str) -> str | None:
+        """The model that a service calls; None for one that is no model."""
+        model = getattr(self.services[service], "model", None)
+        return None if model is None else str(model)

@@ -1,0 +1,223 @@
+"""Looks up answers for a stream of calls: the small columns of all parts are read once, and kept as a sorted index."""
+
+import functools
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.clients.ledger import store
+from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
+from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, Entry, are_possible
+from rankbeam.transforms.records.calls.reach import Reach
+
+Rows = npt.NDArray[Any]
+
+_ROW = np.dtype(
+    [
+        ("hash", np.int64),
+        ("moment", np.int64),
+        ("check", np.uint64),
+        ("results", np.int64),
+        ("distance", np.float64),
+        ("part", np.int32),
+        ("group", np.int32),
+        ("row", np.int32),
+    ]
+)
+_COLUMNS = ["key", "results", "distance", "finished_at", "check"]
+_THREADS = 8
+_ROUNDS = 20
+
+
+class Place(NamedTuple):
+    """Where an answer lies: the path of its part, a row group, and a row of it."""
+
+    path: str
+    group: int
+    row: int
+
+
+class Lookup:
+    """Finds the answers of earlier calls, of any number of them, in any order.
+
+    An entry of the ledger takes 56 bytes here. `refresh` reads the parts that are new; all else reads no listing.
+
+    Args:
+        folder: of the ledger.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._parts: dict[str, Rows] = {}
+        self._damage: dict[str, str] = {}
+        self._unusable: set[Place] = set()
+        self._index = _Index({})
+
+    def refresh(self) -> None:
+        """Read the index of the parts that were added, and drop that of the parts that are gone.
+
+        Raises:
+            InputError: the folder cannot be listed.
+        """
+        paths = [part.path for part in store.parts_in(self._folder)]
+        new = [path for path in paths if path not in self._parts]
+        with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, waiting is all there is to it
+            read = dict(zip(new, threads.map(self._rows_of, new), strict=True))
+        known = {**self._parts, **read}
+        if new or len(paths) < len(self._parts):
+            self._parts = {path: known[path] for path in paths}
+            self._index = _Index(self._parts)
+
+    def place(self, key: str, reach: Reach | None) -> Place | None:
+        """Where the newest answer lies that goes as far as is wanted; None where there is none.
+
+        Args:
+            key: what is asked.
+            reach: how far into a ranking the answer has to go; None for an answer that is whole.
+        """
+        return next((place for place in self._index.places(key, reach) if place not in self._unusable), None)
+
+    def read(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
+        """The answers to some calls, in the order of files; none for what is not there, or cannot be read any more.
+
+        Raises:
+            InputError: the folder cannot be listed.
+        """
+        left = dict(wanted)
+        for _ in range(_ROUNDS):  # again when a merge moves an answer, or a damaged one has an older copy
+            places = {place: key for key, reach in left.items() if (place := self.place(key, reach)) is not None}
+            is_settled = True
+            for place, entry in self._entries(sorted(places)):
+                if entry is not None and _answers(entry, places[place], left[places[place]]):
+                    del left[entry.key]
+                    yield entry
+                else:
+                    self._unusable.add(place)
+                    is_settled = False
+            if is_settled:
+                return
+            self.refresh()
+
+    def warnings(self) -> list[str]:
+        """What users should know of the parts that were read so far."""
+        if not self._damage:
+            return []
+        (path, reason), *others = sorted(self._damage.items())
+        more = f" (and {len(others):,} more)" if others else ""
+        paid = "answers of earlier calls cannot be read, and are paid for again where they are needed"
+        return [f"{path}{more}: {paid}: {reason}; `rankbeam ledger {self._folder}` names all damaged files"]
+
+    def _rows_of(self, path: str) -> Rows:
+        """The index of a part; empty where it cannot be read."""
+        groups = [np.empty(0, _ROW)]
+        try:
+            with PartReader(path) as reader:
+                for group in range(reader.groups):
+                    groups += self._rows_of_group(reader, group)
+        except Vanished:
+            pass
+        except PartError as error:
+            self._note(path, error)
+        return np.concatenate(groups)
+
+    def _rows_of_group(self, reader: PartReader, group: int) -> Iterator[Rows]:
+        try:
+            columns = reader.rows(group, _COLUMNS)
+        except Vanished:
+            raise
+        except PartError as error:  # other row groups may be good
+            self._note(reader.path, error)
+            return
+        possible = are_possible(columns)
+        if not pc.all(possible).as_py():
+            self._note(reader.path, IMPOSSIBLE)
+        yield _indexed(columns, possible, group)
+
+    def _entries(self, places: Iterable[Place]) -> Iterator[tuple[Place, Entry | None]]:
+        """The entries at sorted places; None for one that is not as it was written, or is gone."""
+        of_parts: dict[str, dict[int, list[Place]]] = {}
+        for place in places:
+            of_parts.setdefault(place.path, {}).setdefault(place.group, []).append(place)
+        for path, groups in of_parts.items():
+            try:
+                with PartReader(path) as reader:
+                    for group, here in groups.items():
+                        yield from zip(here, self._of_group(reader, group, here), strict=True)
+            except PartError as error:
+                if not isinstance(error, Vanished):
+                    self._note(path, error)
+                yield from ((place, None) for here in groups.values() for place in here)
+
+    def _of_group(self, reader: PartReader, group: int, places: list[Place]) -> list[Entry | None]:
+        try:
+            entries = reader.entries(group, [place.row for place in places])
+        except Vanished:
+            raise
+        except PartError as error:  # other row groups may be good
+            self._note(reader.path, error)
+            return [None] * len(places)
+        if not all(entries):
+            self._note(reader.path, IMPOSSIBLE)
+        return entries
+
+    def _note(self, path: str, problem: object) -> None:
+        self._damage.setdefault(path, str(problem))
+
+
+class _Index:
+    """The rows of all parts, sorted by the hash of their key; of one key the newest first."""
+
+    def __init__(self, parts: Mapping[str, Rows]) -> None:
+        self._paths = list(parts)
+        for number, rows in enumerate(parts.values()):
+            rows["part"] = number
+        rows = np.concatenate([np.empty(0, _ROW), *parts.values()])
+        order = np.lexsort([rows["row"], rows["group"], rows["part"], rows["check"], -rows["moment"], rows["hash"]])
+        self._rows = rows[order]
+        self._hashes = array("q", self._rows["hash"].tobytes())
+
+    def places(self, key: str, reach: Reach | None) -> Iterator[Place]:
+        """Where answers to a call lie, the newest first. Another key may have the same hash: its entry shows it."""
+        wanted = hash(key)
+        at = bisect_left(self._hashes, wanted)
+        while at < len(self._hashes) and self._hashes[at] == wanted:
+            row = self._rows[at]
+            if _covers(int(row["results"]), float(row["distance"]), reach):
+                yield Place(self._paths[row["part"]], int(row["group"]), int(row["row"]))
+            at += 1
+
+
+def _indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
+    here = np.flatnonzero(possible.to_numpy())
+    columns = columns.take(pa.array(here))
+    rows = np.zeros(len(here), _ROW)
+    rows["hash"] = [hash(key) for key in columns.column("key").to_pylist()]
+    rows["moment"] = pc.cast(columns.column("finished_at"), pa.int64()).to_numpy()
+    rows["check"] = columns.column("check").to_numpy()
+    rows["results"] = columns.column("results").to_numpy()
+    rows["distance"] = pc.fill_null(columns.column("distance"), np.nan).to_numpy()
+    rows["group"], rows["row"] = group, here
+    return rows
+
+
+def _covers(results: int, distance: float, wanted: Reach | None) -> bool:
+    held = _reach(results, None if distance != distance else distance)
+    return held == _reach(0, None) if wanted is None else held.covers(wanted)
+
+
+@functools.lru_cache(maxsize=64)
+def _reach(results: int, distance: float | None) -> Reach:
+    return Reach(results, distance)
+
+
+def _answers(entry: Entry, key: str, wanted: Reach | None) -> bool:
+    """Whether an entry is what its row's small columns promised: they may have been damaged as well."""
+    held = entry.reach or Reach(0)
+    return entry.key == key and _covers(held.results, float("nan") if held.distance is None else held.distance, wanted)

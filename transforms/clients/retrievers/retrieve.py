@@ -1,0 +1,86 @@
+"""Retrieving, as remote work: one call a query."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import ClassVar, NamedTuple
+
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, payload_of
+from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.queries import Ranking
+
+STAGE, PANEL = "retrieve", "retrieval"
+
+
+class Question(NamedTuple):
+    """A query that a retriever is asked, and the key of the call that asks it."""
+
+    key: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Retrieve:
+    """Asks a remote retriever for the ranking of a query.
+
+    Attributes:
+        service: the retriever's name in the job.
+        kind: its type.
+        retriever: its parameters.
+        reach: how far into the ranking.
+    """
+
+    service: str
+    kind: str
+    retriever: RemoteRetriever
+    reach: Reach
+
+    stage: ClassVar[str] = STAGE
+
+    @property
+    def services(self) -> tuple[str]:
+        """The retriever."""
+        return (self.service,)
+
+    def questions(self, texts: Sequence[str]) -> list[Question]:
+        """What `steps` is given for the texts of queries."""
+        keys = self.retriever.keys(self.kind, texts, self.reach)
+        return [Question(key, text) for key, text in zip(keys, texts, strict=True)]
+
+    def steps(self, item: Question) -> Steps[Ranking]:
+        """Ask once."""
+        call = Call(self.service, item.key, payload_of(item.text, self.reach), self.reach)
+        ranking: Ranking
+        (ranking,) = accepted((yield [call]))
+        return ranking
+
+    def read(self, call: Call, answer: str) -> Ranking:  # noqa: ARG002  every answer is read alike
+        """The ranking that an answer holds."""
+        return self.retriever.read(answer)
+
+    def calls(self, item: Question) -> range:  # noqa: ARG002  every query alike
+        """One."""
+        return range(1, 2)
+
+
+def reaching_alike(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:
+    """Works that go as far into a ranking as any of those that ask the same: one call answers them all.
+
+    Args:
+        works: by source.
+    """
+    return {source: replace(work, reach=_widest(work, works.values())) for source, work in works.items()}
+
+
+def _widest(work: Retrieve, works: Iterable[Retrieve]) -> Reach:
+    asked = _asked(work)
+    return reduce(Reach.joined, (other.reach for other in works if _asked(other) == asked), work.reach)
+
+
+def _asked(work: Retrieve) -> str:
+    """Names what a retriever is asked, apart from the query."""
+    retriever, reach = work.retriever, work.reach
+    cut = None if retriever.is_prefix() else (reach.results, reach.distance)
+    return content_key({"retriever": retriever.identity(work.kind), "cut": cut})
