@@ -11,6 +11,7 @@ from rankbeam.pipelines.experiment.template_files import TemplateFile
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.generation import Generation
 
 RETRIEVER, GENERATE, ANSWERS = "retriever", "generate", "answers"
@@ -68,11 +69,11 @@ class Generating:
 
     def decisive(self) -> dict[str, Any]:
         """What of it identifies a configuration: the model and the text of the template, whatever their names."""
-        service, template = self.service.decisive(), self.file.template.digest
+        service, template = self.service.decisive(), template_hash(self.file.text)
         return {**self.parameters.decisive(), "service": service, "template": template}
 
     @property
     def generation(self) -> Generation:
         """The same for the stages."""
         own: Mapping[str, Any] = self.parameters.model_dump(exclude={"service", "template"})
-        return Generation(service=self.service.name, template=self.file.template, **own)
+        return Generation(service=self.service.name, template=self.file.text, **own)

@@ -14,7 +14,6 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.suggestions import did_you_mean
-from rankbeam.transforms.records.template import CONTEXTS, QUERY
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.experiment.experiment import Experiment
@@ -44,7 +43,7 @@ def unknown_attributes(
         queries: path of the queries; None where none are given, which is another problem.
     """
     sliced = {name for each in slices for name in attributes_of(each)}
-    filled = {name for each in templates for name in each.lines} - {QUERY, CONTEXTS}
+    filled = {name for each in templates for name in each.attributes}
     try:
         known = attributes_in(queries, sliced | filled)
     except InputError as error:

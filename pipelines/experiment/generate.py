@@ -1,6 +1,6 @@
 """What may stand under `generate:` and `judge:`: the models that answer and judge, and what they are given."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,11 +10,6 @@ _MOST = (1 << 31) - 1
 Count = Annotated[int, Field(ge=1, le=_MOST)]
 Samples = Annotated[int, Field(ge=1, le=100)]
 Word = Annotated[str, Field(min_length=1)]
-Step = Literal[
-    "claims", "support_gc", "support_ac", "support_ag", "support_ga", "grade", "answer_kind",
-    "nuggets", "nugget_weight", "nugget_assign",
-]  # fmt: skip
-"""The steps that a judge takes."""
 
 
 class GenerateParameters(Parameters):
@@ -83,4 +78,4 @@ class JudgeModel(BaseModel):
     repeat_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     prompts: Word | None = None
     strict_version: bool = False
-    steps: dict[Step, StepModel] = Field(default_factory=dict)
+    steps: dict[str, StepModel] = Field(default_factory=dict)

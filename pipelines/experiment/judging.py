@@ -6,9 +6,11 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.generate import JudgeModel
 from rankbeam.pipelines.experiment.services import Services
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.judge.templates import VARIABLES, templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.generation import Judging
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 def judging_of(
@@ -25,6 +27,12 @@ def judging_of(
     """
     if model is None or not model.service:  # a judge without a valid name of a service is reported
         return None
+    prompts = None if model.prompts is None else files.below(folder, model.prompts)
+    problems += _wrong_steps(located, model)
+    try:
+        templates(prompts)
+    except InputError as error:
+        problems.append(located.error(("judge", "prompts"), str(error)))
     for place, name in _named(model):
         problems += services.unknown(located, ("judge", *place), name)
     return Judging(
@@ -32,7 +40,7 @@ def judging_of(
         embeddings=model.embeddings,
         samples=model.samples,
         repeat_share=model.repeat_share,
-        prompts=None if model.prompts is None else files.below(folder, model.prompts),
+        prompts=prompts,
         strict_version=model.strict_version,
         steps={step: each.model_dump(exclude_none=True) for step, each in model.steps.items()},
     )
@@ -45,6 +53,13 @@ def called_services(configurations: Sequence[Configuration], judging: Judging | 
         return frozenset(answer)
     steps = (each.get("service") for each in judging.steps.values())
     return frozenset(filter(None, {*answer, judging.service, judging.embeddings, *steps}))
+
+
+def _wrong_steps(located: Located, model: JudgeModel) -> Iterator[InputError]:
+    for step in model.steps:
+        if step not in VARIABLES:
+            problem = f"no step of the judge has this name; {did_you_mean(step, VARIABLES)}"
+            yield located.error(("judge", "steps", step), problem)
 
 
 def _named(model: JudgeModel) -> Iterator[tuple[Place, str]]:

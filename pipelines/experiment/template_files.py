@@ -1,45 +1,53 @@
 """The template files that an experiment names, each read once, and what is wrong with them, with their lines."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files as package_files
 
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.calls.prompt import FENCE, check_template, variables_of
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
-from rankbeam.transforms.records.template import CONTEXTS, QUERY, Template, parse_template, variables_in
+
+QUERY, CONTEXTS = "query", "contexts"
+OWN = frozenset({QUERY, CONTEXTS, FENCE})
+"""The variables that are no attributes of queries."""
 
 
 @dataclass(frozen=True)
 class TemplateFile:
-    """A template as its file has it.
+    """What a model is asked.
 
     Attributes:
         path: the file; None for the template that comes with rankbeam.
-        template: what it says.
-        lines: by variable, the line that it stands in first.
+        text: what it says.
     """
 
     path: str | None
-    template: Template
-    lines: Mapping[str, int] = field(compare=False)
+    text: str
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The attributes of queries that it names."""
+        return variables_of(self.text) - OWN
 
     def problems(self, attributes: Collection[str] | None, without_contexts: bool) -> Iterator[InputError]:
-        """What is wrong with its variables.
+        """What is wrong with it.
 
         Args:
             attributes: of the queries; None where they are not known before the run.
             without_contexts: the model is asked without contexts, too.
         """
-        known = (QUERY, CONTEXTS, *(attributes or ()))
-        for name, line in self.lines.items():
-            if name not in known and attributes is not None:
-                problem = f"{{{name}}} is neither {{query}} nor {{contexts}} nor an attribute of the queries"
-                yield InputError(f"{problem}; {did_you_mean(name, known)}", path=self.path, line=line)
-        if QUERY not in self.lines:
+        known = self.attributes if attributes is None else attributes
+        try:
+            check_template(self.text, (*sorted(OWN), *known), self.path)
+        except InputError as error:
+            yield error
+            return
+        names = variables_of(self.text)
+        if QUERY not in names:
             yield InputError("has no {query}: the model would be asked nothing", path=self.path)
-        if CONTEXTS not in self.lines and not without_contexts:
+        if CONTEXTS not in names and not without_contexts:
             problem = "has no {contexts}; add them, or say without_contexts: true under generate:"
             yield InputError(problem, path=self.path)
 
@@ -55,7 +63,7 @@ class Templates:
         """A template file; None for the template that comes with rankbeam.
 
         Raises:
-            InputError: there is no such file, or it is no template.
+            InputError: there is no such file, or it is no text.
         """
         return default() if path is None else self._read(files.below(self._folder, path))
 
@@ -63,20 +71,13 @@ class Templates:
 @cache
 def default() -> TemplateFile:
     """The template that comes with rankbeam."""
-    text = package_files("rankbeam.pipelines.experiment").joinpath("templates", "answer.txt").read_text("utf-8")
-    return _parsed(text, None)
+    file = package_files("rankbeam.pipelines.experiment").joinpath("templates", "answer.txt")
+    return TemplateFile(None, file.read_text("utf-8"))
 
 
 def _read(pattern: str) -> TemplateFile:
     (path, *_) = files.expand(pattern)
     try:
-        return _parsed(files.read_all(path).decode("utf-8"), path)
+        return TemplateFile(path, files.read_all(path).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8; a template is a text file", path=path) from error
-
-
-def _parsed(text: str, path: str | None) -> TemplateFile:
-    lines: dict[str, int] = {}
-    for name, line in variables_in(text):
-        lines.setdefault(name, line)
-    return TemplateFile(path, parse_template(text, path), lines)

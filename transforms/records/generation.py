@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbeam.transforms.records.template import Template
-
 
 @dataclass(frozen=True)
 class Generation:
@@ -13,7 +11,7 @@ class Generation:
 
     Attributes:
         service: name of the service that answers.
-        template: what the model is asked.
+        template: the text of the template, what the model is asked; see `Prompt`.
         contexts: so many of the first results are given to it, at most.
         max_context_tokens: of all contexts together; whole ones are left out from the end. None for no limit.
         temperature: of sampling.
@@ -25,7 +23,7 @@ class Generation:
     """
 
     service: str
-    template: Template
+    template: str
     contexts: int = 5
     max_context_tokens: int | None = None
     temperature: float = 0.0

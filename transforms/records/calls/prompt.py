@@ -144,6 +144,15 @@ def check_template(text: str, variables: Iterable[str], path: str | None = None)
                 raise InputError(f"unknown variable {{{name}}}; {did_you_mean(name, known)}", path=path, line=number)
 
 
+def variables_of(template: str) -> frozenset[str]:
+    """The variables of a template.
+
+    >>> sorted(variables_of("{query} {{no} {contexts} {query}"))
+    ['contexts', 'query']
+    """
+    return frozenset(found[1] for found in _TOKEN.finditer(template) if found[1] is not None)
+
+
 def template_hash(text: str) -> str:
     """The name of a template by its content."""
     return hashlib.sha256(text.encode()).hexdigest()[:_CHARACTERS_OF_A_HASH]
