@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any
 
+_LEAST_S = 1e-9
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -73,7 +74,8 @@ class _Time:
         """A thread begins to wait."""
         with self._lock:
             if timeout_s is not None:
-                heapq.heappush(self._sleepers, (self.seconds + max(0.0, timeout_s), next(self._numbers), sleeper))
+                until = self.seconds + max(_LEAST_S, timeout_s)  # less would round to no time at all
+                heapq.heappush(self._sleepers, (until, next(self._numbers), sleeper))
         if sleeper.is_counted:
             self.end()
         else:

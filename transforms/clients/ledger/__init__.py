@@ -7,6 +7,7 @@ merged into another one disappears only after that is there. Leases say which ru
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.clearing import Cleared, clear
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
@@ -97,13 +98,14 @@ class Ledger:
         """Something to look up with again and again."""
         return Search(self.folder)
 
-    def writer(self, before_part: Callable[[], None] = lambda: None) -> LedgerWriter:
+    def writer(self, before_part: Callable[[], None] = lambda: None, clock: Clock = SYSTEM_CLOCK) -> LedgerWriter:
         """Something to add finished calls with.
 
         Args:
             before_part: called in the writer's thread before each part is written.
+            clock: of the fan-out.
         """
-        return LedgerWriter(self.folder, before_part=before_part)
+        return LedgerWriter(self.folder, before_part=before_part, clock=clock)
 
     def probe(self) -> None:
         """Make sure that finished calls can be added.
@@ -117,23 +119,27 @@ class Ledger:
             problem = f"the ledger of finished calls {error.problem}; make room or give rights: no call was made"
             raise InputError(problem, path=self.folder) from error
 
-    def lease(self, name: str) -> Lease:
+    def lease(self, name: str, clock: Clock = SYSTEM_CLOCK) -> Lease:
         """The lease of a lane.
 
         Args:
             name: of its quota pool and the lane, the same in all runs.
+            clock: of the fan-out.
         """
-        return Lease(place_of(self.folder), name, Holder.here(self.owner.run_id, self.owner.started))
+        me = Holder.here(self.owner.run_id, self.owner.started)
+        return Lease(place_of(self.folder), name, me, clock.monotonic, clock.now)
 
-    def record(self, pool: str, lane: int, counted: Callable[[], Counted]) -> UseRecord:
+    def record(self, pool: str, lane: int, counted: Callable[[], Counted], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
         """A record of how a lane of a run uses the ledger.
 
         Args:
             pool: the quota pool.
             lane: of it.
             counted: what was counted so far.
+            clock: of the fan-out.
         """
-        return UseRecord(self.folder, self.owner.run_id, self.owner.started, (pool, lane), counted)
+        owner = self.owner
+        return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
 
     def uses(self) -> list[Use]:
         """The records of the run, also those of lanes that died with their workers.

@@ -1,13 +1,13 @@
 """Writes finished calls to a ledger within seconds, in a thread of its own, and keeps its files few."""
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pyarrow as pa
 
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import merging, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import Entry, row_groups, table_of
@@ -27,11 +27,18 @@ class LedgerWriter:
         folder: of the ledger; it is made with the first part.
         flush_s: after which an added entry is written, in seconds.
         before_part: called in the writer's thread before a part is written.
+        clock: of the fan-out.
     """
 
-    def __init__(self, folder: str, flush_s: float = 0.5, before_part: Callable[[], None] = lambda: None) -> None:
-        self._folder, self._flush_s, self._before_part = folder, flush_s, before_part
-        self._changed = threading.Condition()
+    def __init__(
+        self,
+        folder: str,
+        flush_s: float = 0.5,
+        before_part: Callable[[], None] = lambda: None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._folder, self._flush_s, self._before_part, self._clock = folder, flush_s, before_part, clock
+        self._changed = clock.condition()
         self._pending: deque[Entry] = deque()
         self._pending_bytes = 0
         self._added = self._durable = 0
@@ -51,7 +58,7 @@ class LedgerWriter:
             self._pending_bytes += len(entry.answer)
             self._added += 1
             if self._due is None or self._pending_bytes >= _PIECE_BYTES:
-                self._due = self._due or time.monotonic() + self._flush_s
+                self._due = self._due or self._clock.monotonic() + self._flush_s
                 self._start()
                 self._changed.notify_all()
 
@@ -107,8 +114,7 @@ class LedgerWriter:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="rankbeam-ledger", daemon=True)
-            self._thread.start()
+            self._thread = self._clock.start(self._work, "rankbeam-ledger")
 
     def _work(self) -> None:
         while self._wait():
@@ -124,13 +130,13 @@ class LedgerWriter:
                 if self._closing:
                     return False
                 if not self._merging.is_wanted():
-                    left = None if self._due is None else max(0.0, self._due - time.monotonic())
+                    left = None if self._due is None else max(0.0, self._due - self._clock.monotonic())
                     self._changed.wait(left)
                     continue
             self._merging.step()
 
     def _is_due(self) -> bool:
-        late = self._due is not None and time.monotonic() >= self._due
+        late = self._due is not None and self._clock.monotonic() >= self._due
         return bool(self._pending) and not self._closing and (late or self._is_large() or self._hurried)
 
     def _is_large(self) -> bool:
@@ -159,7 +165,7 @@ class LedgerWriter:
                 piece.append(self._pending.popleft())
                 held += len(piece[-1].answer)
             self._pending_bytes -= held
-            self._due = time.monotonic() if self._pending else None  # what is left has waited long enough
+            self._due = self._clock.monotonic() if self._pending else None  # what is left has waited long enough
             return piece
 
     def _put_back(self, piece: list[Entry], error: Exception) -> None:
@@ -172,7 +178,7 @@ class LedgerWriter:
             self._error.__cause__ = error
             self._failures += 1
             self._hurried = False
-            self._due = time.monotonic() + self._flush_s
+            self._due = self._clock.monotonic() + self._flush_s
             self._changed.notify_all()
 
 

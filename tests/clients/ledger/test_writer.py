@@ -1,0 +1,89 @@
+"""The ledger's writer on the virtual clock: when what was added is on the filesystem, and when it is tried again."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankbeam.transforms.clients.ledger import Entry, LedgerWriter
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
+
+
+@pytest.fixture
+def clock() -> Iterator[VirtualClock]:
+    with VirtualClock() as clock:
+        yield clock
+
+
+def entry(number: int) -> Entry:
+    return Entry(f"key{number}", Reach(10), '"good"', 1, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def run(clock: VirtualClock, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run_coroutine_threadsafe(coroutine, clock.loop()).result(60)
+
+
+def test_an_entry_is_written_as_soon_as_it_is_due_and_not_before(clock: VirtualClock, tmp_path: Path) -> None:
+    writer = LedgerWriter(str(tmp_path), flush_s=5.0, clock=clock)
+
+    async def add() -> list[int]:
+        unwritten = []
+        writer.add(entry(1))
+        for seconds in (4.9, 0.2, 4.9, 0.2):
+            await asyncio.sleep(seconds)
+            unwritten.append(writer.unwritten)
+            if len(unwritten) == 2:
+                writer.add(entry(2))
+        return unwritten
+
+    assert run(clock, add()) == [1, 0, 1, 0]
+    writer.close()
+
+
+def test_entries_that_come_together_are_one_part(clock: VirtualClock, tmp_path: Path) -> None:
+    writer = LedgerWriter(str(tmp_path), flush_s=5.0, clock=clock)
+
+    async def add() -> int:
+        for number in range(50):
+            writer.add(entry(number))
+            await asyncio.sleep(0.09)
+        await asyncio.sleep(1.0)
+        return len(list(tmp_path.iterdir()))
+
+    assert run(clock, add()) == 1
+    assert writer.unwritten == 0
+    writer.close()
+
+
+def test_what_cannot_be_written_is_tried_again_each_time_it_is_due(clock: VirtualClock, tmp_path: Path) -> None:
+    obstacle = tmp_path / "ledger"
+    obstacle.write_text("a file in the way")
+    writer = LedgerWriter(str(obstacle), flush_s=5.0, clock=clock)
+
+    async def add() -> list[tuple[bool, int]]:
+        seen = []
+        writer.add(entry(1))
+        for number in range(3):
+            if number == 2:
+                obstacle.unlink()
+            await asyncio.sleep(5.1)
+            seen.append((writer.problem is None, writer.unwritten))
+        return seen
+
+    assert run(clock, add()) == [(False, 1), (False, 1), (True, 0)]
+    writer.close()
+
+
+def test_closing_raises_where_answers_are_not_on_the_filesystem(clock: VirtualClock, tmp_path: Path) -> None:
+    obstacle = tmp_path / "ledger"
+    obstacle.write_text("a file in the way")
+    writer = LedgerWriter(str(obstacle), flush_s=5.0, clock=clock)
+    writer.add(entry(1))
+    with pytest.raises(InputError, match="cannot be written"):
+        writer.close()
+    assert writer.unwritten == 1
