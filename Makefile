@@ -15,7 +15,7 @@ GO_EMULATOR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankbeam/bigquery-emulator-
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check benchmark pace intervals simulate format clean go-emulator
+.PHONY: help demo test campaign check benchmark pace intervals simulate mutants format clean go-emulator
 # Half an environment must not look like a whole one, and two pips must not share one (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -26,8 +26,11 @@ help: ## show the commands
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	@"$(BIN)/rankbeam" evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
 
-test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests
-	@"$(BIN)/python" -m pytest -n auto
+test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: some minutes
+	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
+
+campaign: $(STAMP)-dev $(EMULATORS)/.installed ## run the tests that take long: real time, big data, many processes
+	@"$(BIN)/python" -m pytest -n auto -m campaign tests
 
 check: $(STAMP)-dev ## linters, types and import floors
 	@"$(BIN)/ruff" check .
@@ -46,6 +49,9 @@ intervals: $(STAMP)-dev ## measure what intervals and comparisons cost (INTERVAL
 
 simulate: $(STAMP)-dev ## count how often intervals hold the true mean (SIMULATE="--queries 50 --only RR")
 	@"$(BIN)/python" tests/benchmarks/simulate.py $(SIMULATE)
+
+mutants: $(STAMP)-dev $(EMULATORS)/.installed ## count how many mutants the tests kill (MUTANTS="--each 20 transforms/kernels")
+	@"$(BIN)/python" tests/benchmarks/mutants.py $(MUTANTS)
 
 format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" check --fix-only --quiet .

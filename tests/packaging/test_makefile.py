@@ -16,7 +16,8 @@ INSTALL = [PYTHON, "-m", "pip", "install", "--quiet", "--editable"]
 INSTALL_BEIR = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "beir>=2.2"]
 INSTALL_DEV = [[*INSTALL, ".[dev]"], INSTALL_BEIR]
 DEMO = [".venv/bin/rankbeam", "evaluate", "examples/helpdesk/experiment.yaml", "--output", "out/helpdesk"]
-TEST = [PYTHON, "-m", "pytest", "-n", "auto"]
+TEST = [PYTHON, "-m", "pytest", "-n", "auto", "-m", "not campaign"]
+CAMPAIGN = [PYTHON, "-m", "pytest", "-n", "auto", "-m", "campaign", "tests"]
 CHECK = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
 CHECK += [[".venv/bin/lint-imports"]]
 EMULATED = "tests/support/emulators/requirements.txt"
@@ -72,7 +73,7 @@ def test_nothing_is_installed_twice(folder: Path) -> None:
     assert planned(folder, "demo") == [DEMO]
     assert planned(folder, "test") == [*INSTALL_DEV, TEST]
     put(folder, ".installed-dev", 3000)
-    assert planned(folder, "check", "test") == [*CHECK, TEST]
+    assert planned(folder, "check", "test", "campaign") == [*CHECK, TEST, CAMPAIGN]
     put(folder, "bin/python", 4000)
     assert planned(folder, "demo", "test") == [DEMO, TEST]
 
@@ -118,8 +119,8 @@ def test_an_environment_that_could_not_be_made_is_made_again(folder: Path) -> No
 
 def test_make_alone_shows_the_commands(folder: Path) -> None:
     shown = [line.split()[:2] for line in make(folder).stdout.splitlines()]
-    names = ("help", "demo", "test", "check", "benchmark", "pace", "intervals", "simulate", "format", "clean")
-    assert shown == [["make", name] for name in names]
+    names = ("help", "demo", "test", "campaign", "check", "benchmark", "pace", "intervals", "simulate", "mutants")
+    assert shown == [["make", name] for name in (*names, "format", "clean")]
 
 
 def test_emulators_are_installed_once_and_again_when_their_versions_change(folder: Path) -> None:
