@@ -71,9 +71,9 @@ def test_values_come_from_the_environment_and_from_secret_manager(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("gone/versions/1", "Secret Manager does not give it: 404 no such secret; it must exist"),
+        ("gone/versions/1", "which Secret Manager refused: 404 no such secret; it must exist"),
         ("empty/versions/1", "which is empty"),
-        ("bytes/versions/1", "which is no text"),
+        ("bytes/versions/1", "which is not text"),
     ],
 )
 def test_a_secret_without_a_value_says_which_and_what_to_do(
@@ -107,7 +107,7 @@ def test_a_variable_without_a_value_is_named(monkeypatch: pytest.MonkeyPatch, va
     ["${HOME}", "${env:}", "${env:1A}", "${env:A", "${ENV:A}", "${secret:key}", "${secret:projects/p/secrets/s}", "${"],
 )
 def test_what_only_looks_like_a_reference_is_refused_unseen(text: str) -> None:
-    with pytest.raises(ValueError, match="is no reference") as caught:
+    with pytest.raises(ValueError, match="is not a reference") as caught:
         check_references(f"s3cr3t {text}")
     assert "s3cr3t" not in str(caught.value)
 

@@ -52,10 +52,10 @@ def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("empty", "parameters", "said"),
     [
-        ({}, {"results_required": True}, "with results_required: false, its absence is an empty list"),
+        ({}, {"results_required": True}, "with results_required: false, an absent list counts as empty"),
         ({}, {"results": "hits.hits[]"}, "write results: hits.hits[] || `[]`"),
-        (None, {}, "the answer is no object, found null"),
-        ({"hits": []}, {}, "results_required: false is for lists that are left out"),
+        (None, {}, "the answer is not an object, found null"),
+        ({"hits": []}, {}, "results_required: false is for omitted lists"),
         ({"error": {"code": 13}}, {}, 'the answer holds an error: {"code": 13}'),
         ({"data": None, "errors": ["busy"]}, {}, 'the answer holds an error: ["busy"]'),
     ],
@@ -91,7 +91,7 @@ def test_plain_paths_may_be_absent(path: str, answer: Any) -> None:
     ("path", "answer"), [("a.b", {"a": 1}), ("a.b", {"a": [{}]}), ("a", []), ("a", {"a": {}}), ("a", {"a": ""})]
 )
 def test_something_else_in_its_place_is_malformed(path: str, answer: Any) -> None:
-    with pytest.raises(CallError, match="is no list"):
+    with pytest.raises(CallError, match="is not a list"):
         _read(path, answer)
 
 

@@ -1,8 +1,9 @@
-"""Which names say that a value is a secret.
+"""Decide by a name whether its value is a secret.
 
-Families of names rather than a list: services invent a header each, and a name that is missed ends in the `runs` table.
-A name is cut into words. It is a secret's when its last word is `key`, or when any word is one of a few (`token`,
-`secret`, `auth` …), unless another word says that it is something else: `sort_key`, `page_token`, `token_type`.
+The rule covers families of names, not a list: every service invents its own header, and a secret under a name that the
+rule misses would be written to the `runs` table. A name is split into words. It names a secret if its last word is
+`key`, or if it has a word such as `token`, `secret` or `auth`, unless another word says that the value is something
+else: `sort_key`, `page_token`, `token_type`.
 """
 
 import re
@@ -40,7 +41,7 @@ _LONGEST_FIELD = 40
 
 
 def names_secret(name: str) -> bool:
-    """Whether a name says that what it names is a secret.
+    """Whether a name is that of a secret.
 
     >>> [names_secret(name) for name in ("X-RapidAPI-Key", "apikey", "client_secret", "AUTH", "X-Hub-Signature")]
     [True, True, True, True, True]
@@ -68,12 +69,12 @@ def names_secret_parameter(name: str) -> bool:
 def holds_secret(path: Sequence[str | int], text: str) -> bool:
     """Whether a text in the body of a request is a secret.
 
-    Filters and sorting say `key` as well, for the name of a field: inside something that is no credential, a `key` that
-    looks like the name of a field is one.
+    Filters and sort orders also use `key`, for the name of a field. So under a `key` that is not inside a credential, a
+    text that looks like the name of a field is not a secret.
 
     Args:
-        path: the keys and places that lead to the text.
-        text: it.
+        path: the keys and indexes that lead to the text.
+        text: the text itself.
 
     >>> holds_secret(["key"], "city"), holds_secret(["auth", "key"], "city"), holds_secret(["must", 0, "key"], "city")
     (True, True, False)
@@ -95,10 +96,10 @@ def _words(name: str) -> list[str]:
     >>> _words("X-RapidAPI-Key"), _words("subscriptionkey")
     (['x', 'rapid', 'api', 'key'], ['subscription', 'key'])
     """
-    return [word for found in _WORD.findall(name) for word in _apart(found.lower())]
+    return [word for part in _WORD.findall(name) for word in _split_ending(part.lower())]
 
 
-def _apart(word: str) -> list[str]:
+def _split_ending(word: str) -> list[str]:
     end = next((end for end in _ENDINGS if word.endswith(end)), "")
     begin = word.removesuffix(end)
     return [word] if not begin or _ENGLISH.fullmatch(word) else [begin, end] if end else [word]

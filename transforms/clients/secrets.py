@@ -1,9 +1,9 @@
 """References to values outside of the experiment: `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}`.
 
-An experiment's text is kept in the `runs` table, so it names where a secret is, never the secret. A reference is a
-secret's where it names one of Secret Manager, and where its place or its own name says so (`secret_names`). Secrets
-become values on the machine that makes the calls, and are hidden in whatever leaves it. Other references become values
-when the experiment is loaded: they decide what is asked, so they are part of a call's key.
+An experiment's text is stored in the `runs` table, so it holds references to secrets, never their values. A reference
+is to a secret if it names one of Secret Manager, or if its place or its own name says so (`secret_names`). Secrets are
+resolved on the machine that makes the calls, and are hidden in everything that leaves that machine. Other references
+are resolved when the experiment is loaded: they decide what a call requests, so their values are part of its key.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _ACCESS_TIMEOUT_S = 30.0
 
 
 def is_secret(reference: str) -> bool:
-    """Whether a reference is a secret's wherever it stands.
+    """Whether a reference is to a secret, whatever its place.
 
     >>> is_secret("${env:SEARCH_TOKEN}"), is_secret("${env:INDEX}")
     (True, False)
@@ -40,24 +40,24 @@ def is_secret(reference: str) -> bool:
 
 
 def check_references(text: str) -> None:
-    """Refuse whatever looks like a reference and is none.
+    """Refuse text that looks like a reference but is not a valid one.
 
     Raises:
-        ValueError: without the text, which may hold a secret.
+        ValueError: the message does not quote the text, which may hold a secret.
     """
     if "${" in REFERENCE.sub("", text):
-        raise ValueError(f"holds a ${{…}} that is no reference; write {FORMS}")
+        raise ValueError(f"holds a ${{…}} that is not a reference; write {FORMS}")
 
 
 def refuse_literal(place: str, text: str) -> None:
-    """Refuse a secret that is written out, or a part of one beside a reference.
+    """Refuse a literal secret, or a literal part of one beside a reference.
 
     Args:
-        place: where it stands, for people.
+        place: of the text, for messages.
         text: the secret; references in it may follow the name of a scheme, such as Bearer, and names with `=`.
 
     Raises:
-        ValueError: without the text.
+        ValueError: the message does not quote the text.
     """
     if not REFERENCE.search(text):
         raise ValueError(
@@ -68,20 +68,20 @@ def refuse_literal(place: str, text: str) -> None:
     first = _SCHEMES.fullmatch(words[0].lower().replace("-", "")) is not None
     if not all(map(_NO_LITERAL.fullmatch, words[first:])):
         raise ValueError(
-            f"{place} holds a literal beside its reference: put the whole value where the reference points; "
+            f"{place} holds a literal beside its reference: store the whole value under the reference; "
             "the experiment's text is written to the runs table"
         )
 
 
 def variable(reference: str, place: str) -> str:
-    """The value of a variable of this machine's environment, without white space around it: files end in a newline.
+    """The value of an environment variable of this machine, stripped of white space: values from files end in newlines.
 
     Args:
-        reference: to it.
-        place: where it stands, for people.
+        reference: to the variable.
+        place: of the reference, for messages.
 
     Raises:
-        InputError: it has none.
+        InputError: the variable is not set, or is empty.
     """
     name = reference.removeprefix("${env:").removesuffix("}")
     value = os.environ.get(name, "").strip()
@@ -91,18 +91,18 @@ def variable(reference: str, place: str) -> str:
 
 
 class Secrets:
-    """The values of references to secrets, and how they are hidden.
+    """The values of references to secrets; hides them in texts.
 
     Attributes:
         values: by reference.
     """
 
     def __init__(self, values: Mapping[str, str], derived: Iterable[str] = ()) -> None:
-        """Keep the values.
+        """Prepare to hide the values.
 
         Args:
             values: by reference, none empty.
-            derived: what else is to be hidden, being made of them.
+            derived: further texts to hide, which were made from the values.
         """
         self.values = dict(values)
         forms = {form for value in (*values.values(), *derived) for form in _forms(value)}
@@ -130,14 +130,14 @@ class Secrets:
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, list):
-            return [self.hide_in(each) for each in value]
+            return [self.hide_in(item) for item in value]
         if isinstance(value, dict):
-            return {self.hide(key): self.hide_in(each) for key, each in value.items()}
+            return {self.hide(key): self.hide_in(item) for key, item in value.items()}
         return value
 
 
 def _forms(value: str) -> set[str]:
-    """How a value is spelled in texts, URLs and JSON."""
+    """The spellings of a value in texts, URLs and JSON."""
     return {
         value,
         quote(value, safe=""),
@@ -154,14 +154,14 @@ def _secret_manager() -> Any:
 
 
 async def resolve(places: Mapping[str, str], connect: Callable[[], Any] = _secret_manager) -> Secrets:
-    """The values of references, on this machine, without white space around them.
+    """Resolve references on this machine; values are stripped of white space.
 
     Args:
-        places: by reference, where it stands, for people.
+        places: the place of each reference, for messages.
         connect: makes a client of Secret Manager.
 
     Raises:
-        InputError: one has no value here.
+        InputError: a reference has no value here.
     """
     values = {}
     for reference, place in places.items():
@@ -182,13 +182,15 @@ def _secret(name: str, place: str, connect: Callable[[], Any]) -> str:
             answer = client.access_secret_version(name=name, timeout=_ACCESS_TIMEOUT_S)
         value = str(answer.payload.data.decode()).strip()
     except GoogleAuthError as error:
-        hint = "log in with `gcloud auth application-default login`, or run where a service account is"
-        raise InputError(f"{place} needs {name}, and Secret Manager knows nobody here: {error}; {hint}") from error
+        hint = "log in with `gcloud auth application-default login`, or run with a service account"
+        raise InputError(
+            f"{place} needs {name}, but there are no credentials for Secret Manager: {error}; {hint}"
+        ) from error
     except GoogleAPIError as error:
         hint = "it must exist and be enabled, and you need the role roles/secretmanager.secretAccessor"
-        raise InputError(f"{place} needs {name}, and Secret Manager does not give it: {error}; {hint}") from error
+        raise InputError(f"{place} needs {name}, which Secret Manager refused: {error}; {hint}") from error
     except UnicodeDecodeError:
-        raise InputError(f"{place} needs {name}, which is no text") from None  # the error would show the secret
+        raise InputError(f"{place} needs {name}, which is not text") from None  # the error would show the secret
     if not value:
         raise InputError(f"{place} needs {name}, which is empty")
     return value

@@ -1,4 +1,4 @@
-"""Work done beside the thread that asks for it: NumPy and Arrow let go of Python's lock where the work is done."""
+"""Do work in other threads than the caller's: NumPy and Arrow release Python's lock while they compute."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -13,7 +13,7 @@ AT_ONCE = 2
 
 
 class Workers(Generic[Result]):
-    """Does a few pieces of work at once, and gives out their results in the order in which they were asked for."""
+    """Runs a few tasks at once, and yields their results in the order of submission."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._at_once = at_once
@@ -23,35 +23,35 @@ class Workers(Generic[Result]):
     def submit(
         self, work: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Iterator[Result]:
-        """Begin a piece of work; yield an earlier result when as many are under way as may be.
+        """Start a task; if more than `at_once` tasks are then pending, yield the result of the earliest.
 
         Raises:
-            Exception: whatever that earlier piece raised.
+            Exception: raised by that earliest task.
         """
         self._pending.append(self._threads.submit(work, *arguments, **named))
         if len(self._pending) > self._at_once:
             yield self._pending.popleft().result()
 
     def finish(self) -> Iterator[Result]:
-        """Yield the results that are left, and end the threads."""
+        """Yield the remaining results, and end the threads."""
         while self._pending:
             yield self._pending.popleft().result()
         self._threads.shutdown()
 
 
 class Ahead(Generic[Result]):
-    """Makes items in a thread while the ones before them are used, or before anybody asks for the first."""
+    """Makes items in a thread while earlier items are in use; the thread starts before the first item is requested."""
 
     def __init__(
         self, items: Iterator[Result], ready: int = 2, before: int = 0, maker: ThreadPoolExecutor | None = None
     ) -> None:
-        """Begin at once.
+        """Start to make items.
 
         Args:
-            items: what is made; anything that yields.
-            ready: how many items may wait to be used.
-            before: how many may wait before the first one is used, if more.
-            maker: the thread that makes them; by default one of their own, which ends with them.
+            items: the iterator to run in the thread.
+            ready: how many finished items may wait for use.
+            before: how many may wait before the first one is used, if that is more.
+            maker: the thread that makes the items; by default a new one, which ends with them.
         """
         self._items, self._ready = items, ready
         self._maker = maker or ThreadPoolExecutor(1, thread_name_prefix="ahead")
@@ -69,7 +69,7 @@ class Ahead(Generic[Result]):
             self.close()
 
     def close(self) -> None:
-        """End the making, and close the items."""
+        """Stop the thread, and close the items."""
         for future in self._waiting:
             future.cancel()
         wait(self._waiting)
@@ -83,14 +83,14 @@ class Ahead(Generic[Result]):
 
 
 def ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
-    """Make items in a thread of their own while the ones before them are used.
+    """Make items in a thread of their own while earlier items are in use.
 
-    The thread ends with the items, with an error, which is raised here, and when this iterator is closed, which
+    The thread ends after the last item, after an error, which is raised here, or when this iterator is closed, which
     closes `items` too.
 
     Args:
-        items: what is made; anything that yields.
-        ready: how many items may wait to be used.
+        items: the iterator to run in the thread.
+        ready: how many finished items may wait for use.
 
     >>> list(ahead(iter([1, 2, 3])))
     [1, 2, 3]

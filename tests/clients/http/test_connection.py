@@ -267,22 +267,22 @@ def test_a_hung_call_ends_at_its_timeout_even_when_bytes_still_trickle() -> None
     [
         (b"<html>busy</html>", "not JSON"),
         (b"", "not JSON"),
-        (b'{"hits": [{"id": "a", "score": NaN}]}', "NaN is no JSON number"),
-        (b'{"hits": [{"id": "a", "score": -Infinity}]}', "-Infinity is no JSON number"),
-        (b'{"hits": [{"id": "a", "score": 1e999}]}', "score: score is no number"),
-        (b'{"hits": [{"id": "a", "score": "1"}]}', 'score: score is no number, found "1"'),
+        (b'{"hits": [{"id": "a", "score": NaN}]}', "NaN is not a JSON number"),
+        (b'{"hits": [{"id": "a", "score": -Infinity}]}', "-Infinity is not a JSON number"),
+        (b'{"hits": [{"id": "a", "score": 1e999}]}', "score: score is not a number"),
+        (b'{"hits": [{"id": "a", "score": "1"}]}', 'score: score is not a number, found "1"'),
         (b'{"hits": [{"id": "a", "score": true}]}', "found true"),
         (b"[" * 100_000, "not JSON"),
         (b"\xff\xfe\xff", "not JSON"),
         (b'{"hits": ' + b"9" * 5000 + b"}", "not JSON"),
-        (b'{"hits": 7}', "results: hits is no list, found 7"),
-        (b'{"hits": {"a": 1}}', 'results: hits is no list, found {"a": 1}'),
-        (b'{"hits": [{"id": null}]}', "id: id is no text and no number, found null"),
+        (b'{"hits": 7}', "results: hits is not a list, found 7"),
+        (b'{"hits": {"a": 1}}', 'results: hits is not a list, found {"a": 1}'),
+        (b'{"hits": [{"id": null}]}', "id: id is neither text nor number, found null"),
         (b'{"hits": [{"id": ""}]}', 'found ""'),
         (b'{"hits": [{"id": true}]}', "found true"),
         (b'{"hits": [{"id": ["a"]}]}', 'found ["a"]'),
         (b'{"hits": [7]}', "found null in 7"),
-        (b'{"hits": [{"id": "a", "text": ["b"]}]}', "text: text is no text"),
+        (b'{"hits": [{"id": "a", "text": ["b"]}]}', "text: text is not text"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_malformed(body: bytes, said: str) -> None:
@@ -303,7 +303,7 @@ def test_an_empty_list_is_an_answer() -> None:
 
 def test_a_huge_answer_is_refused_without_being_kept() -> None:
     error = failure(saying(gzip.compress(b" " * (70 * 2**20)), "200 OK", "Content-Encoding: gzip"), timeout_s=60.0)
-    assert (error.kind, error.message) == (FailureKind.INVALID, "the answer has more than 64 MB; ask for less")
+    assert (error.kind, error.message) == (FailureKind.INVALID, "the answer has more than 64 MB; lower top_k")
 
 
 def test_half_a_character_in_a_text_does_not_stop_the_answer_from_being_kept() -> None:
@@ -451,23 +451,23 @@ def test_the_scope_is_the_address_that_is_called() -> None:
     ("wrong", "said"),
     [
         ({"url": "ftp://h/"}, "write http:// or https://"),
-        ({"url": "http://{query}/"}, "stand behind the host"),
+        ({"url": "http://{query}/"}, "come after the host"),
         ({"url": "http://h:99999/"}, "write http:// or https://"),
         ({"url": "http://h/a b"}, "without spaces"),
         ({"url": "http://h/{topk}"}, "unknown placeholder {topk}; did you mean '{top_k}'"),
-        ({"url": "http://h/${HOME}"}, "is no reference"),
+        ({"url": "http://h/${HOME}"}, "is not a reference"),
         ({"api_endpoint": "127.0.0.1:9"}, "write http:// or https:// and a host"),
         ({"api_endpoint": "http://h/path"}, "and nothing else"),
-        ({"headers": {"X": "${query}"}}, "is no reference"),
-        ({"headers": {"X": "${secret:projects/p/secrets/s}"}}, "is no reference"),
-        ({"headers": {"X Y": "1"}}, "no header may have"),
-        ({"params": {"x": "${env:1}"}}, "is no reference"),
-        ({"body": {"q": "{query}", "x": ["${nope}"]}}, "is no reference"),
+        ({"headers": {"X": "${query}"}}, "is not a reference"),
+        ({"headers": {"X": "${secret:projects/p/secrets/s}"}}, "is not a reference"),
+        ({"headers": {"X Y": "1"}}, "headers may not have"),
+        ({"params": {"x": "${env:1}"}}, "is not a reference"),
+        ({"body": {"q": "{query}", "x": ["${nope}"]}}, "is not a reference"),
         ({"body": {"q": "{query}", "x": math.nan}}, "JSON cannot write"),
         ({"body": {"size": 10}}, "neither url nor params nor body holds {query}"),
         ({"method": "GET"}, "neither url nor params nor body holds {query}"),
-        ({"id": "document-id"}, "'document-id' is no JMESPath"),
-        ({"results": "hits["}, "'hits[' is no JMESPath"),
+        ({"id": "document-id"}, "'document-id' is not valid JMESPath"),
+        ({"results": "hits["}, "'hits[' is not valid JMESPath"),
     ],
 )
 def test_what_cannot_work_is_refused_before_any_call(wrong: dict[str, object], said: str) -> None:
@@ -500,7 +500,7 @@ output: {{path: out}}
         ("http://me:s3cr3t@h/", "method: POST", "user and password in the url must come"),
         ("http://me:s3cr3t", "method: POST", "write http:// or https://"),
         ("http://h/", "api_endpoint: 'http://me:s3cr3t@h'", "and nothing else"),
-        ("http://h/", "headers: {Authorization: 's3cr3t ${env}'}", "is no reference"),
+        ("http://h/", "headers: {Authorization: 's3cr3t ${env}'}", "is not a reference"),
         ("http://h/", "headers: {Authorization: '${env:A}', X: s3cr3t}, method: GET", "holds {query}"),
     ],
 )

@@ -88,8 +88,8 @@ def test_a_chunk_is_named_by_its_uri_and_text() -> None:
 @pytest.mark.parametrize(
     ("rule", "problem"),
     [
-        ({"pattern": "("}, "no regular expression: missing ), unterminated subpattern at position 0"),
-        ({"pattern": "a{99999999999999999999}"}, "no regular expression"),
+        ({"pattern": "("}, "is not a regular expression: missing ), unterminated subpattern at position 0"),
+        ({"pattern": "a{99999999999999999999}"}, "is not a regular expression"),
         ({"pattern": ""}, "at least 1 character"),
         ({"field": "url"}, "'auto', 'source_uri', 'source_display_name' or 'chunk'"),
         ({"field": "chunk", "prefix": "gs://"}, "the id is a hash"),

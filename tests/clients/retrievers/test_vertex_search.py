@@ -268,7 +268,7 @@ def test_a_hung_call_ends_at_its_timeout() -> None:
         ({"doc_id": {"field": "chunk"}}, "needs mode: chunks"),
         ({"mode": "pages"}, "'documents' or 'chunks'"),
         ({"filter": ""}, "at least 1 character"),
-        ({"api_endpoint": "http://host/path"}, "no address"),
+        ({"api_endpoint": "http://host/path"}, "is not an address"),
     ],
 )
 def test_what_cannot_work_is_refused(parameters: dict[str, Any], problem: str) -> None:

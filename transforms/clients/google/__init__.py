@@ -1,1 +1,1 @@
-"""What Google's services have in common: channels, addresses, errors."""
+"""Shared by the clients of Google's services: channels, addresses, errors."""

@@ -17,27 +17,27 @@ _PROBE_TIMEOUT_S = 2.0
 
 
 def _checked_endpoint(value: str) -> str:
-    found = _ENDPOINT.fullmatch(value)
-    if found is None or int(found["port"] or 0) > 65_535:
-        raise ValueError("no address; give host or host:port, or http://host:port for a server without TLS")
+    match = _ENDPOINT.fullmatch(value)
+    if match is None or int(match["port"] or 0) > 65_535:
+        raise ValueError("is not an address; give host or host:port, or http://host:port for a server without TLS")
     return value
 
 
 Endpoint = Annotated[str, AfterValidator(_checked_endpoint)]
 """The address of a service: `host`, `host:port`, `https://host:port`, or `http://host:port` without TLS.
 
-Credentials go only to servers with TLS. A server on this machine, such as an emulator, may leave the scheme out: it
-is asked whether it speaks TLS.
+Credentials go only to servers with TLS. For a server on this machine, such as an emulator, the scheme may be omitted:
+a connection attempt shows whether the server uses TLS.
 """
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service is.
+    """The address of a service.
 
     Attributes:
         target: host and port.
-        secure: whether it is spoken to over TLS, with credentials.
+        secure: whether connections use TLS and credentials.
     """
 
     target: str
@@ -45,11 +45,11 @@ class Address:
 
 
 async def address_of(endpoint: str) -> Address:
-    """Where an `Endpoint` points to."""
-    found = _ENDPOINT.fullmatch(endpoint)
-    if found is None:
-        raise InputError(f"{endpoint!r} is no address")
-    scheme, host, port = found["scheme"], found["host"], found["port"]
+    """The address that an `Endpoint` names."""
+    match = _ENDPOINT.fullmatch(endpoint)
+    if match is None:
+        raise InputError(f"{endpoint!r} is not an address; give host or host:port")
+    scheme, host, port = match["scheme"], match["host"], match["port"]
     secure = scheme != "http"
     if scheme is None and port is not None and host in _LOOPBACK:
         secure = await asyncio.to_thread(_speaks_tls, host.strip("[]"), int(port))
@@ -63,5 +63,5 @@ def _speaks_tls(host: str, port: int) -> bool:
     try:
         with socket.create_connection((host, port), _PROBE_TIMEOUT_S) as plain, context.wrap_socket(plain):
             return True
-    except OSError:  # also what ssl raises
+    except OSError:  # ssl's errors are OSErrors too
         return False

@@ -1,7 +1,7 @@
-"""Calls to Google's services over gRPC: credentials, connections with room, and errors in our words.
+"""Calls to Google's services over gRPC: credentials, a pool of connections, and translated errors.
 
-Whoever uses this makes one attempt a call, through `Channels.attempt`. Google's libraries are imported where they
-are used: they take longer to load than all the rest.
+`Channels.attempt` makes one attempt of a call; retries are up to the caller. Google's libraries are imported where they
+are used, because they take longer to load than everything else.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 
 CALLS_PER_CONNECTION = 90
-"""Servers commonly refuse more than 100 streams; the client would queue a further call after it was paced. A call that
-was given up may still be one at the server, so there is room to spare."""
+"""Servers commonly refuse more than 100 streams; the client would queue a further call after it was paced. A cancelled
+call may still count at the server, so the limit leaves a margin."""
 _CALLS_BEFORE_ANOTHER = 60
 _CONNECT_S = 5.0
 
@@ -26,24 +26,24 @@ _OPTIONS = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
     ("grpc.keepalive_time_ms", 300_000),  # servers may close connections that are pinged more often
-    ("grpc.keepalive_timeout_ms", 20_000),  # also how long sent data may stay unacknowledged before we reconnect
+    ("grpc.keepalive_timeout_ms", 20_000),  # also how long sent data may stay unacknowledged before a reconnect
     ("grpc.initial_reconnect_backoff_ms", 500),
-    ("grpc.max_reconnect_backoff_ms", 5_000),  # calls fail at once meanwhile: by default that lasts up to two minutes
+    ("grpc.max_reconnect_backoff_ms", 5_000),  # calls fail at once during the backoff: by default up to two minutes
 )
 _SIGN_IN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
 
 
 @dataclass
-class _Line:
+class _Connection:
     client: Any
     calls: int = 0
 
 
 class Channels:
-    """Clients of one service, each with its own connection, opened when those that are open have no room left."""
+    """Clients of one service with one connection each; a new one opens when all open connections are at their limit."""
 
     def __init__(self, address: Address, credentials: Any, client: Any, transport: Any) -> None:
-        """No connection yet.
+        """Create without a connection; `connect` opens the first.
 
         Args:
             address: of the service.
@@ -53,23 +53,23 @@ class Channels:
         """
         self._address, self._credentials = address, credentials
         self._client, self._transport = client, transport
-        self._lines: list[_Line] = []
+        self._connections: list[_Connection] = []
 
     async def connect(self) -> None:
-        """Open the first connection. If that takes long, calls go ahead, and say what is wrong.
+        """Open the first connection. If that takes too long, calls start anyway, and their errors say why.
 
-        Those that are made while there is none would wait in the client, and arrive in a heap.
+        Without the wait, calls would queue in the client and then reach the service in a burst.
         """
-        line = self._line()
+        connection = self._new_connection()
         with suppress(TimeoutError):
             async with asyncio.timeout(_CONNECT_S):
-                await line.client.transport.grpc_channel.channel_ready()
+                await connection.client.transport.grpc_channel.channel_ready()
 
-    async def attempt(self, ask: Callable[[Any], Awaitable[T | None]]) -> T:
-        """Ask once, on a connection with room.
+    async def attempt(self, request: Callable[[Any], Awaitable[T | None]]) -> T:
+        """Make one attempt, on a connection below its limit.
 
         Args:
-            ask: makes the call with the client that it is given.
+            request: makes the call, given a client.
 
         Raises:
             CallError: there is no answer.
@@ -78,37 +78,38 @@ class Channels:
         from google.api_core.exceptions import GoogleAPIError
         from google.auth.exceptions import GoogleAuthError
 
-        with self._room() as client:
+        with self._client_for_call() as client:
             try:
-                answer = await ask(client)
+                answer = await request(client)
             except (GoogleAPIError, GoogleAuthError, grpc.RpcError) as error:
                 raise translated(error) from error
-        if answer is None:  # what gRPC makes of bytes that are no message
+        if answer is None:  # gRPC returns None for bytes that are not a message
             raise CallError(FailureKind.MALFORMED, "the answer cannot be decoded")
         return answer
 
     async def close(self) -> None:
         """Close every connection."""
-        while self._lines:
-            await self._lines.pop().client.transport.close()
+        while self._connections:
+            await self._connections.pop().client.transport.close()
 
     @contextmanager
-    def _room(self) -> Iterator[Any]:
-        line = next((each for each in self._lines if each.calls < CALLS_PER_CONNECTION), None) or self._line()
-        line.calls += 1
-        if all(each.calls >= _CALLS_BEFORE_ANOTHER for each in self._lines):
-            self._line()  # so that it is open when it is needed
+    def _client_for_call(self) -> Iterator[Any]:
+        free = (connection for connection in self._connections if connection.calls < CALLS_PER_CONNECTION)
+        connection = next(free, None) or self._new_connection()
+        connection.calls += 1
+        if all(other.calls >= _CALLS_BEFORE_ANOTHER for other in self._connections):
+            self._new_connection()  # so that it is open when it is needed
         try:
-            yield line.client
+            yield connection.client
         finally:
-            line.calls -= 1
+            connection.calls -= 1
 
-    def _line(self) -> _Line:
-        """Another connection; it begins to open."""
-        line = _Line(self._open())
-        line.client.transport.grpc_channel.get_state(try_to_connect=True)
-        self._lines.append(line)
-        return line
+    def _new_connection(self) -> _Connection:
+        """Start to open another connection."""
+        connection = _Connection(self._open())
+        connection.client.transport.grpc_channel.get_state(try_to_connect=True)
+        self._connections.append(connection)
+        return connection
 
     def _open(self) -> Any:
         import grpc.aio
@@ -121,7 +122,7 @@ class Channels:
                 host=self._address.target,
                 credentials=self._credentials,
                 channel=self._secure_channel,
-                always_use_jwt_access=True,  # as the client does: service accounts need no token server
+                always_use_jwt_access=True,  # as the client's default: service accounts need no token server
             )
         )
 
@@ -137,9 +138,9 @@ async def open_channels(endpoint: str, library: Callable[[], tuple[Any, Any]]) -
         library: imports the classes of the client and of its transport.
 
     Raises:
-        InputError: there are no credentials, and the server needs some.
+        InputError: the server needs credentials, and there are none.
     """
-    # Importing takes seconds, and so does asking the metadata server who we are: other calls go on meanwhile.
+    # In threads: importing takes seconds, and so does the metadata server. Other calls go on meanwhile.
     client, transport = await asyncio.to_thread(library)
     address = await address_of(endpoint)
     credentials = await asyncio.to_thread(_credentials, transport.AUTH_SCOPES) if address.secure else None
@@ -157,7 +158,7 @@ def _credentials(scopes: tuple[str, ...]) -> Any:
         credentials = google.auth.default(default_scopes=scopes)[0]
     except (DefaultCredentialsError, OSError) as error:
         raise InputError(f"no credentials for Google Cloud: {shortened(str(error))}; {_SIGN_IN}") from error
-    if not hasattr(credentials, "with_always_use_jwt_access"):  # those need no token of a server
-        with suppress(GoogleAuthError):  # the calls will say what is wrong
+    if not hasattr(credentials, "with_always_use_jwt_access"):  # credentials that have it need no token server
+        with suppress(GoogleAuthError):  # the calls will fail with the reason
             credentials.refresh(Request())
     return credentials

@@ -1,4 +1,4 @@
-"""Errors of Google's clients, translated once."""
+"""Translate errors of Google's clients into `CallError`."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _KINDS = {
     "UNIMPLEMENTED": FailureKind.INVALID,
     "ALREADY_EXISTS": FailureKind.INVALID,
 }
-"""By the name of the gRPC status. All others may pass: the service, or the way to it, is unavailable."""
+"""Kinds by the name of the gRPC status. All other statuses are transient: the service or the network is unavailable."""
 
 _HTTP_STATUS = {
     400: "INVALID_ARGUMENT",
@@ -41,10 +41,10 @@ _HTTP_STATUS = {
 
 
 def translated(error: Exception) -> CallError:
-    """What Google's libraries raised, as a `CallError`.
+    """An error of Google's libraries as a `CallError`.
 
     Args:
-        error: of google.api_core, google.auth or gRPC.
+        error: raised by google.api_core, google.auth or gRPC.
     """
     import grpc
     from google.api_core.exceptions import from_grpc_error
@@ -57,7 +57,7 @@ def translated(error: Exception) -> CallError:
     status, message = _status(error), str(getattr(error, "message", None) or error)
     kind = _KINDS.get(status, FailureKind.UNAVAILABLE)
     if kind is FailureKind.UNAVAILABLE and _REFUSED_GRANTS.search(message):
-        kind = FailureKind.PERMISSION  # gRPC calls it unavailable when the credentials were refused
+        kind = FailureKind.PERMISSION  # gRPC reports refused credentials as unavailable
     hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
     return CallError(kind, shortened(f"{status}: {message}"), retry_after_s=_retry_after_s(error) if hinted else None)
 
@@ -65,8 +65,8 @@ def translated(error: Exception) -> CallError:
 def _of_credentials(error: Any) -> CallError:
     from google.auth.exceptions import TransportError
 
-    passing = isinstance(error, TransportError) or error.retryable
-    kind = FailureKind.UNAVAILABLE if passing else FailureKind.PERMISSION
+    is_transient = isinstance(error, TransportError) or error.retryable
+    kind = FailureKind.UNAVAILABLE if is_transient else FailureKind.PERMISSION
     return CallError(kind, shortened(f"credentials: {error}"))
 
 
@@ -83,21 +83,21 @@ def _retry_after_s(error: Exception) -> float | None:
 
 
 def shortened(message: str) -> str:
-    """A message of Google's in one line, without tokens, and not longer than people read."""
+    """A message of Google's in one line, without tokens, shortened to 300 characters."""
     line = _TOKENS.sub(HIDDEN, " ".join(message.split()))
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
 
 
 def requested(make: Callable[[], T]) -> T:
-    """A request's message.
+    """The protocol buffer message of a request.
 
     Args:
-        make: makes it.
+        make: builds the message.
 
     Raises:
-        CallError: a value does not fit, such as a number that is too large, or text that is no Unicode.
+        CallError: a value does not fit, such as a number that is too large, or text that is not valid Unicode.
     """
     try:
         return make()
     except (ValueError, TypeError) as error:
-        raise CallError(FailureKind.INVALID, shortened(f"this cannot be asked: {error}")) from error
+        raise CallError(FailureKind.INVALID, shortened(f"the request cannot be built: {error}")) from error

@@ -1,1 +1,1 @@
-"""Calls over HTTP: templates of requests, and connections."""
+"""Calls over HTTP: templates of requests, connections, and readers of answers."""

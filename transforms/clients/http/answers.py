@@ -1,6 +1,7 @@
-"""How the `http` retriever reads an answer: where results, ids, scores and texts lie in it, as JMESPath.
+"""Read answers for the `http` retriever: JMESPath expressions locate results, ids, scores and texts.
 
-A path of names alone, such as `hits.hits` or `_source.text`, is followed here: JMESPath takes ten times as long.
+A path that consists of names only, such as `hits.hits` or `_source.text`, is evaluated here: JMESPath takes ten times
+as long.
 """
 
 import json
@@ -30,11 +31,11 @@ class Reader:
     """Reads the answers of one service.
 
     Attributes:
-        results: where the list of results stands in the answer.
-        id: where a document's id stands in a result.
-        score: where its score stands; None where there is none.
-        text: where what it says stands; None where there is none.
-        required: whether an answer without the list is no answer.
+        results: path of the list of results in the answer.
+        id: path of the document's id in a result.
+        score: path of the score in a result; None where there is none.
+        text: path of the text in a result; None where there is none.
+        required: whether an answer without the list is malformed.
     """
 
     results: str
@@ -47,7 +48,7 @@ class Reader:
         """The ranking in an answer.
 
         Raises:
-            CallError: it holds none.
+            CallError: the answer holds no ranking.
         """
         results = self._results(answer)
         find_id = _finder(self.id)
@@ -63,10 +64,10 @@ class Reader:
         if not self.required and self._is_left_out(answer):
             return []
         hint = "" if results is not None else f"; {self._why_not(answer)}"
-        raise _malformed(f"results: {self.results} is no list, found {_shown(results)}{hint}")
+        raise _malformed(f"results: {self.results} is not a list, found {_shown(results)}{hint}")
 
     def _is_left_out(self, answer: Any) -> bool:
-        """Whether the list of results is absent, as services leave out what is empty, and nothing else is wrong."""
+        """Whether only the list of results is missing: many services omit an empty list."""
         names = _plain(self.results)
         if names is None or not isinstance(answer, dict) or _error_in(answer) is not None:
             return False
@@ -80,16 +81,16 @@ class Reader:
         return False
 
     def _why_not(self, answer: Any) -> str:
-        """Why an answer without a list of results is no empty ranking."""
+        """Why an answer without a list of results does not count as an empty ranking."""
         if self.required:
-            return "with results_required: false, its absence is an empty list"
+            return "with results_required: false, an absent list counts as empty"
         if not isinstance(answer, dict):
-            return f"the answer is no object, found {_shown(answer)}"
+            return f"the answer is not an object, found {_shown(answer)}"
         if (error := _error_in(answer)) is not None:
             return f"the answer holds an error: {_shown(error)}"
         if _plain(self.results) is None:
-            return f"where the service leaves an empty list out, write results: {self.results} || `[]`"
-        return "results_required: false is for lists that are left out, and here something else is in their place"
+            return f"if the service omits an empty list, write results: {self.results} || `[]`"
+        return "results_required: false is for omitted lists, but here is another value instead of a list"
 
     def _scores(self, results: list[Any]) -> tuple[float, ...]:
         if self.score is None:
@@ -109,23 +110,25 @@ class Reader:
     def _doc_id(self, value: Any, result: Any) -> str:
         if _is_number(value):
             return str(value)
-        raise _malformed(f"id: {self.id} is no text and no number, found {_shown(value)} in {_shown(result)}")
+        raise _malformed(f"id: {self.id} is neither text nor number, found {_shown(value)} in {_shown(result)}")
 
     def _score(self, value: Any, result: Any) -> float:
         if value is None:
             return math.nan
         if not _is_number(value):
-            raise _malformed(f"score: {self.score} is no number, found {_shown(value)} in {_shown(result)}")
+            raise _malformed(f"score: {self.score} is not a number, found {_shown(value)} in {_shown(result)}")
         return float(value)
 
     def _text(self, value: Any) -> str:
         if value is None:
             return ""
-        raise _malformed(f"text: {self.text} is no text, found {_shown(value)}; JMESPath's join(' ', …) makes one")
+        raise _malformed(
+            f"text: {self.text} is not text, found {_shown(value)}; JMESPath's join(' ', …) makes one text"
+        )
 
 
 def check_path(path: str) -> None:
-    """Refuse what is no JMESPath.
+    """Refuse an invalid JMESPath.
 
     Raises:
         ValueError: with a hint.
@@ -135,12 +138,12 @@ def check_path(path: str) -> None:
     except jmespath.exceptions.JMESPathError as error:
         reason = str(error).splitlines()[0].rstrip(":")
         hint = 'names with other characters than letters, digits and _ need double quotes: "my-id"'
-        raise ValueError(f"{path!r} is no JMESPath: {reason}; {hint}") from error
+        raise ValueError(f"{path!r} is not valid JMESPath: {reason}; {hint}") from error
 
 
 @cache
 def _finder(path: str) -> Find:
-    """What a path leads to, as a function of a JSON value; None where it leads nowhere."""
+    """A function that returns the value at a path of a JSON value, or None where there is none."""
     names = _plain(path)
     if names is None:
         return _searching(path)
@@ -148,7 +151,7 @@ def _finder(path: str) -> Find:
 
 
 def _plain(path: str) -> tuple[str, ...] | None:
-    """The names of a path that is names alone; None for any other.
+    """The names of a path that consists of names only; None for other paths.
 
     >>> _plain('_source."my-id"'), _plain("hits[0]")
     (('_source', 'my-id'), None)
@@ -185,14 +188,14 @@ def _searching(path: str) -> Find:
 
 
 def _error_in(answer: dict[str, Any]) -> Any:
-    """What an answer says went wrong; None for nothing."""
+    """The error that an answer reports; None where it reports none."""
     return answer.get("error") or answer.get("errors") or None
 
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) <= _LARGEST  # not so for NaN
+    return abs(value) <= _LARGEST  # False for NaN
 
 
 def _shown(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""Calls of the `http` retriever: one request and its answer, and what can go wrong between them.
+"""Calls of the `http` retriever: send one request, receive its answer, translate its errors.
 
-Everything that leaves this module, answers and messages, is free of secrets.
+Answers and messages that leave this module hold no secrets.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from rankbeam.transforms.records.failures import FailureKind
 MOST_BYTES = 64 * 2**20
 _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
 _SHOWN = 200
-_CALLS_OF_A_CLIENT = 8
+_CALLS_PER_CLIENT = 8
 
 _TEMPLATE = re.compile("|".join((REFERENCE.pattern, *map(re.escape, PLACEHOLDERS))))
 _KINDS = {
@@ -45,28 +45,28 @@ _KINDS = {
 
 
 async def connect(parameters: Http) -> "HttpConnection":
-    """Find the secrets and make a client.
+    """Resolve the secrets and create the connection.
 
     Raises:
-        InputError: a secret has no value here, or is none that a header may have.
+        InputError: a secret has no value here, or a value that a header may not have.
     """
-    found = await resolve(parameters.secret_places())
-    values = {**parameters.environment, **found.values}
-    given = _headers(parameters, values)
+    secrets = await resolve(parameters.secret_places())
+    values = {**parameters.environment, **secrets.values}
+    own_headers = _headers(parameters, values)
     basic = _basic(parameters, values)
     if basic is not None:
-        found = Secrets(found.values, derived=[basic])
-        given["Authorization"] = f"Basic {basic}"
+        secrets = Secrets(secrets.values, derived=[basic])
+        own_headers["Authorization"] = f"Basic {basic}"
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
-    headers.update(given)
-    return HttpConnection(parameters, found, values, Clients(headers))
+    headers.update(own_headers)
+    return HttpConnection(parameters, secrets, values, Clients(headers))
 
 
 class Clients:
-    """Clients of the library, each with a few connections only.
+    """Several httpx clients with a few connections each.
 
-    For every request the library looks through all connections of its client, several times: with hundreds of them in
-    the air that, and not the service, would be the limit.
+    For every request httpx iterates over all connections of its client, several times: with hundreds of calls in flight
+    on one client, httpx and not the service would limit the rate.
 
     Args:
         headers: of every request.
@@ -79,7 +79,8 @@ class Clients:
     @contextmanager
     def one(self) -> Iterator[httpx.AsyncClient]:
         """A client for one call."""
-        client = next((each for each, count in self._open.items() if count < _CALLS_OF_A_CLIENT), None) or self._new()
+        free = (client for client, calls in self._open.items() if calls < _CALLS_PER_CLIENT)
+        client = next(free, None) or self._new()
         self._open[client] = self._open.get(client, 0) + 1
         try:
             yield client
@@ -90,7 +91,7 @@ class Clients:
         return httpx.AsyncClient(
             headers=self._headers,
             verify=self._trust,
-            timeout=None,  # noqa: S113  the whole call has a limit, not each wait for a byte of it
+            timeout=None,  # noqa: S113  the call as a whole has a timeout, not each read
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no answer may change the next request
         )
@@ -106,8 +107,8 @@ class HttpConnection:
     """An open client of a service.
 
     Attributes:
-        parameters: what is sent and how the answer is read.
-        secrets: values of the references to secrets in them.
+        parameters: of the retriever.
+        secrets: values of the references to secrets in the parameters.
         values: of all references.
         clients: keep their connections open from call to call.
     """
@@ -118,7 +119,7 @@ class HttpConnection:
     clients: Clients = field(repr=False)
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Ask once; see `services.Connection.call`."""
+        """Make one attempt; see `services.Connection.call`."""
         try:
             async with asyncio.timeout(timeout_s):
                 with self.clients.one() as client:
@@ -131,15 +132,15 @@ class HttpConnection:
         except CallError as error:
             problem = error
         message = self.secrets.hide(problem.message)
-        # The errors of the library hold the request, and some say what was in its headers: nobody is to see them.
+        # `from None`: httpx's errors hold the request, and some quote its headers, which may hold secrets.
         raise CallError(problem.kind, message, retry_after_s=problem.retry_after_s) from None
 
     async def close(self) -> None:
         """Close all connections."""
         await self.clients.close()
 
-    def _request(self, client: httpx.AsyncClient, asked: Mapping[str, Any]) -> httpx.Request:
-        values = {**self.values, **{f"{{{name}}}": value for name, value in asked.items()}}
+    def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
+        values = {**self.values, **{f"{{{name}}}": value for name, value in payload.items()}}
         body = filled(self.parameters.template, values)
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = client.headers.copy()
@@ -157,20 +158,20 @@ class HttpConnection:
         finally:
             await response.aclose()
         if len(body) > MOST_BYTES:
-            raise CallError(FailureKind.INVALID, f"the answer has more than {MOST_BYTES >> 20} MB; ask for less")
+            raise CallError(FailureKind.INVALID, f"the answer has more than {MOST_BYTES >> 20} MB; lower top_k")
         return body
 
     def _refusal(self, response: httpx.Response, body: bytes) -> CallError:
         status = response.status_code
         default = FailureKind.UNAVAILABLE if status >= 500 else FailureKind.INVALID
         location = f" to {response.headers['Location']}" if "Location" in response.headers else ""
-        said = self._shown(f"{location} {body.decode(errors='replace')}".rstrip())
+        details = self._shown(f"{location} {body.decode(errors='replace')}".rstrip())
         wait = retry_after_s(response.headers.get("Retry-After"), datetime.now(UTC))
-        message = f"HTTP {status} {response.reason_phrase}{said}"
+        message = f"HTTP {status} {response.reason_phrase}{details}"
         return CallError(_KINDS.get(status, default), message, retry_after_s=wait)
 
     def _checked(self, body: bytes) -> str:
-        """The answer as JSON without secrets; whether it holds a ranking is found when it is read."""
+        """The answer as JSON without secrets; `read` checks later whether it holds a ranking."""
         try:
             value = json.loads(body, parse_constant=_refused)
         except (ValueError, RecursionError) as error:
@@ -180,18 +181,18 @@ class HttpConnection:
         if answer != value and self.parameters.ranking(answer).doc_ids != self.parameters.ranking(value).doc_ids:
             raise CallError(
                 FailureKind.INVALID,
-                "a document's id holds the value of a secret, which is hidden: "
-                "let another parameter or variable, whose name is no secret's, bring what is no secret",
+                "a document's id holds the value of a secret, which rankbeam hides: if that value is not a secret, "
+                "give it in a parameter or variable whose name does not look like a secret's",
             )
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # halves of characters cannot be kept
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # lone surrogates cannot be stored
 
     def _shown(self, text: str) -> str:
-        return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be found
+        return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be recognised
 
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:
-    """What a Retry-After header says, in seconds; None where it says nothing.
+    """The seconds that a Retry-After header asks to wait; None without a valid header.
 
     Args:
         value: of the header: seconds, or a date.
@@ -212,7 +213,7 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """A template of a body with values in the places of placeholders.
+    """The body made from a template, with placeholders replaced by values.
 
     >>> filled({"q": "{query}", "size": "{top_k}", "x": ["k={top_k}"]}, {"{query}": "who?", "{top_k}": 10})
     {'q': 'who?', 'size': 10, 'x': ['k=10']}
@@ -220,15 +221,15 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(template, str):
         return values[template] if template in values else _in_text(template, values)
     if isinstance(template, list):
-        return [filled(each, values) for each in template]
+        return [filled(item, values) for item in template]
     if isinstance(template, dict):
-        return {key: filled(each, values) for key, each in template.items()}
+        return {key: filled(item, values) for key, item in template.items()}
     return template
 
 
-def _in_text(template: str, values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> str:
-    # In one pass: a value that looks like a placeholder stays as it is.
-    return _TEMPLATE.sub(lambda found: spelled(_text(values[found[0]])), template)
+def _in_text(template: str, values: Mapping[str, Any], encoded: Callable[[str], str] = str) -> str:
+    # In one pass, so that a value that looks like a placeholder is not replaced.
+    return _TEMPLATE.sub(lambda match: encoded(_text(values[match[0]])), template)
 
 
 def _text(value: Any) -> str:
@@ -237,12 +238,12 @@ def _text(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     encoded = quote(text, safe="")
-    return encoded.replace(".", "%2E") if encoded in (".", "..") else encoded  # else they would climb up the path
+    return encoded.replace(".", "%2E") if encoded in (".", "..") else encoded  # as path segments they would be dropped
 
 
 def _url(parameters: Http, values: Mapping[str, Any]) -> str:
-    found = URL.fullmatch(parameters.url)
-    rest = _in_text((found["rest"] if found else None) or "/", values, _quoted)
+    match = URL.fullmatch(parameters.url)
+    rest = _in_text((match["rest"] if match else None) or "/", values, _quoted)
     added = "&".join(
         f"{_quoted(name)}={_quoted(_in_text(_text(value), values))}" for name, value in parameters.params.items()
     )
@@ -254,16 +255,16 @@ def _headers(parameters: Http, values: Mapping[str, str]) -> dict[str, str]:
     headers = {name: _in_text(text, values) for name, text in parameters.headers.items()}
     for name, text in headers.items():
         if not (text.isascii() and text.isprintable()):
-            raise InputError(f"header {name}: the value of its reference holds characters that no header may have")
+            raise InputError(f"header {name}: the value of its reference holds characters that headers may not have")
     return headers
 
 
 def _basic(parameters: Http, values: Mapping[str, str]) -> str | None:
-    """User and password of the URL, as the header Authorization has them."""
-    given = URL.fullmatch(parameters.url)
-    if given is None or given["user"] is None:
+    """User and password of the URL, encoded for the header Authorization."""
+    match = URL.fullmatch(parameters.url)
+    if match is None or match["user"] is None:
         return None
-    user, _, password = _in_text(given["user"], values, _quoted).partition(":")
+    user, _, password = _in_text(match["user"], values, _quoted).partition(":")
     return base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
 
 
@@ -276,7 +277,7 @@ def _kind_of(error: Exception) -> FailureKind:
 
 
 async def _received(response: httpx.Response, most: int) -> bytes:
-    """The body, or, when it is longer, a little more than `most` bytes of it."""
+    """The body; of a longer one, a little more than its first `most` bytes."""
     parts, size = [], 0
     async for part in response.aiter_bytes():
         parts.append(part)
@@ -287,4 +288,4 @@ async def _received(response: httpx.Response, most: int) -> bytes:
 
 
 def _refused(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,4 +1,4 @@
-"""The texts of a request of the `http` retriever, where they stand, and which of them are secrets."""
+"""The texts in a request of the `http` retriever, their places, and which of them are secrets."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,10 +24,10 @@ class Text:
     """One text of a request.
 
     Attributes:
-        place: where it stands, for people.
-        path: the keys and places below the retriever's parameters that lead to it.
-        value: it.
-        is_secret: whether its place says that it is a secret.
+        place: of the text in the request, for messages.
+        path: the keys and indexes below the retriever's parameters that lead to the text.
+        value: the text itself.
+        is_secret: whether its place marks it as a secret.
     """
 
     place: str
@@ -36,7 +36,7 @@ class Text:
     is_secret: bool
 
     def references(self) -> list[str]:
-        """The references in it."""
+        """The references in the text."""
         return secrets.REFERENCE.findall(self.value)
 
     def check(self) -> None:
@@ -52,16 +52,16 @@ class Text:
 
 def in_url(url: str) -> Iterator[Text]:
     """The texts of a URL: user and password, path, and parameters."""
-    found = URL.fullmatch(url)
-    if found is None:
+    match = URL.fullmatch(url)
+    if match is None:
         return
-    if found["user"] is not None:
-        # A literal name may stand before a reference to its password; without a password the name is the secret.
-        user, password = _user_and_password(found["user"])
+    if match["user"] is not None:
+        # The user name may be a literal before a reference to the password; without a password the name is the secret.
+        user, password = _user_and_password(match["user"])
         names = "".join(secrets.REFERENCE.findall(user)) if password else user
         for value in filter(None, (password, names)):
             yield Text("user and password in the url", ("url",), value, is_secret=True)
-    path, _, query = (found["rest"] or "").partition("?")
+    path, _, query = (match["rest"] or "").partition("?")
     yield Text("the url", ("url",), path, is_secret=False)
     for name, value in parse_qsl(query, keep_blank_values=True):
         yield Text("the url", ("url",), name, is_secret=False)
@@ -76,7 +76,7 @@ def in_headers(headers: Mapping[str, str]) -> Iterator[Text]:
 
 
 def in_parameters(parameters: Mapping[str, str | int | bool]) -> Iterator[Text]:
-    """The values of parameters; a number may be a secret, too."""
+    """The values of parameters; a number may also be a secret."""
     for name, value in parameters.items():
         if not isinstance(value, bool):
             yield Text(f"parameter {name}", ("params", name), str(value), names_secret_parameter(name))
@@ -107,6 +107,6 @@ def texts_in(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, str]]:
 
 
 def _user_and_password(text: str) -> tuple[str, str]:
-    """The two as a URL has them; a colon inside of a reference separates nothing."""
-    at = secrets.REFERENCE.sub(lambda found: "x" * len(found[0]), text).find(":")
-    return (text, "") if at < 0 else (text[:at], text[at + 1 :])
+    """User and password of a URL, split at the first colon outside of references."""
+    colon = secrets.REFERENCE.sub(lambda match: "x" * len(match[0]), text).find(":")
+    return (text, "") if colon < 0 else (text[:colon], text[colon + 1 :])

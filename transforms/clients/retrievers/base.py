@@ -1,4 +1,4 @@
-"""Retrievers: what can be asked, and how a further one is added.
+"""Retrievers: the two classes that a type of retriever consists of, and how to add a type.
 
 A retriever is two small things in one file: its parameters, a `RetrieverParameters` that an experiment's YAML
 fills in, and what `open` returns, a `Retriever` that answers queries. One line registers it: the entry point
@@ -29,16 +29,16 @@ class Route(Enum):
 
 
 class Retriever(Protocol):
-    """Answers queries. One is opened per process and configuration, and asked from one thread.
+    """Answers queries. One is opened per process and configuration, and used from one thread.
 
-    It may also have `warnings`, a sequence of texts that users should see and that the `runs` table keeps.
+    It may also have `warnings`, a sequence of texts for users, which the `runs` table stores.
     """
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
         """The best results for a query, best first, at most `top_k` of them.
 
         Raises:
-            CallError: there is no answer, after whatever retries make sense; becomes a row of `failures`.
+            CallError: there is no answer, after any retries; becomes a row of `failures`.
         """
         ...
 
@@ -51,13 +51,13 @@ class RetrieverParameters(Parameters):
     """The parameters of one type of retriever, as an experiment gives them under `retriever:`.
 
     Attributes:
-        needs: which files of the dataset it cannot do without: "queries", "corpus".
-        input_role: what files of its own are, where rankbeam knows the format: "run".
-        default_top_k: what `top_k` is when a configuration does not say; None means all there is.
+        needs: the files of the dataset that it requires: "queries", "corpus".
+        input_role: the role of its own input files, where rankbeam knows the format: "run".
+        default_top_k: the `top_k` of configurations that give none; None means all results.
         route: how its rankings come about.
         has_distances: whether scores are distances, so that `vector_distance_threshold` can be set, and a tighter one
             can be derived from the answer to a looser one.
-        most_results: how many one call can bring; None where no limit is known.
+        most_results: the most results that one call returns; None where no limit is known.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("queries",)
@@ -68,7 +68,7 @@ class RetrieverParameters(Parameters):
     most_results: ClassVar[int | None] = None
 
     def open(self, corpus: str | None) -> Retriever:
-        """Make ready to answer queries; called once per process, where the work is done.
+        """Prepare to answer queries; called once per process, on the machine that does the work.
 
         Args:
             corpus: path of the dataset's corpus.

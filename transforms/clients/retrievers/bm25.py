@@ -39,7 +39,7 @@ class Bm25(RetrieverParameters):
         method: the variant of the formula.
         stemming: a Snowball algorithm such as "english", or "none".
         stop_words: a language whose stop words are dropped, "none", or a list of words.
-        fields: what of a document is indexed.
+        fields: the parts of a document that are indexed.
     """
 
     k1: Annotated[float, Field(ge=0.0, le=100.0)] = 1.2
@@ -74,7 +74,7 @@ class Bm25(RetrieverParameters):
         return value
 
     def open(self, corpus: str | None) -> "Bm25Index":
-        """The index of a corpus; built once per process, however many bundles ask for it."""
+        """The index of a corpus; built once per process, however many bundles need it."""
         if corpus is None:
             raise InputError("a bm25 retriever needs dataset.corpus")
         return _index(self, corpus, files.version(corpus))
@@ -84,14 +84,14 @@ class Bm25(RetrieverParameters):
 class Bm25Index:
     """An index that answers queries.
 
-    Documents stand in descending byte order of their ids, so that the first of several documents with equal
-    scores is the one that trec_eval ranks first, and nothing depends on the order of the corpus file.
+    Documents are indexed in descending byte order of their ids. So the first of several documents with equal scores is
+    the one that trec_eval ranks first, and no result depends on the order of the corpus file.
 
     Attributes:
-        doc_ids: the documents.
-        index: their words.
-        analyse: from texts to words.
-        warnings: of documents without a text.
+        doc_ids: ids of the documents.
+        index: of their words.
+        analyse: splits texts into words.
+        warnings: about documents without text.
     """
 
     doc_ids: tuple[str, ...]
@@ -100,34 +100,36 @@ class Bm25Index:
     warnings: tuple[str, ...]
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
-        """The `top_k` documents that score, by score, then by id (descending).
+        """The first `top_k` documents that match, by score, then by id (descending).
 
-        A document without any word of the query does not; nor, with robertson and atire, one that shares only words
-        which stand in every document.
+        A document without any word of the query does not match. With robertson and atire, neither does a document whose
+        only words of the query are in every document.
         """
         words = self.analyse([query.text])[0]
         tokens = self.index.get_tokens_ids(words)
         if not tokens:
             return Ranking((), ())
         scores = self.index.get_scores_from_ids(tokens)
-        # Documents without any of the words all have the same score: 0, or what bm25l and bm25+ give to absence.
+        # Documents without any of the words all have the same score: 0, or the score of bm25l and bm25+ for absence.
         absent = self.index.nonoccurrence_array
         baseline = scores.dtype.type(0 if absent is None else absent[np.asarray(tokens)].sum())
         best = top(scores, top_k, baseline)
         doc_ids = self.doc_ids
-        return Ranking(tuple(doc_ids[place] for place in best.tolist()), tuple(scores[best].astype(float).tolist()))
+        return Ranking(
+            tuple(doc_ids[position] for position in best.tolist()), tuple(scores[best].astype(float).tolist())
+        )
 
     def close(self) -> None:
-        """Nothing: the index stays for the next bundle of this process."""
+        """Do nothing: the next bundle of this process uses the index again."""
 
 
 def top(scores: FloatArray, count: int, baseline: float = 0.0) -> IntArray:
-    """The places of the highest scores, highest first, the earlier place first among equals.
+    """The positions of the highest scores, highest first; of equal scores the earlier position first.
 
     Args:
         scores: float[n].
-        count: how many.
-        baseline: places with this score are left out.
+        count: number of positions, at most.
+        baseline: positions with this score are left out.
 
     Returns:
         int64[≤ count].
@@ -137,10 +139,10 @@ def top(scores: FloatArray, count: int, baseline: float = 0.0) -> IntArray:
     """
     candidates = np.flatnonzero(scores != baseline)
     if len(candidates) > count:
-        found = scores[candidates]
-        threshold = np.partition(found, len(found) - count)[len(found) - count]
-        above, level = candidates[found > threshold], candidates[found == threshold]
-        candidates = np.sort(np.concatenate([above, level[: count - len(above)]]))
+        candidate_scores = scores[candidates]
+        threshold = np.partition(candidate_scores, len(candidates) - count)[len(candidates) - count]
+        above, equal = candidates[candidate_scores > threshold], candidates[candidate_scores == threshold]
+        candidates = np.sort(np.concatenate([above, equal[: count - len(above)]]))
     return candidates[np.argsort(-scores[candidates], kind="stable")]
 
 
@@ -149,7 +151,7 @@ _T = TypeVar("_T")
 
 
 def _once(size: int) -> Callable[[Callable[..., _T]], Callable[..., _T]]:
-    """Like lru_cache, but when two threads ask for the same thing, the second waits instead of making it again."""
+    """Like lru_cache, but when two threads request the same value, the second waits instead of making it again."""
 
     def decorate(make: Callable[..., _T]) -> Callable[..., _T]:
         cached, lock = functools.lru_cache(size)(make), threading.Lock()
@@ -177,7 +179,7 @@ def _index(parameters: Bm25, corpus: str, version: Version) -> Bm25Index:
 def _tokens(
     corpus: str, version: Version, fields: tuple[str, ...], stemming: str, stop_words: str | tuple[str, ...]
 ) -> tuple[tuple[str, ...], list[list[str]], tuple[str, ...]]:
-    """Ids, words and warnings of all documents; kept for the next index: a sweep over k1 and b has the same words."""
+    """Ids, words and warnings of all documents; cached, because a sweep over k1 and b indexes the same words again."""
     del version
     entries: dict[str, tuple[str, Place]] = {}
     for path in files.expand(corpus):

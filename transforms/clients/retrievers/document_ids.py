@@ -1,6 +1,6 @@
-"""Document ids: how the name that judgements use is found in what a service says about a result.
+"""Document ids: extract the id that judgements use from the URI or name that a service returns.
 
-A rule that finds nothing is an error, never a wrong id: a wrong id is scored as a document that nobody judged.
+A rule that does not fit is an error. It never gives a wrong id: that would be scored as an unjudged document.
 """
 
 import hashlib
@@ -16,20 +16,20 @@ FILE_EXTENSIONS = frozenset({
     "csv", "doc", "docx", "htm", "html", "json", "jsonl", "md", "ndjson", "pdf", "pptx", "rtf", "tsv", "txt", "xhtml",
     "xlsm", "xlsx", "xml", "yaml", "yml",
 })  # fmt: skip
-"""Of documents that Google's services import. What else stands behind a dot is taken as part of the id: "v1.2"."""
+"""Extensions of files that Google's services import. Any other text after a dot is part of the id, as in "v1.2"."""
 
 _LINKS_WITHOUT_NAMES = ("https://drive.google.com/", "https://docs.google.com/")
 _LONGEST_SHOWN = 120
 
 
 class IdRule(BaseModel):
-    r"""How an id is cut out of a name.
+    r"""How to extract an id from a name.
 
     Attributes:
-        prefix: what the name begins with; it is removed first, so that ids may hold slashes.
-        pattern: regular expression that is searched for in the rest; the id is its group named `id`, else its first
-            group, else all that it matched. Without one, the id of a path is its last part without file extension;
-            behind a `prefix`, all of the rest without file extension.
+        prefix: the beginning of the name, which is removed first; with it, ids may hold slashes.
+        pattern: regular expression to search for in the rest. The id is its group named `id`, else its first group,
+            else the whole match. Without a pattern, the id of a path is its last part without file extension; with a
+            `prefix`, it is the whole rest without file extension.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,15 +43,15 @@ class IdRule(BaseModel):
         try:
             re.compile(value or "")
         except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(f"no regular expression: {error}") from error
+            raise ValueError(f"is not a regular expression: {error}") from error
         return value
 
     def cut(self, name: str, *, is_path: bool = True) -> str:
         r"""The id in a name.
 
         Args:
-            name: what the service says.
-            is_path: folders and a file extension are no part of the id.
+            name: as the service returns it.
+            is_path: whether folders and a file extension are to be removed.
 
         Raises:
             CallError: the rule does not fit.
@@ -65,14 +65,14 @@ class IdRule(BaseModel):
         """
         rest = self._without_prefix(name)
         if self.pattern is not None:
-            found = self._matched(rest)
+            doc_id = self._matched(rest)
         elif is_path:
-            found = stem(rest if self.prefix is not None else rest.rpartition("/")[2])
+            doc_id = stem(rest if self.prefix is not None else rest.rpartition("/")[2])
         else:
-            found = rest
-        if not found:
+            doc_id = rest
+        if not doc_id:
             raise CallError(FailureKind.INVALID, f"doc_id: no id in {_shown(name)}; set doc_id.pattern")
-        return found
+        return doc_id
 
     def _without_prefix(self, name: str) -> str:
         if self.prefix is not None and not name.startswith(self.prefix):
@@ -82,19 +82,19 @@ class IdRule(BaseModel):
         return name.removeprefix(self.prefix or "")
 
     def _matched(self, rest: str) -> str:
-        found = re.search(self.pattern or "", rest)
-        if found is None:
+        match = re.search(self.pattern or "", rest)
+        if match is None:
             raise CallError(FailureKind.INVALID, f"doc_id: the pattern {self.pattern!r} does not match {_shown(rest)}")
-        group: int | str = "id" if "id" in found.re.groupindex else min(found.re.groups, 1)
-        return found[group] or ""
+        group: int | str = "id" if "id" in match.re.groupindex else min(match.re.groups, 1)
+        return match[group] or ""
 
 
 class DocumentIds(IdRule):
-    """Which document a context of RAG Engine is from.
+    """How to find the id of the document that a context of RAG Engine is from.
 
     Attributes:
-        field: what names it: "source_uri", "source_display_name", or "auto", the URI where it names a file, else the
-            display name. With "chunk" (for `unit: chunk`) the id is a hash of URI and text, since a context has none
+        field: that holds the name: "source_uri", "source_display_name", or "auto": the URI if it names a file, else the
+            display name. With "chunk" (for `unit: chunk`) the id is a hash of URI and text, since a context has no id
             of its own: the first 32 hexadecimal digits of SHA-256 over the URI, a newline, and the text.
     """
 
@@ -103,15 +103,15 @@ class DocumentIds(IdRule):
     @model_validator(mode="after")
     def _a_hash_is_not_cut(self) -> "DocumentIds":
         if self.field == "chunk" and (self.prefix is not None or self.pattern is not None):
-            raise ValueError("with field: chunk the id is a hash; prefix and pattern have nothing to cut it out of")
+            raise ValueError("with field: chunk the id is a hash; remove prefix and pattern")
         return self
 
     def of(self, uri: str, name: str, text: str) -> str:
         """The id of a context.
 
         Args:
-            uri: where the file came from; the display name, where it was uploaded.
-            name: of the file.
+            uri: of the file; for an uploaded file, its display name.
+            name: display name of the file.
             text: of the context.
 
         Raises:
@@ -131,7 +131,7 @@ class DocumentIds(IdRule):
 
 
 def stem(name: str) -> str:
-    """A file's name without its extension, if that is one of a document.
+    """A file's name without its extension, if that is in `FILE_EXTENSIONS`.
 
     >>> stem("a.b.pdf"), stem("v1.2"), stem(".txt")
     ('a.b', 'v1.2', '.txt')

@@ -1,4 +1,4 @@
-"""The `fusion` retriever: the rankings of other configurations become one, without a call of its own."""
+"""The `fusion` retriever: combines the rankings of other configurations, and makes no calls of its own."""
 
 import math
 from dataclasses import replace
@@ -16,10 +16,10 @@ class Fusion(RetrieverParameters):
     """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) or a weighted sum of normalised scores.
 
     Attributes:
-        parts: names of the configurations whose rankings are combined, as each would be scored.
-        weights: what each part's votes are multiplied with; by default 1.
+        parts: names of the configurations whose rankings, as scored, are combined.
+        weights: factors of each part's votes; by default 1.
         method: "rrf" sums weight / (c + rank), "weighted" sums weight × normalised score.
-        c: how little the first ranks stand out; "weighted" ignores it.
+        c: the larger, the less the first ranks differ from the next; "weighted" ignores it.
         normalisation: of the scores of each part and query: "min_max" from 0 to 1, "z_score" in standard deviations
             from the mean, "sum" from 0 and with sum 1, or "none"; "rrf" ignores it.
     """
@@ -38,7 +38,7 @@ class Fusion(RetrieverParameters):
     @classmethod
     def _different(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(value)) < len(value):
-            raise ValueError("a part stands twice; give it a weight instead")
+            raise ValueError("a part is named twice; give it a weight instead")
         return value
 
     @model_validator(mode="after")
@@ -46,16 +46,16 @@ class Fusion(RetrieverParameters):
         if self.weights is None:
             return self
         if len(self.weights) != len(self.parts):
-            raise ValueError(f"{len(self.weights)} weights for {len(self.parts)} parts; give one weight a part")
+            raise ValueError(f"{len(self.weights)} weights for {len(self.parts)} parts; give one weight per part")
         if not math.fsum(self.weights) > 0:
             raise ValueError("all weights are 0; at least one part must count")
         return self
 
     def plan(self, parts: tuple[FusionPart, ...]) -> FusionPlan:
-        """The rule, for the sources that stand behind the names.
+        """The plan of the fusion, for given sources.
 
         Args:
-            parts: one a name, in the order of `parts`; their weights are replaced.
+            parts: one for each name in `parts`, in that order; their weights are replaced.
         """
         weights = self.weights or (1.0,) * len(parts)
         weighted = tuple(replace(part, weight=weight) for part, weight in zip(parts, weights, strict=True))

@@ -1,7 +1,8 @@
-"""The `http` retriever: any service that is asked over HTTP and answers in JSON.
+"""The `http` retriever: any service that takes requests over HTTP and answers in JSON.
 
-The experiment says what is sent, as templates, and where results, ids and scores stand in the answer, as JMESPath.
-How a call is made stands in `rankbeam.transforms.clients.http.connection`, how an answer is read in `http_answers`.
+The experiment gives templates of the request, and JMESPath expressions that locate results, ids and scores in the
+answer. `rankbeam.transforms.clients.http.connection` makes the calls, `rankbeam.transforms.clients.http.answers` reads
+the answers.
 """
 
 import json
@@ -47,38 +48,40 @@ from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 for _name in ("httpx", "httpcore"):
-    logging.getLogger(_name).setLevel(logging.WARNING)  # they log URLs and headers, secrets and all
+    logging.getLogger(_name).setLevel(logging.WARNING)  # below that they log URLs and headers, which may hold secrets
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _Path = Annotated[str, Field(min_length=1)]
 
 
 class Http(RemoteRetriever):
-    """What is sent, and where things stand in the answer.
+    """The request, and the places of results, ids, scores and texts in the answer.
 
-    In `url`, `params` and `body`, `{query}` and `{top_k}` stand for the query's text and the number of results wanted.
-    In `headers` too, `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}` stand for values from elsewhere.
-    `transforms/clients/secrets.py` says which of them are secrets; the values of others are part of the calls' keys.
+    In `url`, `params` and `body`, `{query}` and `{top_k}` are replaced by the query's text and the number of results.
+    There and in `headers`, `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}` are replaced by the values
+    that they refer to. `transforms/clients/secrets.py` says which references are secrets; the values of the others are
+    part of the keys of calls.
 
     Attributes:
-        url: of the search; what is put into it is percent-encoded.
-        api_endpoint: another address to send it to, such as "http://127.0.0.1:9200", instead of the one in `url`.
+        url: of the search; inserted values are percent-encoded.
+        api_endpoint: another address to call, such as "http://127.0.0.1:9200", instead of the one in `url`.
         method: of the request.
         headers: of the request, besides those that JSON needs.
         params: added to the query string of `url`.
-        body: JSON. A text that is nothing but a placeholder becomes the value with its type. By default a POST or PUT
-            sends the query as "query" and the number of results as "top_k", and a GET sends no body.
-        results: where the list of results stands in the answer, best first.
-        results_required: whether an answer without that list is malformed. By default it is an empty ranking, as
-            services leave empty lists out, where `results` is names alone and the answer is an object without error.
-        id: where a document's id stands in a result; a number counts as its digits.
-        score: where the score stands in a result.
-        text: where what the document says stands in a result.
-        lower_is_better: the scores are distances.
-        derive: whether fewer results are the first of more. Say false where the service reranks what it returns.
+        body: JSON. A text that consists of one placeholder is replaced by the value in its own type. By default a POST
+            or PUT sends the query as "query" and the number of results as "top_k", and a GET sends no body.
+        results: JMESPath of the list of results in the answer, best first.
+        results_required: whether an answer without that list is malformed. By default it is an empty ranking, because
+            many services omit empty lists; but `results` must be names only, and the answer an object without error.
+        id: JMESPath of a document's id in a result; a number counts as its digits.
+        score: JMESPath of the score in a result.
+        text: JMESPath of the text in a result.
+        lower_is_better: whether the scores are distances.
+        derive: whether a ranking of fewer results is the beginning of one of more. False where the service reranks the
+            results that it returns.
     """
 
-    model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
+    model_config = ConfigDict(hide_input_in_errors=True)  # a refused value may be a secret
 
     url: str
     api_endpoint: str | None = None
@@ -95,7 +98,7 @@ class Http(RemoteRetriever):
     results_required: bool = False
     _environment: dict[str, str] | None = PrivateAttr(default=None)
 
-    # Nobody knows the quota of a foreign service: ten calls a second disturb few.
+    # The quota of an arbitrary service is not known; ten calls a second are a cautious default.
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=600, timeout_s=30)
     reading: ClassVar[frozenset[str]] = frozenset(
         {"results", "id", "score", "text", "lower_is_better", "results_required"}
@@ -106,14 +109,14 @@ class Http(RemoteRetriever):
     @classmethod
     def _usable_url(cls, value: str) -> str:
         secrets.check_references(value)
-        found = URL.fullmatch(value)
-        if found is None or not _is_address(found["host"]):
+        match = URL.fullmatch(value)
+        if match is None or not _is_address(match["host"]):
             raise ValueError(
-                "write http:// or https://, a host, and what follows it, without spaces and #; "
-                "placeholders and references stand behind the host"
+                "write http:// or https://, a host, and a path, without spaces and #; "
+                "placeholders and references come after the host"
             )
         plain = secrets.REFERENCE.sub("", value)
-        unknown = [each for each in re.findall(r"\{\w*\}", plain) if each not in PLACEHOLDERS]
+        unknown = [name for name in re.findall(r"\{\w*\}", plain) if name not in PLACEHOLDERS]
         if unknown:
             raise ValueError(f"unknown placeholder {unknown[0]}; {did_you_mean(unknown[0], PLACEHOLDERS)}")
         _check(in_url(value))
@@ -122,11 +125,11 @@ class Http(RemoteRetriever):
     @field_validator("api_endpoint")
     @classmethod
     def _usable_endpoint(cls, value: str | None) -> str | None:
-        found = URL.fullmatch(value or "http://none")
-        if found is None or found["user"] is not None or found["rest"] not in (None, "/"):
-            raise ValueError("write http:// or https:// and a host, with a port if need be, and nothing else")
-        if not _is_address(found["host"]):
-            raise ValueError("is no host with a port")
+        match = URL.fullmatch(value or "http://none")
+        if match is None or match["user"] is not None or match["rest"] not in (None, "/"):
+            raise ValueError("write http:// or https:// and a host, with a port if needed, and nothing else")
+        if not _is_address(match["host"]):
+            raise ValueError("is not a host with a port")
         return None if value is None else value.rstrip("/")
 
     @field_validator("headers")
@@ -135,7 +138,7 @@ class Http(RemoteRetriever):
         _check(in_headers(value))
         for name, text in value.items():
             if not (_HEADER_NAME.fullmatch(name) and text.isascii() and text.isprintable()):
-                raise ValueError(f"header {name!r} holds characters that no header may have")
+                raise ValueError(f"header {name!r} holds characters that headers may not have")
         return value
 
     @field_validator("params")
@@ -162,7 +165,7 @@ class Http(RemoteRetriever):
         return value
 
     @model_validator(mode="after")
-    def _asks_the_query(self) -> "Http":
+    def _holds_the_query(self) -> "Http":
         texts = (self.url, *map(str, self.params.values()), *(text for _, text in texts_in(self.template)))
         if not any("{query}" in text for text in texts):
             raise ValueError("neither url nor params nor body holds {query}: every query would get the same answer")
@@ -170,17 +173,17 @@ class Http(RemoteRetriever):
 
     @property
     def template(self) -> JsonValue:
-        """What is sent as body, with placeholders; None for nothing."""
+        """The body that is sent, with placeholders; None for no body."""
         if self.body is None and self.method != "GET":
             return {"query": "{query}", "top_k": "{top_k}"}
         return self.body
 
     def texts(self) -> Iterator[Text]:
-        """All that is sent."""
+        """All texts of the request."""
         return chain(in_url(self.url), in_headers(self.headers), in_parameters(self.params), in_body(self.template))
 
     def secret_places(self) -> dict[str, str]:
-        """By reference to a secret, where it stands, for people."""
+        """The place of each reference to a secret, for messages."""
         return {
             reference: text.place
             for text in self.texts()
@@ -189,59 +192,59 @@ class Http(RemoteRetriever):
         }
 
     def public_texts(self) -> dict[str, Text]:
-        """By reference that is no secret's anywhere, the first text with it."""
+        """For each reference that is nowhere a secret, the first text that holds it."""
         hidden = self.secret_places()
         texts = [(reference, text) for text in self.texts() for reference in text.references()]
         return {reference: text for reference, text in reversed(texts) if reference not in hidden}
 
     @property
     def environment(self) -> dict[str, str]:
-        """By reference that is no secret's, its value: of this machine, or of the one where it was `resolved`.
+        """The values of references that are not secrets, from this machine or from the one that called `resolved`.
 
         Raises:
-            InputError: one has none here.
+            InputError: a reference has no value here.
         """
         if self._environment is not None:
             return self._environment
         return {reference: secrets.variable(reference, text.place) for reference, text in self.public_texts().items()}
 
     def unset(self) -> Iterator[tuple[Path, str]]:
-        """The references that are no secrets' and have no value here."""
+        """The references that are not secrets and have no value here: their places, and what is wrong."""
         for reference, text in self.public_texts().items():
             try:
                 secrets.variable(reference, text.place)
             except InputError as error:
                 yield text.path, error.problem
 
-    def resolved(self, folder: str) -> "Http":  # noqa: ARG002  it names no file
-        """The same parameters, which take the values of this machine's environment to whatever machine they go."""
+    def resolved(self, folder: str) -> "Http":  # noqa: ARG002  no parameter is a path
+        """The same parameters, with the values of this machine's environment, which travel with them to workers."""
         resolved = self.model_copy()
         resolved._environment = self.environment
         return resolved
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """As of all, with the values of references that are no secrets'."""
+        """The identity as for every retriever, and the values of references that are not secrets."""
         values = {"environment": self.environment} if self.environment else {}
         return super().identity(kind) | values
 
     def scope(self) -> str:
-        """The address that is called, such as "https://search.example.com:443"."""
-        found = urlsplit(self.address())
-        host = f"[{found.hostname}]" if ":" in (found.hostname or "") else found.hostname
-        return f"{found.scheme}://{host}:{found.port or (443 if found.scheme == 'https' else 80)}"
+        """The address of the service with its port, such as "https://search.example.com:443"."""
+        parts = urlsplit(self.address())
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return f"{parts.scheme}://{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
     def address(self) -> str:
-        """Scheme, host and port that are called."""
-        found = URL.fullmatch(self.url)
-        assert found is not None, self.scope  # noqa: S101  the validator has seen to it
-        return self.api_endpoint or f"{found['scheme'].lower()}://{found['host']}"
+        """Scheme, host and port of the service."""
+        match = URL.fullmatch(self.url)
+        assert match is not None, self.scope  # noqa: S101  the validator has checked it
+        return self.api_endpoint or f"{match['scheme'].lower()}://{match['host']}"
 
     def is_prefix(self) -> bool:
-        """As the experiment says."""
+        """The parameter `derive`."""
         return self.derive
 
     async def connect(self) -> Connection:
-        """Find the secrets and make a client."""
+        """Resolve the secrets and create the connection."""
         from rankbeam.transforms.clients.http.connection import connect  # httpx is needed only where calls are made
 
         return await connect(self)
@@ -255,7 +258,7 @@ class Http(RemoteRetriever):
         return self.ranking(value)
 
     def ranking(self, answer: Any) -> Ranking:
-        """As `read`, of an answer that is parsed."""
+        """The ranking in a parsed answer."""
         return Reader(self.results, self.id, self.score, self.text, self.results_required).ranking(answer)
 
 
@@ -266,7 +269,7 @@ def _check(texts: Iterator[Text]) -> None:
 
 def _is_address(text: str) -> bool:
     try:
-        found = urlsplit(f"http://{text}")
-        return bool(found.hostname) and found.port != 0
+        parts = urlsplit(f"http://{text}")
+        return bool(parts.hostname) and parts.port != 0
     except ValueError:  # its message may quote a password
         return False

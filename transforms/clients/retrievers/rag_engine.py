@@ -1,6 +1,6 @@
 """The `rag_engine` retriever: contexts from a corpus of Vertex AI RAG Engine, over gRPC.
 
-It speaks through `aiplatform_v1`'s async client: the higher-level library opens a channel per call and drops filters.
+It uses `aiplatform_v1`'s async client: the higher-level library opens a channel per call and drops filters.
 """
 
 import json
@@ -29,19 +29,19 @@ _CORPUS = re.compile(r"(?P<parent>projects/[^/\s]+/locations/(?P<location>[a-z0-
 
 def _checked_corpus(value: str) -> str:
     if _CORPUS.fullmatch(value) is None:
-        raise ValueError("no corpus; give its full name: projects/PROJECT/locations/LOCATION/ragCorpora/CORPUS")
+        raise ValueError("is not a corpus; give its full name: projects/PROJECT/locations/LOCATION/ragCorpora/CORPUS")
     return value
 
 
 @dataclass(frozen=True)
 class Context:
-    """One context, as the ledger keeps it.
+    """One context, in the form that the ledger stores.
 
     Attributes:
-        uri: of the file that it is from.
+        uri: of the file that the context is from.
         name: the file's display name.
-        text: what it says.
-        score: distance from the query, mostly; None where the service gives none.
+        text: of the context.
+        score: usually the distance from the query; None where the service gives none.
     """
 
     uri: str
@@ -54,21 +54,21 @@ _ANSWER = TypeAdapter(tuple[Context, ...])
 
 
 class RagEngine(RemoteRetriever):
-    """Contexts from a corpus, in the service's order; scores are distances from the query, as a rule cosine distances.
+    """Contexts from a corpus, in the service's order; scores are distances from the query, usually cosine distances.
 
     The default budget is the documented quota of retrievals per project and region:
     https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
 
     Attributes:
         corpus: full name: projects/P/locations/L/ragCorpora/C.
-        rag_file_ids: only these files of the corpus are searched.
+        rag_file_ids: search only these files of the corpus.
         vector_similarity_threshold: only contexts more similar than this; not together with a distance threshold.
-        metadata_filter: only files whose metadata fit, in the service's own language.
+        metadata_filter: search only files whose metadata match, in the service's own language.
         rank_service: model of the ranking service that reorders the contexts, such as "semantic-ranker-default@latest".
-        llm_ranker: language model that reorders them, instead.
-        api_endpoint: address of the service, where it is not the public one of the corpus's location.
-        doc_id: how a document's id is found.
-        lower_is_better: scores are distances; false where the corpus' vector database gives similarities.
+        llm_ranker: language model that reorders the contexts instead.
+        api_endpoint: address of the service; by default the public one of the corpus's location.
+        doc_id: how to find a document's id.
+        lower_is_better: whether scores are distances; false if the corpus's vector database gives similarities.
     """
 
     corpus: Annotated[str, AfterValidator(_checked_corpus)]
@@ -92,11 +92,11 @@ class RagEngine(RemoteRetriever):
         return self
 
     def scope(self) -> str:
-        """Project and region: they share a quota."""
+        """Project and region: all calls in them share a quota."""
         return self._part("parent")
 
     def is_prefix(self) -> bool:
-        """Not where a model reorders the contexts: it sees only those that were retrieved, so fewer are others."""
+        """False where a model reorders the contexts: it sees only the retrieved ones, so a smaller top_k differs."""
         return self.rank_service is None and self.llm_ranker is None
 
     async def connect(self) -> "RagConnection":
@@ -106,23 +106,23 @@ class RagEngine(RemoteRetriever):
 
     def read(self, answer: str) -> Ranking:
         """The contexts of an answer; see `services.Service.read`."""
-        found = parsed(_ANSWER, answer)
+        contexts = parsed(_ANSWER, answer)
         return Ranking(
-            tuple(self.doc_id.of(each.uri, each.name, each.text) for each in found),
-            tuple(math.nan if each.score is None else each.score for each in found),
-            tuple(each.text for each in found),
+            tuple(self.doc_id.of(context.uri, context.name, context.text) for context in contexts),
+            tuple(math.nan if context.score is None else context.score for context in contexts),
+            tuple(context.text for context in contexts),
         )
 
-    def asked(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
-        """The request, by the names of the service's fields.
+    def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
+        """The fields of the request, under the service's names.
 
         Args:
-            query: its text.
-            top_k: contexts, at most.
+            query: text of the query.
+            top_k: largest number of contexts.
             distance: only contexts nearer than this.
 
         Raises:
-            CallError: two thresholds at once.
+            CallError: there are two thresholds.
         """
         if distance is not None and self.vector_similarity_threshold is not None:
             both = "vector_distance_threshold and vector_similarity_threshold exclude each other; remove one"
@@ -148,8 +148,8 @@ class RagEngine(RemoteRetriever):
         return {name: {"model_name": model} for name, model in _given(models).items()} or None
 
     def _part(self, name: str) -> str:
-        found = _CORPUS.fullmatch(self.corpus)
-        return found[name] if found else ""
+        match = _CORPUS.fullmatch(self.corpus)
+        return match[name] if match else ""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class RagConnection:
     """Open connections to RAG Engine.
 
     Attributes:
-        parameters: what is asked.
+        parameters: of the retriever.
         channels: the connections.
     """
 
@@ -165,11 +165,11 @@ class RagConnection:
     channels: Channels
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Ask once; see `services.Connection.call`."""
+        """Make one attempt; see `services.Connection.call`."""
         from google.cloud.aiplatform_v1.types import RetrieveContextsRequest, RetrieveContextsResponse
 
-        asked = self.parameters.asked(**json.loads(payload))
-        request = requested(lambda: RetrieveContextsRequest(asked))
+        fields = self.parameters.fields(**json.loads(payload))
+        request = requested(lambda: RetrieveContextsRequest(fields))
         response = await self.channels.attempt(
             lambda client: client.retrieve_contexts(request, retry=None, timeout=timeout_s)
         )
@@ -181,17 +181,17 @@ class RagConnection:
 
 
 def _contexts(response: Any) -> list[dict[str, Any]]:
-    found = response.contexts.contexts
-    if not all(each.source_uri or each.source_display_name for each in found):
+    contexts = response.contexts.contexts
+    if not all(context.source_uri or context.source_display_name for context in contexts):
         raise CallError(FailureKind.MALFORMED, "a context of the answer has neither URI nor name")
     return [
         {
-            "uri": each.source_uri,
-            "name": each.source_display_name,
-            "text": each.text,
-            "score": each.score if each.HasField("score") else None,
+            "uri": context.source_uri,
+            "name": context.source_display_name,
+            "text": context.text,
+            "score": context.score if context.HasField("score") else None,
         }
-        for each in found
+        for context in contexts
     ]
 
 

@@ -1,6 +1,6 @@
-"""Retrievers behind a network: parameters that say what is asked, out of which budget, and how an answer is read.
+"""Remote retrievers: their parameters say what a call requests, which quota pool pays, and how an answer is read.
 
-A new one is a subclass of `RemoteRetriever` with `connect` and `read`; pacing, retries and the ledger come for free.
+A new one is a subclass of `RemoteRetriever` with `connect` and `read`. rankbeam adds pacing, retries and the ledger.
 """
 
 import json
@@ -21,10 +21,10 @@ class RemoteRetriever(RetrieverParameters):
     """The parameters that all remote retrievers have; a subclass adds its own.
 
     Attributes:
-        quota: name of the pool in `quotas:` that pays for the calls; by default that of the service in this scope.
-        version: of what the service searches. Answers of another version are not reused.
-        default_quota: the budget where `quotas:` says nothing.
-        reading: parameters that only say how an answer is read: the ledger's answers stay good when they change.
+        quota: name of the pool in `quotas:` that pays for the calls; by default the pool of the service in this scope.
+        version: of the data that the service searches. Answers of another version are not reused.
+        default_quota: the budget where `quotas:` gives none.
+        reading: parameters that only affect how an answer is read: stored answers stay valid when they change.
     """
 
     quota: Annotated[str, Field(min_length=1)] | None = None
@@ -36,7 +36,7 @@ class RemoteRetriever(RetrieverParameters):
     reading: ClassVar[frozenset[str]] = frozenset()
 
     def scope(self) -> str:
-        """What shares a budget at the service: a project and region, or a host."""
+        """The part of the service that shares one budget: a project and region, or a host."""
         return ""
 
     async def connect(self) -> Connection:
@@ -48,13 +48,13 @@ class RemoteRetriever(RetrieverParameters):
         raise NotImplementedError(f"{type(self).__name__} has no read()")
 
     def most_tokens(self, payload: str) -> int:  # noqa: ARG002  retrievers are charged by the call
-        """None: what a retriever is asked costs no tokens."""
+        """Zero: a retriever's calls cost no tokens."""
         return 0
 
     def identity(self, kind: str) -> dict[str, Any]:
         """All that decides the answer besides query and reach, as JSON values.
 
-        Without what is as by default: a parameter that is new in another version of rankbeam changes no key.
+        Parameters at their default are left out, so that a parameter added in a later version changes no key.
         """
         parameters = self.model_dump(mode="json", exclude=set(self.operational | self.reading), exclude_defaults=True)
         return {"stage": "retrieve", "type": kind, **parameters}
@@ -74,7 +74,7 @@ class RemoteRetriever(RetrieverParameters):
 
 
 def payload_of(text: str, reach: Reach) -> str:
-    """What `Connection.call` of a retriever is given.
+    """The payload that `Connection.call` of a retriever takes.
 
     >>> payload_of("who?", Reach(10, None))
     '{"query": "who?", "top_k": 10, "distance": null}'

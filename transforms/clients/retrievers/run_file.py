@@ -1,4 +1,4 @@
-"""The `run_file` retriever: rankings that exist already, in a TREC or Parquet run, or in BigQuery."""
+"""The `run_file` retriever: existing rankings, in a TREC or Parquet run, or in BigQuery."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -10,13 +10,13 @@ from rankbeam.transforms.clients.storage import files
 
 
 class RunFile(RetrieverParameters):
-    """Existing rankings; they are read, in parallel, and never asked for.
+    """Existing rankings; they are read in parallel, and no call is made.
 
     Attributes:
         path: a TREC run (may be gzip), Parquet, a glob pattern of them, or a folder of Parquet files; or a
             table of BigQuery, `bigquery://project.dataset.table`, or a query, as for the dataset.
-        duplicates: a document that stands twice in one ranking is refused, as trec_eval does; with "collapse"
-            its best rank stands for it, as for a run of chunks that are named by their document.
+        duplicates: "refuse" a document that is twice in one ranking, as trec_eval does; "collapse" keeps its best rank
+            only, for runs of chunks that carry the ids of their documents.
     """
 
     path: Location
@@ -36,15 +36,14 @@ class RunFile(RetrieverParameters):
         return self.duplicates == "refuse"
 
     def resolved(self, folder: str) -> "RunFile":
-        """The same run, its path taken as below `folder` when it is relative."""
+        """The same run; a relative path is taken as below `folder`."""
         return self.model_copy(update={"path": files.below(folder, self.path)})
 
 
 def locate(path: str, query_id: str, doc_id: str) -> Iterator[tuple[str, int]]:
-    """Where a run names a document for a query: file and line. Reads the run again; for messages only."""
+    """The files and lines in which a run names a document for a query. Reads the run again; for messages only."""
     for name in files.expand(path):
         for batch in rows.read_run(name):
-            found = [query_id, doc_id]
             for row in batch.select(["query_id", "doc_id", "line"]).to_pylist():
-                if [row["query_id"], row["doc_id"]] == found:
+                if (row["query_id"], row["doc_id"]) == (query_id, doc_id):
                     yield shown(name), row["line"]

@@ -1,6 +1,6 @@
 """The `vertex_search` retriever: documents or chunks from Vertex AI Search (Discovery Engine), over gRPC.
 
-One call brings one page, which is the ranking: the library's iterator would fetch, and pay for, every further page.
+One call fetches one page, which is the ranking: the library's iterator would fetch, and pay for, every further page.
 """
 
 import json
@@ -30,13 +30,13 @@ _SERVING_CONFIG = re.compile(
     r"/(?:engines|dataStores)/[^/\s]+/servingConfigs/[^/\s]+"
 )
 _CHUNK_NAME = re.compile(r".*/documents/([^/]+)/chunks/([^/]+)", re.DOTALL)
-_PLACE_IN_DOCUMENT = re.compile(r"\D*(\d+)")
+_NUMBER_IN_DOCUMENT = re.compile(r"\D*(\d+)")
 
 
 def _checked_serving_config(value: str) -> str:
     if _SERVING_CONFIG.fullmatch(value) is None:
         raise ValueError(
-            "no serving config; give its full name: projects/PROJECT/locations/LOCATION/collections/COLLECTION/"
+            "is not a serving config; give its full name: projects/PROJECT/locations/LOCATION/collections/COLLECTION/"
             "(engines or dataStores)/NAME/servingConfigs/CONFIG"
         )
     return value
@@ -44,14 +44,14 @@ def _checked_serving_config(value: str) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """One result, as the ledger keeps it.
+    """One result, in the form that the ledger stores.
 
     Attributes:
         id: of the document.
-        chunk: of the chunk in it; empty for a document.
+        chunk: id of the chunk in the document; empty for a whole document.
         uri: of the document; empty where the service gives none.
         score: relevance, higher is better; None where the service gives none.
-        texts: what it says, in the document's order.
+        texts: of the result, in the document's order.
     """
 
     id: Annotated[str, Field(min_length=1)]
@@ -66,7 +66,7 @@ _ANSWER = TypeAdapter(tuple[Result, ...])
 
 @dataclass(frozen=True)
 class _Derived:
-    """What the service made of a document; other keys are left alone."""
+    """The data that the service derived from a document; other keys are ignored."""
 
     link: str | None = None
     title: str | None = None
@@ -74,8 +74,8 @@ class _Derived:
     extractive_segments: tuple[dict[str, Any], ...] = ()
 
     def texts(self) -> list[Any]:
-        segments = [each.get("content") for each in self.extractive_segments]
-        snippets = [each.get("snippet") for each in self.snippets if each.get("snippet_status") == "SUCCESS"]
+        segments = [segment.get("content") for segment in self.extractive_segments]
+        snippets = [snippet.get("snippet") for snippet in self.snippets if snippet.get("snippet_status") == "SUCCESS"]
         return [text for text in segments or snippets or [self.title] if text]
 
 
@@ -83,11 +83,11 @@ _DERIVED = TypeAdapter(_Derived)
 
 
 class ResultIds(IdRule):
-    """How the id of a result is found. The service's ids are taken as they are; of a URI, the file's name is.
+    """How to find the id of a result: the service's own id, or the file name in the URI.
 
     Attributes:
-        field: what names it: "id" (of the document), "uri" (of the document), or, for `unit: chunk`, "chunk": the
-            document's id, a slash, and the chunk's.
+        field: that holds the id: "id" (of the document), "uri" (of the document), or, for `unit: chunk`, "chunk": the
+            document's id, a slash, and the chunk's id.
     """
 
     field: Literal["id", "uri", "chunk"] = "id"
@@ -104,21 +104,21 @@ class ResultIds(IdRule):
 
 
 class VertexSearch(RemoteRetriever):
-    """Documents or chunks that a search app or data store finds, in the service's order.
+    """Documents or chunks that a search app or data store returns, in the service's order.
 
     The default budget is the documented quota of search requests per project:
     https://cloud.google.com/generative-ai-app-builder/quotas
 
     Attributes:
         serving_config: full name: projects/P/locations/L/collections/C/engines/E/servingConfigs/S, or with dataStores.
-        mode: what is found: "documents" or "chunks" (of a data store with chunking).
-        previous_chunks: chunks before each chunk that come with its text.
-        next_chunks: chunks after it.
-        texts: what a document says is its "snippets", its "segments" (for apps of the Enterprise edition), or its
-            title.
-        filter: only documents that fit, in the service's own language.
-        api_endpoint: address of the service, where it is not the public one of the location.
-        doc_id: how a document's id is found.
+        mode: search for "documents", or for "chunks" (in a data store with chunking).
+        previous_chunks: number of preceding chunks whose texts are added to each chunk's text.
+        next_chunks: number of following chunks.
+        texts: the text of a document: its "titles", its "snippets", or its "segments" (for apps of the Enterprise
+            edition).
+        filter: only documents that match, in the service's own language.
+        api_endpoint: address of the service; by default the public one of the location.
+        doc_id: how to find a document's id.
     """
 
     serving_config: Annotated[str, AfterValidator(_checked_serving_config)]
@@ -145,7 +145,7 @@ class VertexSearch(RemoteRetriever):
         return self
 
     def scope(self) -> str:
-        """The project: all that is searched in it shares a quota."""
+        """The project: all searches in it share a quota."""
         return self._part("project")
 
     async def connect(self) -> "SearchConnection":
@@ -157,23 +157,23 @@ class VertexSearch(RemoteRetriever):
 
     def read(self, answer: str) -> Ranking:
         """The results of an answer; see `services.Service.read`."""
-        found = parsed(_ANSWER, answer)
+        results = parsed(_ANSWER, answer)
         return Ranking(
-            tuple(self.doc_id.of(each) for each in found),
-            tuple(math.nan if each.score is None else each.score for each in found),
-            tuple("\n".join(each.texts) for each in found),
+            tuple(self.doc_id.of(result) for result in results),
+            tuple(math.nan if result.score is None else result.score for result in results),
+            tuple("\n".join(result.texts) for result in results),
         )
 
-    def asked(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
-        """The request, by the names of the service's fields.
+    def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
+        """The fields of the request, under the service's names.
 
         Args:
-            query: its text.
-            top_k: results, at most.
-            distance: None; the service knows no distances.
+            query: text of the query.
+            top_k: largest number of results.
+            distance: None; the service has no distances.
 
         Raises:
-            CallError: the service would cut `top_k`, or ignore `distance`, without a word.
+            CallError: the service would silently cut `top_k`, or ignore `distance`.
         """
         if self.most_results is not None and top_k > self.most_results:
             raise CallError(
@@ -201,8 +201,8 @@ class VertexSearch(RemoteRetriever):
         return {"search_result_mode": "DOCUMENTS", **specs[self.texts]}
 
     def _part(self, name: str) -> str:
-        found = _SERVING_CONFIG.fullmatch(self.serving_config)
-        return found[name] if found else ""
+        match = _SERVING_CONFIG.fullmatch(self.serving_config)
+        return match[name] if match else ""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class SearchConnection:
     """Open connections to Vertex AI Search.
 
     Attributes:
-        parameters: what is asked.
+        parameters: of the retriever.
         channels: the connections.
     """
 
@@ -218,11 +218,11 @@ class SearchConnection:
     channels: Channels
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Ask once; see `services.Connection.call`."""
+        """Make one attempt; see `services.Connection.call`."""
         from google.cloud.discoveryengine_v1.types import SearchRequest, SearchResponse
 
-        asked = self.parameters.asked(**json.loads(payload))
-        request = requested(lambda: SearchRequest(asked))
+        fields = self.parameters.fields(**json.loads(payload))
+        request = requested(lambda: SearchRequest(fields))
 
         async def first_page(client: Any) -> Any:
             pager = await client.search(request, retry=None, timeout=timeout_s)
@@ -242,7 +242,7 @@ def _chunk(result: Any) -> dict[str, Any]:
     chunk, around = result.chunk, result.chunk.chunk_metadata
     name = _CHUNK_NAME.fullmatch(chunk.name)
     if name is None:
-        raise CallError(FailureKind.MALFORMED, "a result of the answer is no chunk of a document")
+        raise CallError(FailureKind.MALFORMED, "a result of the answer is not a chunk of a document")
     pieces = _in_order([*around.previous_chunks, chunk, *around.next_chunks])
     return {
         "id": name[1],
@@ -254,11 +254,10 @@ def _chunk(result: Any) -> dict[str, Any]:
 
 
 def _in_order(chunks: list[Any]) -> list[Any]:
-    # Whether the nearest neighbour comes first is not documented; the ids, c1, c2, …, say where a chunk stands.
-    places = [_PLACE_IN_DOCUMENT.fullmatch(each.id) for each in chunks]
-    if not all(places):
+    # The order of the neighbours is not documented; the ids, c1, c2, …, number the chunks of a document.
+    if not all(_NUMBER_IN_DOCUMENT.fullmatch(chunk.id) for chunk in chunks):
         return chunks
-    return sorted(chunks, key=lambda each: int(_PLACE_IN_DOCUMENT.sub(r"\1", each.id)))
+    return sorted(chunks, key=lambda chunk: int(_NUMBER_IN_DOCUMENT.sub(r"\1", chunk.id)))
 
 
 def _document(result: Any) -> dict[str, Any]:
@@ -276,7 +275,7 @@ def _document(result: Any) -> dict[str, Any]:
 
 
 def _score(result: Any) -> float | None:
-    # A protobuf map makes the entry that it is asked for: look first.
+    # Reading an absent key of a protobuf map creates it, so test for the key first.
     values = result.model_scores["relevance_score"].values if "relevance_score" in result.model_scores else ()
     return values[0] if values else None
 
