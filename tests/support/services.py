@@ -96,8 +96,8 @@ class Ask:
         (value,) = accepted((yield [item]))
         return value
 
-    def read(self, call: Call, answer: str) -> Any:  # noqa: ARG002  the Protocol's
-        return self.reader.read(answer)
+    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
+        return self.reader.read(reply.answer)
 
     def calls(self, item: Call) -> range:  # noqa: ARG002  the Protocol's
         return range(1, 2)

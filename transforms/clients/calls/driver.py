@@ -6,6 +6,7 @@ from typing import Any
 
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Task, Work
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure
@@ -45,14 +46,14 @@ class Flight:
     call: Call
     wanted_by: list[tuple[OpenTask, int]]
 
-    def read(self, answer: str, skip: int = 0) -> list[Any]:
-        """What an answer says to each of the tasks: a value, or the CallError that its work's `read` raised.
+    def read(self, reply: Reply, skip: int = 0) -> list[Any]:
+        """What a reply says to each of the tasks: a value, or the CallError that its work's `read` raised.
 
         Args:
-            answer: to the call.
+            reply: to the call.
             skip: how many of the tasks, from the first, have read it already.
         """
-        return [_read(opened.work, self.call, answer) for opened, _ in self.wanted_by[skip:]]
+        return [_read(opened.work, self.call, reply) for opened, _ in self.wanted_by[skip:]]
 
 
 class Driver:
@@ -141,8 +142,8 @@ def _serves(made: Call, wanted: Call) -> bool:
     return made.reach.covers(wanted.reach)
 
 
-def _read(work: Work[Any], call: Call, answer: str) -> Any:
+def _read(work: Work[Any], call: Call, reply: Reply) -> Any:
     try:
-        return work.read(call, answer)
+        return work.read(call, reply)
     except CallError as error:
         return error

@@ -9,12 +9,13 @@ from typing import Any
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError, InputError
 
 _READ_AT_ONCE = 128
 
-Read = tuple[Flight, str, list[Any]]
-"""A call, its answer, and what each of the tasks that wanted it then reads in it."""
+Read = tuple[Flight, Reply, list[Any]]
+"""A call, the reply to it, and what each of the tasks that wanted it then reads in it."""
 
 
 class Hits:
@@ -82,9 +83,10 @@ class Hits:
     def _read(self, calls: dict[str, Flight]) -> Iterator[Read]:
         for entry in self._lookup.read({key: flight.call.reach for key, flight in calls.items()}):
             flight = calls[entry.key]
-            outcomes = flight.read(entry.answer)
+            reply = Reply(entry.answer, entry.tokens)
+            outcomes = flight.read(reply)
             if not _is_useless(outcomes):
-                yield flight, entry.answer, outcomes
+                yield flight, reply, outcomes
 
 
 class AsyncReads:

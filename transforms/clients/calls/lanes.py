@@ -22,13 +22,12 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.turns import Stopped
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 
 _MOST_OPEN = 4096  # tasks that were started and have no outcome
 _HITS_AT_ONCE = 2048  # neighbours in the ledger's files are read together
-_WHOLE = Reach(0)
 _logger = logging.getLogger(__name__)
 
 
@@ -204,10 +203,10 @@ class LaneRun:
     async def _read_hits(self) -> None:
         calls = self._hits.give()
         async for reads in await self._hits.read(calls):
-            for flight, answer, outcomes in reads:
+            for flight, reply, outcomes in reads:
                 self.tally[Counter.LEDGER_HITS, flight.call.service] += 1
                 del calls[flight.call.key or ""]
-                more = flight.read(answer, skip=len(outcomes))  # for tasks that asked meanwhile
+                more = flight.read(reply, skip=len(outcomes))  # for tasks that asked meanwhile
                 self._driver.settle(flight, [_final(outcome) for outcome in (*outcomes, *more)])
             while self._is_full() and not self._is_stopped:
                 self._news.clear()
@@ -228,9 +227,7 @@ class LaneRun:
     def _answered(self, answered: Answered) -> None:
         call = answered.flight.call
         if call.key is not None:
-            reach = call.reach or _WHOLE
-            answer, now = answered.reply.answer, datetime.now(UTC)
-            self._writer.add(Entry(call.key, reach, answer, answered.attempts, answered.seconds, now))
+            self._writer.add(_entry(call.key, call, answered))
             self._hits.added(call.key, call.reach)
             self._answered_of[self._stage.pools[call.service]] += 1
         self._driver.settle(answered.flight, answered.outcomes)
@@ -250,6 +247,11 @@ class LaneRun:
             sum(self.tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
         )
         return Counted(hits, calls, self._answered_of[pool])
+
+
+def _entry(key: str, call: Call, answered: Answered) -> Entry:
+    reply, now = answered.reply, datetime.now(UTC)
+    return Entry(key, call.reach, reply.answer, answered.attempts, answered.seconds, now, reply.tokens, call.service)
 
 
 def _final(outcome: object) -> object:

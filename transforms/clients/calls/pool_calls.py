@@ -187,7 +187,7 @@ class PoolCalls:
         else:
             self._tally[Counter.RETRIES, service] += 1
         reply, seconds = await self._call(flight, attempts.number)
-        outcomes = flight.read(reply.answer)
+        outcomes = flight.read(reply)
         attempts.refuse(outcomes, costs_tokens=reply.tokens.total > 0)
         self._health[service].answered()
         self._tally[Counter.CALLS_DONE, service] += 1

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, payload_of
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.queries import Ranking
 
@@ -56,9 +57,9 @@ class Retrieve:
         (ranking,) = accepted((yield [call]))
         return ranking
 
-    def read(self, call: Call, answer: str) -> Ranking:  # noqa: ARG002  every answer is read alike
+    def read(self, call: Call, reply: Reply) -> Ranking:  # noqa: ARG002  every answer is read alike
         """The ranking that an answer holds."""
-        return self.retriever.read(answer)
+        return self.retriever.read(reply.answer)
 
     def calls(self, item: Question) -> range:  # noqa: ARG002  every query alike
         """One."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 
 Value = TypeVar("Value")
@@ -79,8 +80,8 @@ class Work(Protocol[Item]):
         """
         ...
 
-    def read(self, call: Call, answer: str) -> Any:
-        """What an answer says: as the service reads it, and as this work checks it against what was asked.
+    def read(self, call: Call, reply: Reply) -> Any:
+        """What a reply says: as the service reads it, and as this work checks it against what was asked.
 
         Raises:
             CallError: as `Service.read`.
