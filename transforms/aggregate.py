@@ -97,7 +97,7 @@ def _without_judged(aggregate: RunAggregate, evaluation: Evaluation) -> set[int]
 
 def _empty(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
     for position, each in enumerate(evaluation.configurations):
-        state = aggregate.queries[position, ALL]
+        state = aggregate.queries[position, 0, ALL]
         if position not in aggregate.with_results and state.empty + state.missing:
             is_read = evaluation.sources[each.source].path is not None
             advice = "; are its query ids those of the judgements?" if is_read else ""

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.retrievers import run_file
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, VALUES
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.ranking.pools import Pool
@@ -30,7 +30,8 @@ from rankbeam.transforms.records.rankings.cuts import cuts_of
 from rankbeam.transforms.records.rankings.fused import answers_of
 from rankbeam.transforms.records.rankings.ranked import RankedSource
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
-from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
+from rankbeam.transforms.records.scores.judged import JudgedValues, with_judged
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slices_of
 
 _NO_DISTANCES = (
@@ -47,7 +48,8 @@ class ScoreRankings(beam.PTransform):
     """Score every query of every configuration.
 
     The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "failures", where
-    there is any, pairs of source and failure, and whatever begins with "rankings" pairs of source and rows.
+    there is any, pairs of source and failure, "values", where a metric is judged, `JudgedValues`, and whatever begins
+    with "rankings" pairs of source and rows.
 
     Attributes:
         evaluation: configurations, metrics and slices.
@@ -83,7 +85,8 @@ class ScoreFn(beam.DoFn):
         failures: defaultdict[int, list[Failure]] = defaultdict(list)
         for source, failure in parts.get(FAILURES, ()):
             failures[source].append(failure)
-        for partition in self._workers.submit(score, list(parts[JUDGED]), rows, failures, self._evaluation):
+        values = list(parts.get(VALUES, ()))
+        for partition in self._workers.submit(score, list(parts[JUDGED]), rows, failures, self._evaluation, values):
             yield _counted(partition)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
@@ -97,6 +100,7 @@ def score(
     rows: Mapping[int, Sequence[pa.RecordBatch]],
     failures: Mapping[int, Sequence[Failure]],
     evaluation: Evaluation,
+    values: Sequence[JudgedValues] = (),
 ) -> ScoredPartition:
     """Score some queries under every configuration.
 
@@ -106,6 +110,7 @@ def score(
             fusion has none of its own.
         failures: for each source, the queries without an answer.
         evaluation: configurations, metrics and slices.
+        values: of judged metrics.
 
     Returns:
         The scores.
@@ -135,7 +140,9 @@ def score(
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
-        configurations=tuple(scored[position] for position in sorted(scored)),
+        configurations=with_judged(
+            [scored[position] for position in sorted(scored)], queries["query_id"], values, evaluation
+        ),
         unjudged=sum(answer.retrieved.strangers for answer in answers),
         failures=sum(map(len, failures.values())),
     )
@@ -155,7 +162,7 @@ def _score_one(
 ) -> ScoredConfiguration:
     configuration = evaluation.configurations[position]
     source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k
-    metrics = [dialect.metric(metric) for metric in evaluation.metrics]
+    metrics = [dialect.metric(metric) for metric in evaluation.retrieval]
     chunks = any(metric.definition.chunks for metric in metrics)
     documents, every_chunk = ranked.assess(pool, top_k, chunks=chunks)
     values = metric_values(metrics, documents, every_chunk)
@@ -171,9 +178,9 @@ def _score_one(
     kept = ranked.documents(pool, top_k) if source.keep_rankings else None
     has_results, has_judged = bool(documents.retrieved.any()), bool((ranked.judgement >= 0).any())
     examples = ranked.first_ids(pool) if has_results and not has_judged else None
-    scored = ScoredConfiguration(position, status, values, kept, bounds, has_results, has_judged, examples)
-    values[~scored.scored] = np.nan
-    return scored
+    retrieval = ScoredPanel(status, values, bounds)
+    values[~retrieval.scored] = np.nan
+    return ScoredConfiguration(position, (retrieval,), kept, has_results, has_judged, examples)
 
 
 def _counted(partition: ScoredPartition) -> ScoredPartition:

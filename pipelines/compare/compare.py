@@ -2,20 +2,34 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rankbeam.pipelines.compare.scores import Member, partitions_of
 from rankbeam.pipelines.results.run import Results, find_baseline, find_run
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
-from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
-from rankbeam.transforms.records.scores.comparisons import comparisons_table
+from rankbeam.transforms.records.scores.comparisons import comparisons_of
+from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True)
+class NamedComparison:
+    """A comparison of configurations that may be of two runs.
+
+    Attributes:
+        configuration, baseline: names.
+        config_id, baseline_id: ids.
+        row: what the comparison says; it has positions where ids should be.
+    """
+
+    configuration: str
+    baseline: str
+    config_id: str
+    baseline_id: str
+    row: Comparison
 
 
 @dataclass(frozen=True)
@@ -51,8 +65,7 @@ class Compared:
         run: whose configurations were compared.
         other: the run of what they were compared with, where that is another one.
         statistics: how.
-        rows: as `tables.COMPARISONS` without the common columns, by metric and slice; `configuration` and `baseline`
-            are names, `config_id` and `baseline_id` their ids.
+        rows: by metric and slice.
         left_out: metrics that only one of the runs has.
         too_small: slices that were asked for and have too few queries to be compared.
     """
@@ -60,7 +73,7 @@ class Compared:
     run: Results
     other: Results | None
     statistics: Statistics
-    rows: list[Row]
+    rows: list[NamedComparison]
     left_out: tuple[str, ...] = ()
     too_small: tuple[str, ...] = ()
 
@@ -131,7 +144,7 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
         configurations=tuple(
             Configuration(str(position), each.name, 0, "", "{}", None, None) for position, each in enumerate(members)
         ),
-        metrics=tuple(map(parse_metric, metrics)),
+        metrics=tuple(run.metric(name) for name in metrics),
         sources=(),
         slices=() if slices == [ALL] else run.sliced_by,  # slices have p-values of their own to be corrected for
         baseline=baseline,
@@ -139,11 +152,11 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
         chosen=pairs,
     )
     every = _rows(members, evaluation)
-    if question.other_dataset and not any(row["queries"] for row in every):
+    if question.other_dataset and not any(each.row.queries for each in every):
         raise InputError("the runs have no scored query in common", path=run.output)
-    rows = [row for row in every if row["slice"] in slices]
-    rows.sort(key=lambda row: (metrics.index(row["metric"]), slices.index(row["slice"])))
-    compared = {row["slice"] for row in rows}
+    rows = [each for each in every if each.row.slice in slices]
+    rows.sort(key=lambda each: (metrics.index(each.row.metric), slices.index(each.row.slice)))
+    compared = {each.row.slice for each in rows}
     return Compared(
         run, other, evaluation.statistics, rows, left_out, tuple(name for name in slices if name not in compared)
     )
@@ -186,7 +199,11 @@ def _metrics(run: Results, other: Results | None, question: Question) -> tuple[l
     if not common:
         ours = ", ".join(run.metrics)
         raise InputError(f"the runs have no metric in common: {ours} in one, {', '.join(theirs)} in the other")
-    asked = [str(metric) for metric in parse_metrics(question.metrics)]
+    asked = [
+        name
+        for given in question.metrics
+        for name in ([given] if given in common else [str(metric) for metric in parse_metrics([given])])
+    ]
     for name in asked:
         if name not in common:
             raise InputError(f"there is no metric {name} to compare; {did_you_mean(name, common)}")
@@ -246,13 +263,12 @@ def _position(name: str, members: Sequence[Member], run: Results) -> int:
     return names.index(name)
 
 
-def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[Row]:
+def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[NamedComparison]:
     aggregate = RunAggregate()
-    for partition in partitions_of(members, [str(metric) for metric in evaluation.metrics], evaluation.slices):
+    for partition in partitions_of(members, evaluation.panels, evaluation.slices):
         aggregate = aggregate.merge(RunAggregate.of(partition, evaluation))
     found = []
-    for row in comparisons_table(aggregate, evaluation).to_pylist():
-        one, base = members[int(row.pop("config_id"))], members[int(row.pop("baseline"))]
-        ids = {"config_id": one.config_id, "baseline_id": base.config_id}
-        found.append({"configuration": one.name, "baseline": base.name, **ids, **row})
+    for row in comparisons_of(aggregate, evaluation):
+        one, base = members[int(row.config_id)], members[int(row.baseline)]
+        found.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
     return found

@@ -11,12 +11,13 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
+from rankbeam.transforms.records.scores.panels import Panel
+from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slices_of
 
 _ROWS_READ = 1 << 16
 _QUERIES_AT_ONCE = 50_000
-_STATUSES = pa.array([status.name.lower() for status in Status])
+_STATUSES = pa.array(LABELS)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,14 @@ class Member:
 
 @dataclass
 class _Scores:
-    """What one configuration has: parts that belong together, in the order of reading."""
+    """What one configuration has: parts that belong together, in the order of reading.
+
+    Attributes:
+        query_ids: of n queries each.
+        status: int8[n, p], one column a panel.
+        values: float64[n, m], one column a metric, panel by panel.
+        attributes: of the queries.
+    """
 
     query_ids: list[pa.Array]
     status: list[npt.NDArray[np.int8]]
@@ -45,7 +53,7 @@ class _Scores:
 
 
 def partitions_of(
-    members: Sequence[Member], metrics: Sequence[str], slices: Sequence[str]
+    members: Sequence[Member], panels: Sequence[Panel], slices: Sequence[str]
 ) -> Iterator[ScoredPartition]:
     """The scored queries of some configurations, which may be of several runs, some queries at a time.
 
@@ -53,7 +61,7 @@ def partitions_of(
 
     Args:
         members: the configurations; their positions in the partitions are those in this list.
-        metrics: names of the metrics, one column each.
+        panels: what is compared, in groups that share a status.
         slices: names of attributes to slice by.
     """
     runs = list(dict.fromkeys((member.results.output, member.results.run_id) for member in members))
@@ -61,14 +69,14 @@ def partitions_of(
     for output, run_id in runs:
         own = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
         ids = list(dict.fromkeys(member.config_id for member in own))
-        for config_id, scores in _read(own[0].results, ids, metrics, with_attributes=bool(slices)).items():
+        for config_id, scores in _read(own[0].results, ids, panels, with_attributes=bool(slices)).items():
             found[output, run_id, config_id] = scores
     everyone = [each for scores in found.values() for each in scores.query_ids]
     query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
     attributes = pa.nulls(len(query_ids), columns.ATTRIBUTES)
     if slices:
         attributes = _attributes(query_ids, list(found.values()))
-    aligned = {key: _aligned(scores, query_ids, len(metrics)) for key, scores in found.items()}
+    aligned = {key: _aligned(scores, query_ids, panels) for key, scores in found.items()}
     rows = [aligned[member.results.output, member.results.run_id, member.config_id] for member in members]
     for first in range(0, len(query_ids), _QUERIES_AT_ONCE):
         here = slice(first, first + _QUERIES_AT_ONCE)
@@ -78,14 +86,14 @@ def partitions_of(
             queries,
             dict(slices_of(queries, slices)),
             tuple(
-                ScoredConfiguration(position, status[here], values[here], None)
+                ScoredConfiguration(position, tuple(_parted(status[here], values[here], panels)))
                 for position, (status, values) in enumerate(rows)
             ),
         )
 
 
 def _read(
-    results: Results, config_ids: Sequence[str], metrics: Sequence[str], *, with_attributes: bool
+    results: Results, config_ids: Sequence[str], panels: Sequence[Panel], *, with_attributes: bool
 ) -> dict[str, _Scores]:
     """The scores of some configurations of a run, a batch of rows at a time: there may be millions."""
     wanted = ["config_id", "query_id", "status", "metrics", *(["slices"] if with_attributes else [])]
@@ -96,28 +104,47 @@ def _read(
                 continue
             rows, scores = batch.filter(pc.equal(batch["config_id"], config_id)), found[config_id]
             scores.query_ids.append(rows["query_id"])
-            scores.status.append(pc.index_in(rows["status"], _STATUSES).to_numpy().astype(np.int8))
-            scores.values.append(_values(rows["metrics"], metrics))
+            status, values = _values(rows["metrics"], panels)
+            status[:, 0] = pc.index_in(rows["status"], _STATUSES).to_numpy()
+            scores.status.append(status)
+            scores.values.append(values)
             if with_attributes:
                 scores.attributes.append(rows["slices"].cast(columns.ATTRIBUTES))
     return found
 
 
-def _values(lists: pa.ListArray, metrics: Sequence[str]) -> FloatArray:
-    """float64[n, m], from n lists of metric and value; NaN where a list does not have one of the m metrics."""
+def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:
+    """Status and values, as `_Scores` has them, from n lists of metrics; that of rankings is not known from these.
+
+    NaN and MISSING stand where a list does not have a metric.
+    """
+    metrics = [str(metric) for panel in panels for metric in panel.metrics]
     values = np.full((len(lists), len(metrics)), np.nan)
+    status = np.full((len(lists), len(panels)), Status.MISSING, np.int8)
     flat = lists.flatten()
     column = pc.fill_null(pc.index_in(flat.field("metric"), pa.array(metrics, pa.string())), -1).to_numpy()
     row = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
     asked = column >= 0
-    values[row[asked], column[asked]] = flat.field("value").to_numpy()[asked]
-    return values
+    values[row[asked], column[asked]] = flat.field("value").to_numpy(zero_copy_only=False)[asked]
+    if len(panels) > 1:  # runs without judged metrics may be too old for a status of metrics
+        judged = column >= len(panels[0].metrics)
+        own = pc.index_in(flat.field("status").filter(pa.array(judged)), _STATUSES)
+        status[row[judged], 1 + column[judged] - len(panels[0].metrics)] = own.to_numpy(zero_copy_only=False)
+    return status, values
 
 
-def _aligned(scores: _Scores, query_ids: pa.Array, metrics: int) -> tuple[npt.NDArray[np.int8], FloatArray]:
+def _parted(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[Panel]) -> Iterator[ScoredPanel]:
+    """The panels of one configuration, from the columns of all of them."""
+    first = 0
+    for place, panel in enumerate(panels):
+        yield ScoredPanel(status[:, place], values[:, first : first + len(panel.metrics)])
+        first += len(panel.metrics)
+
+
+def _aligned(scores: _Scores, query_ids: pa.Array, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:
     """Status and values in the order of all queries."""
-    status = np.full(len(query_ids), Status.MISSING, np.int8)
-    values = np.full((len(query_ids), metrics), np.nan)
+    status = np.full((len(query_ids), len(panels)), Status.MISSING, np.int8)
+    values = np.full((len(query_ids), sum(len(panel.metrics) for panel in panels)), np.nan)
     if scores.query_ids:
         place = pc.index_in(pa.chunked_array(scores.query_ids), query_ids).to_numpy()
         status[place], values[place] = np.concatenate(scores.status), np.concatenate(scores.values)

@@ -5,28 +5,14 @@ import io
 import json
 from dataclasses import asdict
 
-from rankbeam.pipelines.compare.compare import Compared, Row
+from rankbeam.pipelines.compare.compare import Compared, NamedComparison
 from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, printable, text_table
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
 
-BETTER, WORSE, UNDECIDED, EQUAL, UNKNOWN = "better", "worse", "undecided", "equal", "unknown"
 _NONE = "–"
-
-
-def verdict(row: Row, confidence: float) -> str:
-    """What a comparison says at a confidence: by the p-value that is corrected for how many there are.
-
-    >>> verdict({"difference": 0.1, "p_value": 0.01, "p_adjusted": 0.02, "queries": 9, "wins": 9, "losses": 0}, 0.95)
-    'better'
-    """
-    if row["queries"] and not row["wins"] and not row["losses"]:
-        return EQUAL
-    p_value = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
-    if p_value is None:
-        return UNKNOWN
-    if p_value > round(1.0 - confidence, 12) or not row["difference"]:  # not 0.050000000000000044
-        return UNDECIDED
-    return BETTER if row["difference"] > 0 else WORSE
+_OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name not in ("config_id", "baseline")]
 
 
 def as_text(compared: Compared) -> str:
@@ -64,10 +50,10 @@ def as_json(compared: Compared) -> str:
 
 def sentences(compared: Compared) -> list[str]:
     """For each metric and slice, which configurations are better or worse than a baseline, and which cannot be told."""
-    groups: dict[tuple[str, str, str], dict[str, list[str]]] = {}
-    for row in compared.rows:
-        verdicts = groups.setdefault((row["metric"], row["slice"], _against(row, compared)), {})
-        verdicts.setdefault(verdict(row, compared.statistics.confidence), []).append(row["configuration"])
+    groups: dict[tuple[str, str, str], dict[Verdict, list[str]]] = {}
+    for each in compared.rows:
+        verdicts = groups.setdefault((each.row.metric, each.row.slice, _against(each, compared)), {})
+        verdicts.setdefault(each.row.verdict(compared.statistics.confidence), []).append(each.configuration)
     confidence = f"{100 * compared.statistics.confidence:g}% confidence"
     return [
         f"{metric}{'' if name == ALL else f' over {name}'}, against {baseline} at {confidence}: {_said(verdicts)}."
@@ -75,22 +61,22 @@ def sentences(compared: Compared) -> list[str]:
     ]
 
 
-def _against(row: Row, compared: Compared) -> str:
+def _against(comparison: NamedComparison, compared: Compared) -> str:
     if compared.other is None:
-        return str(row["baseline"])
-    names = {each["baseline"] for each in compared.rows}
-    same = all(each["configuration"] == each["baseline"] for each in compared.rows)
-    name = "the same configuration" if same and len(names) > 1 else row["baseline"]
+        return comparison.baseline
+    names = {each.baseline for each in compared.rows}
+    same = all(each.configuration == each.baseline for each in compared.rows)
+    name = "the same configuration" if same and len(names) > 1 else comparison.baseline
     return f"{name} of {compared.other.output} ({compared.other.named})"
 
 
-def _said(verdicts: dict[str, list[str]]) -> str:
+def _said(verdicts: dict[Verdict, list[str]]) -> str:
     words = {
-        BETTER: ("is better", "are better"),
-        WORSE: ("is worse", "are worse"),
-        UNDECIDED: ("cannot be told apart", "cannot be told apart"),
-        EQUAL: ("is equal at every query", "are equal at every query"),
-        UNKNOWN: ("has too few queries to tell", "have too few queries to tell"),
+        Verdict.BETTER: ("is better", "are better"),
+        Verdict.WORSE: ("is worse", "are worse"),
+        Verdict.UNDECIDED: ("cannot be told apart", "cannot be told apart"),
+        Verdict.EQUAL: ("is equal at every query", "are equal at every query"),
+        Verdict.UNKNOWN: ("has too few queries to tell", "have too few queries to tell"),
     }
     return "; ".join(
         f"{', '.join(verdicts[each])} {one if len(verdicts[each]) == 1 else many}"
@@ -100,27 +86,28 @@ def _said(verdicts: dict[str, list[str]]) -> str:
 
 
 def _table(compared: Compared) -> Table:
-    sliced = any(row["slice"] != ALL for row in compared.rows)
-    unpaired = any(row["unpaired"] for row in compared.rows)
+    sliced = any(each.row.slice != ALL for each in compared.rows)
+    unpaired = any(each.row.unpaired for each in compared.rows)
     interval = f"{100 * compared.statistics.confidence:g}% interval"
     names = ["metric", *(["slice"] if sliced else []), "configuration", "baseline"]
     numbers = ["difference", interval, "p", "p (Holm)", "wins/ties/losses"]
     numbers += ["queries (unpaired)" if unpaired else "queries", "effect size", "detectable"]
     rows = [
         [
-            row["metric"],
-            *([row["slice"]] if sliced else []),
-            row["configuration"],
-            row["baseline"],
-            _signed(row["difference"], 4),
-            _interval(row["ci_low"], row["ci_high"]),
-            *(_p_value(row[name]) for name in ("p_value", "p_adjusted")),
-            f"{row['wins']:,}/{row['ties']:,}/{row['losses']:,}",
-            f"{row['queries']:,}" + (f" ({row['unpaired']:,})" if unpaired else ""),
-            _signed(row["effect_size"], 2),
-            _NONE if row["detectable"] is None else f"{row['detectable']:.4f}",
+            row.metric,
+            *([row.slice] if sliced else []),
+            each.configuration,
+            each.baseline,
+            _signed(row.difference, 4),
+            _interval(row.ci_low, row.ci_high),
+            *map(_p_value, (row.p_value, row.p_adjusted)),
+            f"{row.wins:,}/{row.ties:,}/{row.losses:,}",
+            f"{row.queries:,}" + (f" ({row.unpaired:,})" if unpaired else ""),
+            _signed(row.effect_size, 2),
+            _NONE if row.detectable is None else f"{row.detectable:.4f}",
         ]
-        for row in compared.rows
+        for each in compared.rows
+        for row in [each.row]
     ]
     return Table([*names, *numbers], rows, len(names))
 
@@ -137,8 +124,15 @@ def _p_value(number: float | None) -> str:
     return _NONE if number is None else f"{number:.4f}" if number >= 0.0001 else "<0.0001"
 
 
-def _documents(compared: Compared) -> list[Row]:
-    return [row | {"verdict": verdict(row, compared.statistics.confidence)} for row in compared.rows]
+def _documents(compared: Compared) -> list[dict[str, object]]:
+    return [
+        {
+            **{name: getattr(each, name) for name in ("configuration", "baseline", "config_id", "baseline_id")},
+            **{name: getattr(each.row, name) for name in _OWN},
+            "verdict": str(each.row.verdict(compared.statistics.confidence)),
+        }
+        for each in compared.rows
+    ]
 
 
 SHOWN = {"table": as_text, "json": as_json, "csv": as_csv, "markdown": as_markdown}

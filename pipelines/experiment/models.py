@@ -7,9 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from rankbeam.pipelines.experiment.generate import JudgeModel
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.read_source import Location
+from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.slices import canonical
-
-DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 MOST = (1 << 31) - 1

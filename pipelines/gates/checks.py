@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from rankbeam.pipelines.compare.compare import Question, Row, compare, slices_matching
+from rankbeam.pipelines.compare.compare import Question, compare, slices_matching
 from rankbeam.pipelines.gates.gates import Gate, Known
 from rankbeam.pipelines.gates.models import FAILURE_RATE
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -77,17 +78,17 @@ class _Differences:
         metrics: those that were compared.
     """
 
-    rows: Mapping[tuple[str, str, str], Row]
+    rows: Mapping[tuple[str, str, str], Comparison]
     configurations: frozenset[str]
     metrics: frozenset[str]
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> "_Differences":
-        """From rows with a `configuration`."""
+    def of(cls, rows: Sequence[tuple[str, Comparison]]) -> "_Differences":
+        """From comparisons, each with the name of the configuration."""
         return cls(
-            {(row["configuration"], row["slice"], row["metric"]): row for row in rows},
-            frozenset(row["configuration"] for row in rows),
-            frozenset(row["metric"] for row in rows),
+            {(name, row.slice, row.metric): row for name, row in rows},
+            frozenset(name for name, _ in rows),
+            frozenset(row.metric for _, row in rows),
         )
 
 
@@ -136,15 +137,11 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
         return _Differences.of([])
     if other is not None:
         slices = {name for gate in asked for name in slices_matching(gate.slice, run.slices)}
-        return _Differences.of(
-            compare(run, other, Question(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)).rows
-        )
+        question = Question(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)
+        return _Differences.of([(each.configuration, each.row) for each in compare(run, other, question).rows])
     names = {row["config_id"]: row["name"] for row in run.configurations}
     base = run.baseline
-    rows = run.table("comparisons").to_pylist()
-    return _Differences.of(
-        [row | {"configuration": names[row["config_id"]]} for row in rows if names[row["baseline"]] == base]
-    )
+    return _Differences.of([(names[row.config_id], row) for row in run.comparisons if names[row.baseline] == base])
 
 
 def _value(gate: Gate, config_id: str, name: str, run: Results) -> Found:
@@ -153,17 +150,17 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Found:
     if row is None:
         return None, f"the run has no {gate.metric or 'metric'} of it"
     if gate.value == FAILURE_RATE:
-        return row["failed"] / max(1, row["queries"] + row["failed"]), ""
-    if row["mean"] is None:
+        return (row.failure_rate if gate.metric else run.failure_rate(config_id, name)), ""
+    if row.mean is None:
         return None, "no query was scored"
-    return _found(row[_COLUMNS[gate.value]], _reason(row, "for an interval", run))
+    return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run))
 
 
 def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Found:
     """A value of a configuration beside its baseline."""
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
-        return _found(row[_COLUMNS[gate.value]], _reason(row, "that both have", run))
+        return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run))
     if configuration not in differences.configurations:
         return None, "the baseline run has no configuration of this name"
     if gate.metric not in differences.metrics:
@@ -171,11 +168,11 @@ def _difference(gate: Gate, configuration: str, name: str, differences: _Differe
     return None, f"fewer than {run.run['statistics']['min_slice']} queries of this slice can be compared"
 
 
-def _reason(row: Row, what_for: str, run: Results) -> str:
+def _reason(row: ConfigurationMetric | Comparison, what_for: str, run: Results) -> str:
     """Why a row has no such value."""
-    if row["std_error"] == 0.0 and row["queries"] >= run.run["statistics"].get("min_slice", 0):
-        return f"{row['queries']:,} equal values of a metric without an upper bound have no interval"
-    return f"too few queries {what_for}: {row['queries']:,}"
+    if row.std_error == 0.0 and row.queries >= run.run["statistics"].get("min_slice", 0):
+        return f"{row.queries:,} equal values of a metric without an upper bound have no interval"
+    return f"too few queries {what_for}: {row.queries:,}"
 
 
 def _found(number: float | None, reason: str) -> Found:

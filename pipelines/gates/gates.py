@@ -20,7 +20,7 @@ class Gate:
     """One threshold.
 
     Attributes:
-        metric: its canonical name; "" for the failure rate, which is of none.
+        metric: its canonical name; "" for the highest failure rate of all metrics.
         value: what is held against the limit, as `GateModel` has it.
         limit: the threshold.
         at_least: it is the lowest value that is met, else the highest.

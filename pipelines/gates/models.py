@@ -14,7 +14,7 @@ class GateModel(BaseModel):
     """One item of `gates:`, a threshold that results must keep.
 
     Attributes:
-        metric: its name, as under `metrics:`; every value but the failure rate is of one.
+        metric: its name, as under `metrics:`; the failure rate of none is that of the metric with the most failures.
         value: what is held against the limit. `low` and `high` are the ends of the mean's interval, `difference_low`
             and `difference_high` those of the difference from the baseline; `failure_rate` is the share of queries
             without an answer.
@@ -38,8 +38,6 @@ class GateModel(BaseModel):
     def _whole(self) -> "GateModel":
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError("has one limit, at_least or at_most")
-        if self.value == FAILURE_RATE and self.metric is not None:
-            raise ValueError("is of no metric, as its value is the failure_rate; leave metric out")
         if self.value != FAILURE_RATE and self.metric is None:
             raise ValueError(f"needs a metric, as its value is {self.value}")
         return self

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbeam.pipelines.report import words
-from rankbeam.pipelines.report.study import LEADING, Row, Study
+from rankbeam.pipelines.report.study import LEADING, Study
+from rankbeam.transforms.records.scores.rows import Comparison
 
 
 @dataclass(frozen=True)
@@ -15,14 +16,14 @@ class Compared:
     Attributes:
         name, baseline: of both.
         row: of `comparisons`.
-        told_apart: whether they are; None where that is not known.
+        is_significant: whether there is a difference; None where that was not tested.
         difference, interval, p_value, p_adjusted, q_value, effect_size, detectable: as people read them.
     """
 
     name: str
     baseline: str
-    row: Row
-    told_apart: bool | None
+    row: Comparison
+    is_significant: bool | None
     difference: str
     interval: str
     p_value: str
@@ -78,14 +79,14 @@ _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 def comparisons(study: Study, metric: str) -> Comparisons:
     """The comparisons of one metric over all queries."""
     order = study.order(metric)
-    with_baseline = [study.overall.get((each, study.baseline, metric)) for each in order]
-    rows = [row for row in with_baseline if row is not None]
+    with_baseline = {each: study.overall.get((each, study.baseline, metric)) for each in order}
+    rows = {each: row for each, row in with_baseline.items() if row is not None}
     shown = [each for each in order if each == study.baseline or order.index(each) < LEADING]
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
     return Comparisons(
         metric=metric,
-        rows=[_compared(study, row) for row in rows],
-        columns=[name for name in _COLUMNS if any(row[name] is not None for row in rows)],
+        rows=[_compared(study, one, row) for one, row in rows.items()],
+        columns=[name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows.values())],
         names=[study.titles[each] for each in shown],
         matrix=matrix,
         left_out=len(order) - len(shown),
@@ -93,17 +94,17 @@ def comparisons(study: Study, metric: str) -> Comparisons:
     )
 
 
-def _compared(study: Study, row: Row) -> Compared:
+def _compared(study: Study, one: int, row: Comparison) -> Compared:
     return Compared(
-        name=study.titles[row["one"]],
-        baseline=study.names[row["other"]],
+        name=study.titles[one],
+        baseline=study.names[study.baseline],
         row=row,
-        told_apart=study.told_apart(row),
-        difference=words.signed(row["difference"]),
-        interval=words.interval(row["ci_low"], row["ci_high"], sign=True),
-        **{name: words.probability(row[name]) for name in ("p_value", "p_adjusted", "q_value")},
-        effect_size=words.signed(row["effect_size"], 2),
-        detectable=words.value(row["detectable"]),
+        is_significant=study.is_significant(row),
+        difference=words.signed(row.difference),
+        interval=words.interval(row.ci_low, row.ci_high, sign=True),
+        **{name: words.probability(getattr(row, name)) for name in ("p_value", "p_adjusted", "q_value")},
+        effect_size=words.signed(row.effect_size, 2),
+        detectable=words.value(row.detectable),
     )
 
 
@@ -113,22 +114,23 @@ def _cell(study: Study, metric: str, one: int, other: int) -> Cell:
     tested, sign = study.overall.get((one, other, metric)), 1
     if tested is None:
         tested, sign = study.overall.get((other, one, metric)), -1
-    if tested is None or tested["difference"] is None:
+    if tested is None or tested.difference is None:
         differences = study.values.differences(study.metrics.index(metric), one, other)
         found = differences[~np.isnan(differences)]
         return Cell(words.signed(float(found.mean()) if len(found) else None, 3), "open")
-    difference = sign * tested["difference"]
+    difference = sign * tested.difference
     kind = "win" if difference > 0 else "loss" if difference < 0 else "even"
-    strong = bool(study.told_apart(tested))
+    strong = bool(study.is_significant(tested))
     return Cell(words.signed(difference, 3), kind, strong, _hint(tested, sign))
 
 
-def _hint(row: Row, sign: int) -> str:
-    ends = (row["ci_low"], row["ci_high"])
-    low, high = ends if sign > 0 or None in ends else (-ends[1], -ends[0])
-    name, found = ("p", row["p_value"]) if row["p_adjusted"] is None else ("adjusted p", row["p_adjusted"])
-    wins, losses = (row["wins"], row["losses"]) if sign > 0 else (row["losses"], row["wins"])
+def _hint(row: Comparison, sign: int) -> str:
+    low, high = row.ci_low, row.ci_high
+    if sign < 0 and low is not None and high is not None:
+        low, high = -high, -low
+    name, found = ("p", row.p_value) if row.p_adjusted is None else ("adjusted p", row.p_adjusted)
+    wins, losses = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
     return (
         f"{words.interval(low, high, sign=True)}; {name} {words.probability(found)}; "
-        f"{wins:,} wins, {row['ties']:,} ties, {losses:,} losses"
+        f"{wins:,} wins, {row.ties:,} ties, {losses:,} losses"
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.leaderboard import reach
-from rankbeam.pipelines.report.study import Row, Study
+from rankbeam.pipelines.report.study import Study
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
 
 MOST_VALUES, MOST_CONFIGURATIONS, MOST_FAILURES = 24, 20, 200
@@ -66,9 +67,9 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     largest = set(sorted(names, key=lambda name: -sizes[name])[:MOST_VALUES])
     kept = [name for name in names if name in largest]
     means = {(each, name): study.mean(each, metric, name) for each in shown for name in kept}
-    found = [row["mean"] for row in means.values() if row["mean"] is not None]
+    found = [row.mean for row in means.values() if row.mean is not None]
     low, high = min(found, default=0.0), max(found, default=1.0)
-    highest = {name: max((means[each, name]["mean"] or 0.0 for each in shown), default=0.0) for name in kept}
+    highest = {name: max((means[each, name].mean or 0.0 for each in shown), default=0.0) for name in kept}
     return SliceTable(
         metric=metric,
         attribute=attribute,
@@ -81,15 +82,15 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     )
 
 
-def _size(row: Row) -> int:
-    return int(row["queries"] + row["failed"])
+def _size(row: ConfigurationMetric) -> int:
+    return row.asked
 
 
-def _slice_cell(row: Row, low: float, high: float, best: float) -> SliceCell:
-    mean = row["mean"]
+def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) -> SliceCell:
+    mean = row.mean
     level = None if mean is None else min(_LEVELS - 1, int((mean - low) / ((high - low) or 1.0) * _LEVELS))
     is_best = mean is not None and mean == best
-    return SliceCell(words.value(mean), reach(row), level, is_best, bool(row["may_be_best"]))
+    return SliceCell(words.value(mean), reach(row), level, is_best, bool(row.may_be_best))
 
 
 @dataclass(frozen=True)
@@ -131,18 +132,43 @@ def failures(study: Study) -> Failures:
     )
 
 
-def _of_callers(row: Row, kinds: list[str], by_kind: Counter[tuple[str, str]]) -> list[int]:
+def _of_callers(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tuple[str, str]]) -> list[int]:
     """How many calls of each kind failed: a configuration's own, or, of a fusion, those of its parts."""
-    callers = [] if row["derived_from"] else row.get("parts") or [row["config_id"]]
+    callers = [] if configuration["derived_from"] else configuration.get("parts") or [configuration["config_id"]]
     return [sum(by_kind[caller, kind] for caller in callers) for kind in kinds]
 
 
 _FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")
 
 
-def coverage(study: Study) -> list[tuple[str, Row]]:
-    """Per configuration its name, and the row with its counts."""
-    return [(name, study.mean(position, study.metrics[0])) for position, name in enumerate(study.names)]
+@dataclass(frozen=True)
+class Coverage:
+    """What became of the judged queries of each configuration, for every group of metrics that share a status.
+
+    Attributes:
+        has_panels: there are several such groups.
+        columns: of counts; the last ones only where they are not all zero.
+        rows: name of a configuration, name of the group, and its counts.
+    """
+
+    has_panels: bool
+    columns: list[str]
+    rows: list[tuple[str, str, list[int]]]
+
+
+def coverage(study: Study) -> Coverage:
+    """What became of the judged queries."""
+    firsts = {study.mean(0, metric).panel: metric for metric in reversed(study.metrics)}
+    panels = {panel: firsts[panel] for panel in dict.fromkeys(study.mean(0, metric).panel for metric in study.metrics)}
+    means = [
+        (name, panel, study.mean(position, metric))
+        for position, name in enumerate(study.names)
+        for panel, metric in panels.items()
+    ]
+    columns = ["queries", "empty", "failed", "missing"]
+    columns += ["undefined"] if any(row.undefined for _, _, row in means) else []
+    rows = [(name, panel, [int(getattr(row, column)) for column in columns]) for name, panel, row in means]
+    return Coverage(len(panels) > 1, columns, rows)
 
 
 def dataset_facts(study: Study) -> list[tuple[str, str]]:

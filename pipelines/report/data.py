@@ -1,15 +1,17 @@
 """The data that the page's script works with: column by column, and bounded."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rankbeam.pipelines.report import encode
 from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
-from rankbeam.pipelines.report.study import MOST_ROWS, Row, Study
+from rankbeam.pipelines.report.study import MOST_ROWS, Study
 from rankbeam.pipelines.report.values import STATUSES, QueryValues, chosen_queries, slices_of
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
 MOST_QUERIES = 20_000
@@ -71,23 +73,23 @@ def _means(study: Study) -> dict[str, Any]:
     """The table `configuration_metrics`; without slices where these would be too many."""
     columns = [name for name in tables.CONFIGURATION_METRICS.names if name not in _KEYS]
     rows = list(study.results.means.values())
-    rows = rows if len(rows) <= MOST_ROWS else [row for row in rows if row["slice"] == ALL]
+    rows = rows if len(rows) <= MOST_ROWS else [row for row in rows if row.slice == ALL]
     places = {config_id: position for position, config_id in enumerate(study.ids)}
-    return _columns(rows, columns, configuration=[places[row["config_id"]] for row in rows])
+    return _columns(rows, columns, configuration=[places[row.config_id] for row in rows])
 
 
 def _comparisons(study: Study) -> dict[str, Any]:
     columns = [name for name in tables.COMPARISONS.names if name not in _KEYS]
-    rows = study.comparisons
-    places = {"configuration": [row["one"] for row in rows], "baseline": [row["other"] for row in rows]}
-    return _columns(rows, columns, **places)
+    pairs = study.comparisons
+    places = {"configuration": [pair.one for pair in pairs], "baseline": [pair.other for pair in pairs]}
+    return _columns([pair.row for pair in pairs], columns, **places)
 
 
-def _columns(rows: list[Row], names: list[str], **places: list[int]) -> dict[str, Any]:
+def _columns(rows: Sequence[ConfigurationMetric | Comparison], names: list[str], **places: list[int]) -> dict[str, Any]:
     """A table: positions of configurations, then slice, metric, and the columns that are not empty."""
-    known = [name for name in names if any(row[name] is not None for row in rows)]
-    keys = {name: [row[name] for row in rows] for name in ("slice", "metric")}
-    return {"positions": places, "columns": keys | {name: [row[name] for row in rows] for name in known}}
+    values = {name: [getattr(row, name) for row in rows] for name in ("slice", "metric", *names)}
+    known = {name: column for name, column in values.items() if any(value is not None for value in column)}
+    return {"positions": places, "columns": known}
 
 
 def _histograms(study: Study, others: list[int]) -> list[dict[str, Any]]:

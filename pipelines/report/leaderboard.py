@@ -6,8 +6,9 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.scales import Scale, ticks, values_scale
-from rankbeam.pipelines.report.study import Row, Study
-from rankbeam.pipelines.show.parts import without_value
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.equals import without_value
+from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
 
@@ -31,7 +32,7 @@ class Place:
     name: str
     is_baseline: bool
     may_be_best: bool | None
-    row: Row
+    row: ConfigurationMetric
     is_cut_short: bool
     mean: str
     interval: str
@@ -75,73 +76,68 @@ def board(study: Study, metric: str) -> Board:
         metric=metric,
         places=[_place(study, each, row, scale) for each, row in zip(order, rows, strict=True)],
         axis=None if scale is None else _axis(scale),
-        has_joint=any(row["joint_low"] is not None for row in rows),
-        has_bounds=any(row["failed"] for row in rows),
+        has_joint=any(row.joint_low is not None for row in rows),
+        has_bounds=any(row.failed for row in rows),
         has_ties=any(_ties_matter(row) for row in rows),
         has_cut_short=any(map(study.is_cut_short, rows)),
-        counts=[name for name in ("empty", "failed", "missing") if any(row[name] for row in rows)],
+        counts=[name for name in COUNTS if any(getattr(row, name) for row in rows)],
         verdict=_verdict(study, metric, order),
     )
 
 
-def reach(row: Row) -> str:
-    """How far an interval reaches from the mean, on the side of the further end.
-
-    >>> reach({"mean": 1.0, "ci_low": 0.875, "ci_high": 1.0})
-    '±0.125'
-    """
-    if row["ci_low"] is None:
-        return ""
-    return f"±{max(row['ci_high'] - row['mean'], row['mean'] - row['ci_low']):.3f}"
+def reach(row: ConfigurationMetric) -> str:
+    """How far an interval reaches from the mean, on the side of the further end."""
+    return "" if row.reach is None else f"±{row.reach:.3f}"
 
 
-def _place(study: Study, configuration: int, row: Row, scale: Scale | None) -> Place:
+def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Scale | None) -> Place:
     return Place(
         rank=_rank(study, configuration, row),
         name=study.titles[configuration],
         is_baseline=configuration == study.baseline and len(study.titles) > 1,
-        may_be_best=row["may_be_best"],
+        may_be_best=row.may_be_best,
         row=row,
         is_cut_short=study.is_cut_short(row),
-        mean=words.value(row["mean"]),
-        interval=words.interval(row["ci_low"], row["ci_high"]),
-        joint=words.interval(row["joint_low"], row["joint_high"]),
-        bounds=words.interval(row["lowest"], row["highest"]) if row["failed"] else "exact",
-        ties=words.interval(row["tie_lowest"], row["tie_highest"]) if _ties_matter(row) else "no matter",
-        bar=Markup("") if scale is None or row["mean"] is None else _bar(study, configuration, row, scale),
+        mean=words.value(row.mean),
+        interval=words.interval(row.ci_low, row.ci_high),
+        joint=words.interval(row.joint_low, row.joint_high),
+        bounds=words.interval(row.lowest, row.highest) if row.failed else "exact",
+        ties=words.interval(row.tie_lowest, row.tie_highest) if _ties_matter(row) else "no matter",
+        bar=Markup("") if scale is None or row.mean is None else _bar(study, configuration, row, row.mean, scale),
     )
 
 
-def _rank(study: Study, configuration: int, row: Row) -> int | None:
+def _rank(study: Study, configuration: int, row: ConfigurationMetric) -> int | None:
     dialects = study.results.dialects
     alike = [each for each in study.titles if dialects[each] == dialects[configuration]]
-    means = [study.mean(each, row["metric"])["mean"] for each in alike]
-    return None if row["mean"] is None else 1 + sum(1 for mean in means if mean is not None and mean > row["mean"])
+    means = [study.mean(each, row.metric).mean for each in alike]
+    return None if row.mean is None else 1 + sum(1 for mean in means if mean is not None and mean > row.mean)
 
 
-def _ties_matter(row: Row) -> bool:
-    return row["tie_lowest"] is not None and row["tie_lowest"] != row["tie_highest"]
+def _ties_matter(row: ConfigurationMetric) -> bool:
+    return row.tie_lowest is not None and row.tie_lowest != row.tie_highest
 
 
-def _scale(rows: list[Row]) -> Scale | None:
+def _scale(rows: list[ConfigurationMetric]) -> Scale | None:
     names = ("mean", "ci_low", "ci_high", "joint_low", "joint_high")
-    found = [row[name] for row in rows for name in names if row[name] is not None]
+    ends = [getattr(row, name) for row in rows for name in names]
+    found = [end for end in ends if end is not None]
     return values_scale(found, _MARGIN, _WIDTH - _MARGIN) if found else None
 
 
-def _bar(study: Study, configuration: int, row: Row, scale: Scale) -> Markup:
+def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float, scale: Scale) -> Markup:
     middle = _HEIGHT / 2
-    kind = {True: "best", False: "told", None: ""}[row["may_be_best"]]
+    kind = {True: "best", False: "told", None: ""}[row.may_be_best]
     parts = [svg.line(scale(each), 0, scale(each), _HEIGHT, "grid") for each in ticks(scale)]
-    if row["joint_low"] is not None:
-        parts.append(svg.line(scale(row["joint_low"]), middle, scale(row["joint_high"]), middle, f"joint {kind}"))
-    if row["ci_low"] is not None:
-        left, right = scale(row["ci_low"]), scale(row["ci_high"])
+    if row.joint_low is not None and row.joint_high is not None:
+        parts.append(svg.line(scale(row.joint_low), middle, scale(row.joint_high), middle, f"joint {kind}"))
+    if row.interval is not None:
+        left, right = map(scale, row.interval)
         place: dict[str, str | float] = {"x": left, "y": middle - 4, "width": max(1.0, right - left), "height": 8.0}
         parts.append(svg.element("rect", place | {"rx": 2.0, "class": f"interval {kind}"}))
-    parts.append(svg.element("circle", {"cx": scale(row["mean"]), "cy": middle, "r": 4.0, "class": f"point {kind}"}))
-    title = f"{study.titles[configuration]}: {words.value(row['mean'])}"
-    reach = f"{study.confidence} interval {words.interval(row['ci_low'], row['ci_high'])}"
+    parts.append(svg.element("circle", {"cx": scale(mean), "cy": middle, "r": 4.0, "class": f"point {kind}"}))
+    title = f"{study.titles[configuration]}: {words.value(mean)}"
+    reach = f"{study.confidence} interval {words.interval(row.ci_low, row.ci_high)}"
     return svg.picture(_WIDTH, _HEIGHT, "bar", title, reach, *parts)
 
 
@@ -156,23 +152,19 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
     """What the leaderboard says, in sentences."""
     best = study.mean(order[0], metric)
     name = study.titles[order[0]]
-    if best["mean"] is None:
+    if best.mean is None:
         return [f"No configuration has a value of {metric}: every query failed."]
-    reach = (
-        ""
-        if best["ci_low"] is None
-        else f" ({study.confidence} interval {words.interval(best['ci_low'], best['ci_high'])})"
-    )
+    reach = "" if best.ci_low is None else f" ({study.confidence} interval {words.interval(best.ci_low, best.ci_high)})"
     if len(order) == 1:
-        return [f"{name} has {metric} {words.value(best['mean'])}{reach}."]
-    first = [each for each in order if study.mean(each, metric)["mean"] == best["mean"]]
+        return [f"{name} has {metric} {words.value(best.mean)}{reach}."]
+    first = [each for each in order if study.mean(each, metric).mean == best.mean]
     names, verb = words.series([study.titles[each] for each in first]), "has" if len(first) == 1 else "have"
-    highest = f"{names} {verb} the highest {metric}: {words.value(best['mean'])}{reach}."
+    highest = f"{names} {verb} the highest {metric}: {words.value(best.mean)}{reach}."
     return [highest, *_group(study, metric, order), *filter(None, [without_value(study.results, metric)])]
 
 
 def _group(study: Study, metric: str, order: list[int]) -> list[str]:
-    verdicts = [study.mean(each, metric)["may_be_best"] for each in order]
+    verdicts = [study.mean(each, metric).may_be_best for each in order]
     if len(set(study.results.dialects)) > 1 or all(each is None for each in verdicts):
         return []  # values by the rules of different tools are no better or worse than each other
     others = [study.titles[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]

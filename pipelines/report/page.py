@@ -65,17 +65,17 @@ def render(results: Results) -> str:
 
 def _overview(study: Study) -> list[dict[str, Any]]:
     """Every configuration's means of all metrics."""
-    best = {metric: study.mean(study.order(metric)[0], metric)["mean"] for metric in study.metrics}
+    best = {metric: study.mean(study.order(metric)[0], metric).mean for metric in study.metrics}
     rows = []
     for each in study.order(study.metrics[0]):
         means = [(metric, study.mean(each, metric)) for metric in study.metrics]
         cells = [
             {
-                "mean": words.value(row["mean"]),
+                "mean": words.value(row.mean),
                 "reach": leaderboard.reach(row),
                 "is_cut_short": study.is_cut_short(row),
-                "is_best": row["mean"] is not None and row["mean"] == best[metric],
-                "may_be_best": bool(row["may_be_best"]),
+                "is_best": row.mean is not None and row.mean == best[metric],
+                "may_be_best": bool(row.may_be_best),
             }
             for metric, row in means
         ]

@@ -72,11 +72,7 @@ def plot(study: Study, sweep: Sweep, metric: str) -> Plot | None:
 
 def _points(study: Study, line: Line, metric: str) -> list[Point]:
     rows = [(x, study.mean(configuration, metric)) for x, configuration in line.points]
-    return [
-        (x, row["mean"], *((row["mean"],) * 2 if row["ci_low"] is None else (row["ci_low"], row["ci_high"])))
-        for x, row in rows
-        if row["mean"] is not None
-    ]
+    return [(x, row.mean, *(row.interval or (row.mean, row.mean))) for x, row in rows if row.mean is not None]
 
 
 def _axes(across: Scale, up: Scale, values: list[float], parameter: str) -> list[Markup]:

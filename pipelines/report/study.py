@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +12,7 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.values import QueryValues, read_values
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
 LEADING = 16
@@ -20,7 +21,13 @@ LEADING = 16
 MOST_ROWS = 5_000
 """How many rows of a table stand in a page."""
 
-Row = dict[str, Any]
+
+class Pair(NamedTuple):
+    """A comparison, and the positions of its configurations: the difference is `one` minus `other`."""
+
+    one: int
+    other: int
+    row: Comparison
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,8 @@ class Study:
         }
 
     @cached_property
-    def comparisons(self) -> list[Row]:
-        """Rows of `comparisons`, with `one` and `other` as positions: the difference is `one` minus `other`.
+    def comparisons(self) -> list[Pair]:
+        """The comparisons.
 
         Where there are more than `MOST_ROWS`, slices are left out; where that is not enough, also pairs of neither the
         baseline nor leading configurations.
@@ -75,7 +82,8 @@ class Study:
             both = [pc.is_in(table[name], value_set=leading) for name in ("config_id", "baseline")]
             table = table.filter(pc.or_(pc.and_(*both), pc.equal(table["baseline"], self.ids[self.baseline])))
         places = {config_id: position for position, config_id in enumerate(self.ids)}
-        return [row | {"one": places[row["config_id"]], "other": places[row["baseline"]]} for row in table.to_pylist()]
+        rows = map(Comparison.of, table.to_pylist())
+        return [Pair(places[row.config_id], places[row.baseline], row) for row in rows]
 
     @property
     def has_all_comparisons(self) -> bool:
@@ -87,9 +95,9 @@ class Study:
         return self.results.table("comparisons")
 
     @cached_property
-    def overall(self) -> dict[tuple[int, int, str], Row]:
+    def overall(self) -> dict[tuple[int, int, str], Comparison]:
         """The comparisons over all queries, by both configurations and the metric."""
-        return {(row["one"], row["other"], row["metric"]): row for row in self.comparisons if row["slice"] == ALL}
+        return {(one, other, row.metric): row for one, other, row in self.comparisons if row.slice == ALL}
 
     @cached_property
     def baseline(self) -> int:
@@ -102,24 +110,23 @@ class Study:
     @cached_property
     def confidence(self) -> str:
         """Of intervals, such as "95%"."""
-        return words.percent(self.results.run["statistics"].get("confidence", 0.95))
+        return words.percent(self._confidence)
 
     @property
-    def significance(self) -> float:
-        """The p-value below which two configurations are told apart."""
-        return 1.0 - float(self.results.run["statistics"].get("confidence", 0.95))
+    def _confidence(self) -> float:
+        return float(self.results.run["statistics"].get("confidence", 0.95))
 
-    def mean(self, configuration: int, metric: str, name: str = ALL) -> Row:
+    def mean(self, configuration: int, metric: str, name: str = ALL) -> ConfigurationMetric:
         """The row of `configuration_metrics`."""
         return self.results.means[self.ids[configuration], name, metric]
 
-    def is_cut_short(self, row: Row) -> bool:
+    def is_cut_short(self, row: ConfigurationMetric) -> bool:
         """Whether the metric of a mean looks at more documents than `top_k` leaves."""
-        return (row["config_id"], row["metric"]) in self.results.cut_short
+        return (row.config_id, row.metric) in self.results.cut_short
 
     def order(self, metric: str) -> list[int]:
         """The configurations, equal ones once, the best first; failed ones last."""
-        means = {each: self.mean(each, metric)["mean"] for each in self.titles}
+        means = {each: self.mean(each, metric).mean for each in self.titles}
         return sorted(means, key=lambda each: (means[each] is None, -(means[each] or 0.0), each))
 
     @property
@@ -128,11 +135,10 @@ class Study:
         order = self.order(self.metrics[0])
         if order[0] != self.baseline:
             return order[0], self.baseline
-        means = [self.mean(each, self.metrics[0])["mean"] for each in order]
+        means = [self.mean(each, self.metrics[0]).mean for each in order]
         second = next((each for each, mean in zip(order, means, strict=True) if mean != means[0]), order[-1])
         return order[0], second
 
-    def told_apart(self, row: Row) -> bool | None:
-        """Whether a comparison tells its configurations apart; None where it has no p-value."""
-        found = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
-        return None if found is None else found < self.significance + 1e-12
+    def is_significant(self, row: Comparison) -> bool | None:
+        """Whether a comparison shows a difference; None where it was not tested."""
+        return row.is_significant(self._confidence)

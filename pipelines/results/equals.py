@@ -8,8 +8,8 @@ from rankbeam.transforms.records.slices import ALL
 
 Row = dict[str, Any]
 
-_MOST_NAMED = 3
-_DECISIVE = ("empty", "failed", "missing", "tie_lowest", "tie_highest")
+_MOST_NAMED, _MOST_IN_SENTENCE = 3, 8
+_DECISIVE = ("empty", "failed", "missing", "undefined", "tie_lowest", "tie_highest")
 
 
 def distinct(results: Results, first: str | None = None) -> list[Row]:
@@ -29,9 +29,9 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
         means = [results.means[row["config_id"], ALL, metric] for metric in results.metrics]
         shown = [
             (
-                mean.get("equal_to") or row["config_id"],
-                (row["config_id"], mean["metric"]) in results.cut_short,
-                *(mean[name] for name in _DECISIVE),
+                mean.equal_to or row["config_id"],
+                (row["config_id"], mean.metric) in results.cut_short,
+                *(getattr(mean, name) for name in _DECISIVE),
             )
             for mean in means
         ]
@@ -41,6 +41,24 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
         ids = [row["config_id"] for row in rows]
         shared[first if first in ids else ids[0]] = {"name": joined([row["name"] for row in rows]), "config_ids": ids}
     return [row | shared[row["config_id"]] for row in results.leaderboard() if row["config_id"] in shared]
+
+
+def without_value(results: Results, metric: str) -> str:
+    """Which configurations have no value of a metric, because no query has one, in words; "" where all have one."""
+    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
+    missing = [name for name, row in rows.items() if row.mean is None]
+    verb = "has" if len(missing) == 1 else "have"
+    return f"{len(missing)} of {len(rows)} {verb} no value: {named(missing)}." if missing else ""
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in a sentence, the first of them where they are many.
+
+    >>> named([*"abcdefghij"])
+    'a, b, c, d, e, f, g, h, 2 more'
+    """
+    more = [f"{len(names) - _MOST_IN_SENTENCE} more"] if len(names) > _MOST_IN_SENTENCE else []
+    return ", ".join([*names[:_MOST_IN_SENTENCE], *more])
 
 
 def joined(names: Sequence[str]) -> str:

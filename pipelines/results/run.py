@@ -18,7 +18,10 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
+from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import UNMET
+from rankbeam.transforms.records.scores.panels import AnyMetric
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical
 
 _MOST_NAMED = 20
@@ -90,16 +93,35 @@ class Results:
         first = self.configurations[0]["config_id"]
         return list(dict.fromkeys(metric for config_id, _, metric in self.means if config_id == first))
 
+    def metric(self, name: str) -> AnyMetric:
+        """What the statistics have to know of one of the metrics."""
+        first = self.configurations[0]["config_id"]
+        return self.means[first, ALL, name].judged() or parse_metric(name)
+
     @cached_property
     def slices(self) -> list[str]:
         """The slices, "all" first."""
         return list(dict.fromkeys(name for _, name, _ in self.means))
 
     @cached_property
-    def means(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+    def means(self) -> dict[tuple[str, str, str], ConfigurationMetric]:
         """The rows of `configuration_metrics` by config_id, slice and metric."""
-        rows = self.table("configuration_metrics").to_pylist()
-        return {(row["config_id"], row["slice"], row["metric"]): row for row in rows}
+        rows = map(ConfigurationMetric.of, self.table("configuration_metrics").to_pylist())
+        return {(row.config_id, row.slice, row.metric): row for row in rows}
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """The rows of `comparisons`."""
+        return [Comparison.of(row) for row in self.table("comparisons").to_pylist()]
+
+    def failure_rate(self, config_id: str, name: str = ALL) -> float:
+        """The share of a configuration's queries that failed, in the panel that has the most failures.
+
+        Args:
+            config_id: of the configuration.
+            name: of the slice.
+        """
+        return max(self.means[config_id, name, metric].failure_rate for metric in self.metrics)
 
     @cached_property
     def given(self) -> Located:
@@ -135,15 +157,14 @@ class Results:
         metric = self.metrics[0]
 
         def height(row: dict[str, Any]) -> tuple[float, int]:
-            mean = self.means[row["config_id"], ALL, metric]["mean"]
+            mean = self.means[row["config_id"], ALL, metric].mean
             return (math.inf if mean is None else -mean, row["position"])
 
         return sorted(self.configurations, key=height)
 
     def over_failure_rate(self, most: float) -> str:
         """Which configurations have a larger share of failed queries than that, for people; "" when none has."""
-        rows = [(row["name"], self.means[row["config_id"], ALL, self.metrics[0]]) for row in self.configurations]
-        shares = {name: row["failed"] / max(1, row["queries"] + row["failed"]) for name, row in rows}
+        shares = {row["name"]: self.failure_rate(row["config_id"]) for row in self.configurations}
         over = [f"{name} ({share:.1%})" for name, share in shares.items() if share > most]
         return f"more than {most:.1%} of the queries failed (max_failure_rate): {', '.join(over)}" if over else ""
 
@@ -155,13 +176,17 @@ class Results:
     def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
         """The queries of one configuration by id, byte by byte, each with its metrics as a dict.
 
-        Where the reach of ties is known, `ties` is a dict of the lowest and the highest value of each metric.
+        Where metrics are judged, `statuses` is a dict of their own, and `reasons` one of why they have no value. Where
+        the reach of ties is known, `ties` is a dict of the lowest and the highest value of each metric.
         """
         table = self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
         rows = table.filter(pc.equal(table["config_id"], config_id)).sort_by("query_id")
         for row in rows.to_pylist():
             ties = {item["metric"]: (item["tie_lowest"], item["tie_highest"]) for item in row["metrics"]}
             known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
+            for name, column in (("statuses", "status"), ("reasons", "reason")):
+                given = {item["metric"]: item[column] for item in row["metrics"] if item.get(column) is not None}
+                known |= {name: given} if given else {}
             yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}} | known
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:

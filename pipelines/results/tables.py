@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.pipelines.config.yaml_lines import load
-from rankbeam.pipelines.experiment.models import DEFAULT_METRICS
 from rankbeam.transforms.clients.bigquery import results as bigquery
 from rankbeam.transforms.clients.bigquery.results import StoredRun
 from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 from rankbeam.transforms.write.tables import run_folder
 

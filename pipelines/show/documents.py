@@ -10,8 +10,9 @@ from typing import Any
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import trec_name, trec_order
+from rankbeam.transforms.records.scores.scored import Status
 from rankbeam.transforms.records.slices import ALL
 
 
@@ -41,7 +42,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
                 "cut_short": [name for name in results.metrics if (row["config_id"], name) in results.cut_short],
                 "slices": {
                     name: {
-                        metric: {each: results.means[row["config_id"], name, metric][each] for each in numbers}
+                        metric: {each: getattr(results.means[row["config_id"], name, metric], each) for each in numbers}
                         for metric in results.metrics
                     }
                     for name in results.slices
@@ -51,11 +52,11 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
         ],
         "comparisons": [
             {
-                "configuration": names[row["config_id"]],
-                "baseline": names[row["baseline"]],
-                **{name: value for name, value in row.items() if name not in _NOT_SHOWN},
+                "configuration": names[row.config_id],
+                "baseline": names[row.baseline],
+                **{name: getattr(row, name) for name in tables.COMPARISONS.names if name not in _NOT_SHOWN},
             }
-            for row in results.table("comparisons").to_pylist()
+            for row in results.comparisons
         ],
     }
     if per_query:
@@ -67,6 +68,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
+_SCORED = (Status.OK.label, Status.EMPTY.label)
 _NOT_SHOWN = ("run_id", "experiment", "started_at", "config_id", "baseline")
 
 
@@ -78,9 +80,9 @@ def as_csv(results: Results, *, per_query: bool = False) -> str:
     for row in results.leaderboard():
         for query in results.query_metrics(row["config_id"]) if per_query else ():
             for metric, value in query["metrics"].items():
-                writer.writerow([row["name"], query["query_id"], metric, repr(value)])
+                writer.writerow([row["name"], query["query_id"], metric, "" if value is None else repr(value)])
         for metric in results.metrics:
-            mean = results.means[row["config_id"], ALL, metric]["mean"]
+            mean = results.means[row["config_id"], ALL, metric].mean
             writer.writerow([row["name"], ALL, metric, "" if mean is None else repr(mean)])
     return sink.getvalue()
 
@@ -93,9 +95,9 @@ def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) 
         tags: what trec_eval would print as `runid`, by configuration name.
         per_query: also every query's lines (trec_eval -q).
     """
-    metrics = trec_order(map(parse_metric, results.metrics))
+    metrics = trec_order(each for each in map(results.metric, results.metrics) if isinstance(each, Metric))
     for row in results.configurations:
-        queries = [query for query in results.query_metrics(row["config_id"]) if query["metrics"]]
+        queries = [query for query in results.query_metrics(row["config_id"]) if query["status"] in _SCORED]
         for query in queries if per_query else ():
             for metric in metrics:
                 yield _trec_line(metric, query["query_id"], query["metrics"][str(metric)])

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.equals import distinct, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
@@ -15,11 +14,11 @@ from rankbeam.pipelines.show.parts import (
     mark,
     overall,
     slices_by_attribute,
-    without_value,
 )
 from rankbeam.pipelines.show.significance import Significance
 from rankbeam.pipelines.show.tabular import markdown_text as _markdown
 from rankbeam.pipelines.show.tabular import printable
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
 _LATEX_SPECIALS = {
@@ -61,7 +60,7 @@ def as_markdown(results: Results) -> str:
         config_id = row["config_id"]
         cells = [
             _markdown_cell(
-                results, mean, best[mean["metric"]], significance.written(significance.worse(config_id, mean["metric"]))
+                results, mean, best[mean.metric], significance.written(significance.worse(config_id, mean.metric))
             )
             for mean in overall(results, config_id)
         ]
@@ -78,13 +77,13 @@ def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
-def _markdown_cell(results: Results, mean: dict[str, Any], best: float | None, superscript: str = "") -> str:
-    if mean["mean"] is None:
-        return "failed"
-    value = f"{mean['mean']:.4f}"
-    strong = f"**{value}**" if mean["mean"] == best else value
+def _markdown_cell(results: Results, mean: ConfigurationMetric, best: float | None, superscript: str = "") -> str:
+    if mean.mean is None:
+        return mean.absent
+    value = f"{mean.mean:.4f}"
+    strong = f"**{value}**" if mean.mean == best else value
     raised = f"<sup>{superscript}</sup>" if superscript else ""
-    reach = "" if mean["ci_low"] is None else f" [{mean['ci_low']:.3f}, {mean['ci_high']:.3f}]"
+    reach = "" if mean.ci_low is None else f" [{mean.ci_low:.3f}, {mean.ci_high:.3f}]"
     return strong + mark(results, mean) + raised + reach
 
 
@@ -109,7 +108,7 @@ def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) ->
 
 def _markdown_notes(results: Results, significance: Significance) -> str:
     told = "Best means in bold"
-    if any(mean["ci_low"] is not None for mean in results.means.values()):
+    if any(mean.ci_low is not None for mean in results.means.values()):
         told += f", {100.0 * results.run['statistics']['confidence']:g}% confidence intervals in brackets"
     told += f". {CUT_SHORT}" if results.cut_short else ""
     if not significance.tested:
@@ -158,7 +157,7 @@ def _latex_column(results: Results, metric: str, significance: Significance) -> 
     cells = []
     for config_id, letters in worse.items():
         row = results.means[config_id, ALL, metric]
-        mean = row["mean"]
+        mean = row.mean
         if mean is None:
             cells.append("--")
             continue
@@ -196,7 +195,7 @@ def _latex_caption(results: Results, significance: Significance) -> str:
 def _left_out(results: Results, significance: Significance) -> list[str]:
     rows = {letter: overall(results, config_id)[0] for config_id, letter in significance.letters.items()}
     counted = {
-        kind: [f"{letter}: {row[kind]:,}" for letter, row in rows.items() if row[kind]]
-        for kind in ("failed", "missing")
+        kind: [f"{letter}: {getattr(row, kind):,}" for letter, row in rows.items() if getattr(row, kind)]
+        for kind in ("failed", "missing", "undefined")
     }
     return [f"{kind} queries ({', '.join(each)})" for kind, each in counted.items() if each]

@@ -2,30 +2,30 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.equals import distinct, named, without_value
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
 
-_MOST_SLICES, _MOST_NAMES = 12, 8
+_MOST_SLICES = 12
 
 
 def best_mean(results: Results, name: str, metric: str) -> float | None:
     """The highest mean of a metric over a slice; None where all configurations failed."""
-    means = [results.means[row["config_id"], name, metric]["mean"] for row in results.configurations]
+    means = [results.means[row["config_id"], name, metric].mean for row in results.configurations]
     return max((mean for mean in means if mean is not None), default=None)
 
 
 CUT_SHORT = "† looks at more documents than top_k leaves"
 
 
-def mark(results: Results, mean: dict[str, Any]) -> str:
+def mark(results: Results, mean: ConfigurationMetric) -> str:
     """What stands behind a mean that looks at more documents than `top_k` leaves; "" behind others."""
-    return "†" if (mean["config_id"], mean["metric"]) in results.cut_short else ""
+    return "†" if (mean.config_id, mean.metric) in results.cut_short else ""
 
 
-def overall(results: Results, config_id: str) -> list[dict[str, Any]]:
+def overall(results: Results, config_id: str) -> list[ConfigurationMetric]:
     """The rows of a configuration over all queries, one a metric."""
     return [results.means[config_id, ALL, metric] for metric in results.metrics]
 
@@ -33,13 +33,13 @@ def overall(results: Results, config_id: str) -> list[dict[str, Any]]:
 def count_columns(results: Results) -> list[str]:
     """Names of the columns that count queries: those that are not empty for all configurations."""
     first = [overall(results, row["config_id"])[0] for row in results.configurations]
-    return ["queries"] + [name for name in ("empty", "failed", "missing") if any(row[name] for row in first)]
+    return ["queries", *(name for name in COUNTS if any(getattr(row, name) for row in first))]
 
 
 def counts(results: Results, config_id: str) -> list[str]:
     """The cells of `count_columns`."""
     row = overall(results, config_id)[0]
-    return [f"{row[name]:,}" for name in count_columns(results)]
+    return [f"{getattr(row, name):,}" for name in count_columns(results)]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Slices:
         """The values of the attribute, each with its number of queries."""
         first = results.leaderboard()[0]["config_id"]
         rows = [(name, results.means[first, name, results.metrics[0]]) for name in self.names]
-        return [f"{value_of(name)} ({row['queries'] + row['failed']})" for name, row in rows]
+        return [f"{value_of(name)} ({row.asked})" for name, row in rows]
 
 
 def slices_by_attribute(results: Results) -> Iterator[Slices]:
@@ -81,31 +81,18 @@ def told_from_the_best(results: Results, metric: str) -> str:
     return f"By {metric}, {told}" if told else ""
 
 
-def without_value(results: Results, metric: str) -> str:
-    """Which configurations have no value of a metric, because every call failed, in words; "" where all have one."""
-    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
-    missing = [name for name, row in rows.items() if row["mean"] is None]
-    verb = "has" if len(missing) == 1 else "have"
-    return f"{len(missing)} of {len(rows)} {verb} no value: {_names(missing)}." if missing else ""
-
-
 def _told(results: Results, metric: str) -> str:
     rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
-    known = {name: row for name, row in rows.items() if row["may_be_best"] is not None}
+    known = {name: row for name, row in rows.items() if row.may_be_best is not None}
     if len(set(results.dialects)) > 1 or not known:
         return ""  # values by the rules of different tools are no better or worse than each other
-    may_be = [name for name, row in known.items() if row["may_be_best"]]
+    may_be = [name for name, row in known.items() if row.may_be_best]
     level = f"{100.0 * results.run['statistics']['confidence']:g}%"
     if len(may_be) == 1:
         (best,) = may_be
-        low, high = known[best]["joint_low"], known[best]["joint_high"]
-        different = {row.get("equal_to") or row["config_id"] for row in known.values()}
+        low, high = known[best].joint_low, known[best].joint_high
+        different = {row.equal_to or row.config_id for row in known.values()}
         picked = f"allowing for its having been picked from {len(different)}"
         reach = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
         return f"{best} is the best with {level} confidence.{reach}"
-    return f"{len(may_be)} of {len(known)} cannot be told from the best at {level}: {_names(may_be)}."
-
-
-def _names(names: list[str]) -> str:
-    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-    return ", ".join([*names[:_MOST_NAMES], *more])
+    return f"{len(may_be)} of {len(known)} cannot be told from the best at {level}: {named(may_be)}."

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.scores.rows import significance_level
 from rankbeam.transforms.records.slices import ALL
-
-_READ = ["config_id", "baseline", "slice", "metric", "difference", "p_value", "p_adjusted"]
 
 
 @dataclass(frozen=True)
@@ -39,23 +38,21 @@ class Significance:
         first = {each: row["config_id"] for row in shown for each in row["config_ids"]}
         letters = dict(zip(order, letters_for(len(order)), strict=True))
         statistics = results.run["statistics"]
-        level = round(1.0 - statistics["confidence"], 12)  # not 0.05000000000000004
-        rows = [row for row in results.table("comparisons", _READ).to_pylist() if row["slice"] == ALL]
-        tests = [row for row in rows if row["p_value"] is not None or row["p_adjusted"] is not None]
+        confidence = statistics["confidence"]
+        tests = [row for row in results.comparisons if row.slice == ALL and row.corrected_p_value is not None]
         better = set()
         for row in tests:
-            p_value = row["p_value"] if row["p_adjusted"] is None else row["p_adjusted"]
-            if p_value <= level and row["difference"]:
-                pair = (first[row["config_id"]], first[row["baseline"]])
-                better.add((row["metric"], *(pair if row["difference"] > 0.0 else reversed(pair))))
+            if row.is_significant(confidence):
+                pair = (first[row.config_id], first[row.baseline])
+                better.add((row.metric, *(pair if (row.difference or 0.0) > 0.0 else reversed(pair))))
         complete = statistics["all_pairs"] or len(order) <= 2
         return cls(
             letters=letters,
             better=frozenset(better),
             tested=bool(tests),
-            corrected=all(row["p_adjusted"] is not None for row in tests),
-            baseline=None if complete or not tests else letters[first[tests[0]["baseline"]]],
-            level=level,
+            corrected=all(row.p_adjusted is not None for row in tests),
+            baseline=None if complete or not tests else letters[first[tests[0].baseline]],
+            level=significance_level(confidence),
         )
 
     def worse(self, config_id: str, metric: str) -> list[str]:

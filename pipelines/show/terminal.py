@@ -21,6 +21,7 @@ from rankbeam.pipelines.show.parts import (
     told_from_the_best,
 )
 from rankbeam.pipelines.show.tabular import printable
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
 
@@ -48,12 +49,12 @@ def print_table(results: Results) -> None:
 
 def _print_failures(results: Results, console: Console, rows: list[dict[str, Any]]) -> None:
     """What every mean could be if the failed queries had been answered."""
-    failed = [row for row in rows if any(mean["failed"] for mean in overall(results, row["config_id"]))]
+    failed = [row for row in rows if any(mean.failed for mean in overall(results, row["config_id"]))]
     if not failed:
         return
     table = _new_table(["had failed queries been answered", *results.metrics])
     for row in failed:
-        bounds = [(mean["lowest"], mean["highest"]) for mean in overall(results, row["config_id"])]
+        bounds = [(mean.lowest, mean.highest) for mean in overall(results, row["config_id"])]
         cells = [f"{low:.4f} or more" if high is None else f"{low:.4f} to {high:.4f}" for low, high in bounds]
         table.add_row(_plain(row["name"]), *cells)
     console.print()
@@ -62,12 +63,12 @@ def _print_failures(results: Results, console: Console, rows: list[dict[str, Any
 
 def _print_ties(results: Results, console: Console, rows: list[dict[str, Any]]) -> None:
     """How far the order of tied documents moves every mean, where that was asked for."""
-    known = [row for row in rows if any(mean["tie_lowest"] is not None for mean in overall(results, row["config_id"]))]
+    known = [row for row in rows if any(mean.tie_lowest is not None for mean in overall(results, row["config_id"]))]
     if not known:
         return
     table = _new_table(["if ties fell otherwise", *results.metrics])
     for row in known:
-        bounds = [(mean["tie_lowest"], mean["tie_highest"]) for mean in overall(results, row["config_id"])]
+        bounds = [(mean.tie_lowest, mean.tie_highest) for mean in overall(results, row["config_id"])]
         cells = ["no matter" if low == high else f"{low:.4f} to {high:.4f}" for low, high in bounds]
         table.add_row(_plain(row["name"]), *cells)
     console.print()
@@ -98,11 +99,10 @@ def _plain(name: str) -> Text:
     return Text(printable(name))
 
 
-def _cell(results: Results, row: dict[str, Any], best: float | None) -> Text:
-    if row["mean"] is None:
-        return Text("failed")
-    reach = ""
-    if row["ci_high"] is not None:  # near an end of the range one side is the longer; a plain ± has to hold both
-        reach = f" ±{max(row['ci_high'] - row['mean'], row['mean'] - row['ci_low']):.3f}"
-    text = f"{row['mean']:.4f}{mark(results, row)}{reach}"
-    return Text(text, style="bold" if row["mean"] == best else "")
+def _cell(results: Results, row: ConfigurationMetric, best: float | None) -> Text:
+    if row.mean is None:
+        return Text(row.absent)
+    # Near an end of the range one side of an interval is the longer; a plain ± has to hold both.
+    reach = "" if row.reach is None else f" ±{row.reach:.3f}"
+    text = f"{row.mean:.4f}{mark(results, row)}{reach}"
+    return Text(text, style="bold" if row.mean == best else "")

@@ -24,7 +24,7 @@ from rankbeam.transforms.records.evaluation import Configuration, Evaluation, St
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
-from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slices_of
 
 BUCKET = 10_000
@@ -46,7 +46,9 @@ def partitions(queries: int, evaluation: Evaluation) -> Iterator[ScoredPartition
         base = rng.beta(0.5, 0.7, shape)
         scores = [np.where(rng.random(shape) < 0.5, base, rng.beta(0.5, 0.7, shape)) for _ in evaluation.configurations]
         status = np.full(BUCKET, Status.OK, np.int8)
-        scored = tuple(ScoredConfiguration(i, status, values, None) for i, values in enumerate([base, *scores[1:]]))
+        scored = tuple(
+            ScoredConfiguration(i, (ScoredPanel(status, values),)) for i, values in enumerate([base, *scores[1:]])
+        )
         yield ScoredPartition(batch, dict(slices_of(batch, evaluation.slices)), scored)
 
 

@@ -34,7 +34,7 @@ from rankbeam.transforms.records.evaluation import Configuration, Evaluation, St
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
-from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.tables import GATES, QUERY_METRICS, own_columns
 from rankbeam.transforms.write.rows import query_metrics
 from rankbeam.transforms.write.tables import FinishRun, Verdict, WriteTable
@@ -65,7 +65,7 @@ def tables_of(rows: int) -> Iterator[pa.Table]:
         texts = pa.array([f"how do i change the address of order {i}" for i in number])
         values = draw.random((len(number), len(METRICS)))
         values[:, len(METRICS) // 2 :] = values[:, len(METRICS) // 2 :].round(1)  # few values, as P@10 has
-        scored = ScoredConfiguration(0, np.zeros(len(number), np.int8), values, None)
+        scored = ScoredConfiguration(0, (ScoredPanel(np.zeros(len(number), np.int8), values),))
         queries = pa.RecordBatch.from_arrays([ids, texts], ["query_id", "text"])
         yield from query_metrics(ScoredPartition(queries, {}, (scored,)), asked)
 

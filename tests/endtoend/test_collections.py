@@ -52,7 +52,7 @@ def test_bm25_on_cranfield_equals_pytrec_eval_on_the_same_ranking(
         },
     )
     config_id = results.configurations[0]["config_id"]
-    assert results.means[config_id, "all", "nDCG@10"]["mean"] == pytest.approx(0.35, abs=0.05)
+    assert results.means[config_id, "all", "nDCG@10"].mean == pytest.approx(0.35, abs=0.05)
     # A rank stands for the score: pytrec_eval compares scores as float32, and would tie some of BM25's.
     run = {
         row["query_id"]: {document["doc_id"]: -float(document["rank"]) for document in row["documents"]}

@@ -70,12 +70,12 @@ def scored(folder: Path, qrels: Qrels, rows: Rows, dialect: str, metrics: list[s
 
 
 def means(results: Results) -> dict[str, float]:
-    return {metric: row["mean"] for (_, name, metric), row in results.means.items() if name == "all"}
+    return {metric: row.mean for (_, name, metric), row in results.means.items() if name == "all"}
 
 
 def counts(results: Results) -> tuple[int, int, int]:
     row = next(iter(results.means.values()))
-    return row["queries"], row["empty"], row["missing"]
+    return row.queries, row.empty, row.missing
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -51,7 +51,7 @@ def holm(p_values: list[float]) -> list[float]:
 def test_a_configuration_names_the_first_that_has_its_values(sweep: Results) -> None:
     values, names = query_values(sweep), [row["name"] for row in sweep.configurations]
     ids = {row["config_id"]: row["name"] for row in sweep.configurations}
-    rows = named(sweep, list(sweep.means.values()))
+    rows = named(sweep, list(map(vars, sweep.means.values())))
     copies = 0
     for metric in ("RR@10", "R@40"):
         columns = {name: [values[name][query][metric] for query in QUERIES] for name in names}

@@ -89,9 +89,9 @@ def test_slices_partition_the_queries(demo: Path) -> None:
     config_id = results.configurations[0]["config_id"]
     for attribute in ("difficulty", "intent"):
         rows = [results.means[config_id, name, "nDCG@10"] for name in results.slices if name.startswith(attribute)]
-        assert sum(row["queries"] for row in rows) == 64
-        whole = results.means[config_id, "all", "nDCG@10"]["mean"]
-        assert sum(row["mean"] * row["queries"] for row in rows) / 64 == pytest.approx(whole, abs=1e-12)
+        assert sum(row.queries for row in rows) == 64
+        whole = results.means[config_id, "all", "nDCG@10"].mean
+        assert sum(row.mean * row.queries for row in rows) / 64 == pytest.approx(whole, abs=1e-12)
 
 
 def test_json_is_one_document_and_progress_stays_on_stderr(tmp_path: Path) -> None:

@@ -184,11 +184,11 @@ def test_a_query_whose_call_failed_is_neither_zero_nor_dropped(tmp_path: Path) -
     (configuration,) = results.configurations
     mean = results.means[configuration["config_id"], "all", "P@5"]
     values = query_values(results)["remote"]
-    assert (mean["queries"], mean["failed"], values["q11"]) == (QUERIES - 1, 1, {})
+    assert (mean.queries, mean.failed, values["q11"]) == (QUERIES - 1, 1, {})
     scored = [value["P@5"] for query, value in values.items() if query != "q11"]
-    assert mean["mean"] == pytest.approx(sum(scored) / (QUERIES - 1), abs=1e-12)
-    assert mean["lowest"] == pytest.approx(sum(scored) / QUERIES, abs=1e-12)
-    assert mean["highest"] == pytest.approx((sum(scored) + 1) / QUERIES, abs=1e-12)
+    assert mean.mean == pytest.approx(sum(scored) / (QUERIES - 1), abs=1e-12)
+    assert mean.lowest == pytest.approx(sum(scored) / QUERIES, abs=1e-12)
+    assert mean.highest == pytest.approx((sum(scored) + 1) / QUERIES, abs=1e-12)
     (row,) = failure_rows(tmp_path / "out", "r1")
     assert (row["query_id"], row["stage"], row["kind"], row["attempts"]) == ("q11", "retrieve", "permission", 1)
     assert row["config_id"] == configuration["config_id"]
@@ -218,7 +218,7 @@ def test_a_configuration_whose_every_call_fails_is_failed_and_not_zero(tmp_path:
     assert [row["name"] for row in results.leaderboard()] == ["file", "broken"]
     broken = next(row for row in results.configurations if row["name"] == "broken")
     mean = results.means[broken["config_id"], "all", "P@5"]
-    assert (mean["mean"], mean["lowest"], mean["highest"], mean["failed"]) == (None, 0.0, 1.0, QUERIES)
+    assert (mean.mean, mean.lowest, mean.highest, mean.failed) == (None, 0.0, 1.0, QUERIES)
     assert len(failure_rows(tmp_path / "out", "r1")) == QUERIES
     assert found
 

@@ -42,8 +42,8 @@ def test_means_and_standard_errors(robust: Results, metric: str) -> None:
     for row in robust.configurations:
         values = _column(robust, row["name"], metric)
         found = robust.means[row["config_id"], "all", metric]
-        assert [found["mean"], found["std_error"]] == pytest.approx([values.mean(), stats.sem(values)], rel=1e-9)
-        assert found["lowest"] == found["highest"] == found["mean"]  # nothing failed
+        assert [found.mean, found.std_error] == pytest.approx([values.mean(), stats.sem(values)], rel=1e-9)
+        assert found.lowest == found.highest == found.mean  # nothing failed
 
 
 @needs_shared_data
@@ -52,7 +52,7 @@ def test_intervals_are_those_of_the_bootstrap(robust: Results, metric: str) -> N
     for row in robust.configurations:
         values = _column(robust, row["name"], metric)
         found = robust.means[row["config_id"], "all", metric]
-        assert [found["ci_low"], found["ci_high"]] == pytest.approx(_bootstrap(values), abs=_known_to(values))
+        assert [found.ci_low, found.ci_high] == pytest.approx(_bootstrap(values), abs=_known_to(values))
 
 
 def _bootstrap(values: np.ndarray) -> tuple[float, float]:
@@ -137,14 +137,14 @@ def test_all_pairs_are_compared_when_asked(tmp_path: Path) -> None:
     assert len(pairs) == len(rows) == len(runs) * (len(runs) - 1) // 2
     means = {row["config_id"]: results.means[row["config_id"], "all", "AP"] for row in results.configurations}
     for row in rows:
-        difference = means[row["config_id"]]["mean"] - means[row["baseline"]]["mean"]
+        difference = means[row["config_id"]].mean - means[row["baseline"]].mean
         assert row["difference"] == pytest.approx(difference)
         assert row["p_value"] <= row["p_adjusted"] <= 1.0
-    best = max(means.values(), key=lambda row: row["mean"])
-    assert best["may_be_best"]
-    assert not all(row["may_be_best"] for row in means.values())
+    best = max(means.values(), key=lambda row: row.mean)
+    assert best.may_be_best
+    assert not all(row.may_be_best for row in means.values())
     for row in means.values():
-        assert row["joint_low"] < row["ci_low"] < row["ci_high"] < row["joint_high"]
+        assert row.joint_low < row.ci_low < row.ci_high < row.joint_high
     assert results.run["statistics"] == {
         "all_pairs": True, "confidence": 0.9, "min_slice": 10, "replicates": 1000, "seed": 3,
     }  # fmt: skip
@@ -165,7 +165,7 @@ def test_slices_may_cross_and_small_ones_are_not_compared(tmp_path: Path) -> Non
     )
     first = results.configurations[0]["config_id"]
     crossed = {name: results.means[first, name, "AP"] for name in results.slices if "×" in name}
-    assert sum(row["queries"] for row in crossed.values()) == results.means[first, "all", "AP"]["queries"]
+    assert sum(row.queries for row in crossed.values()) == results.means[first, "all", "AP"].queries
     assert "intent=how_to×difficulty=easy" in crossed
     queries = list(results.query_metrics(first))
     attributes = {row["query_id"]: row["slices"] for row in results.table("query_metrics").to_pylist()}
@@ -175,12 +175,12 @@ def test_slices_may_cross_and_small_ones_are_not_compared(tmp_path: Path) -> Non
         if attributes[query["query_id"]]
         == [{"name": "intent", "value": "how_to"}, {"name": "difficulty", "value": "easy"}]
     ]
-    assert crossed["intent=how_to×difficulty=easy"]["mean"] == pytest.approx(np.mean(chosen))
+    assert crossed["intent=how_to×difficulty=easy"].mean == pytest.approx(np.mean(chosen))
     compared = {row["slice"]: row["queries"] for row in results.table("comparisons").to_pylist()}
-    large = {name for name in results.slices if results.means[first, name, "AP"]["queries"] >= 8}
+    large = {name for name in results.slices if results.means[first, name, "AP"].queries >= 8}
     assert set(compared) == large < set(results.slices)
     for name in results.slices:
-        assert (results.means[first, name, "AP"]["ci_low"] is None) == (name not in large)
+        assert (results.means[first, name, "AP"].ci_low is None) == (name not in large)
 
 
 def test_without_replicates_intervals_are_those_of_student(tmp_path: Path) -> None:
@@ -197,5 +197,5 @@ def test_without_replicates_intervals_are_those_of_student(tmp_path: Path) -> No
     values = _column(results, "one", "AP")
     row = results.means[results.configurations[0]["config_id"], "all", "AP"]
     expected = stats.t.interval(0.8, len(values) - 1, values.mean(), stats.sem(values))
-    assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected, rel=1e-9)
-    assert row["may_be_best"] is row["joint_low"] is None
+    assert (row.ci_low, row.ci_high) == pytest.approx(expected, rel=1e-9)
+    assert row.may_be_best is row.joint_low is None

@@ -298,7 +298,7 @@ def test_slices_have_bounds_of_their_own(tmp_path: Path) -> None:
     dataset = {"qrels": "qrels.txt", "queries": "queries.jsonl"}
     results = run_experiment(tmp_path, experiment(ties=True, dataset=dataset, slices=["half"]))
     expected = by_trial(qrels, rows)
-    bounds = {(row["slice"], row["metric"]): (row["tie_lowest"], row["tie_highest"]) for row in results.means.values()}
+    bounds = {(row.slice, row.metric): (row.tie_lowest, row.tie_highest) for row in results.means.values()}
     assert {name for name, _ in bounds} == {"all", "half=0", "half=1"}
     for half in (0, 1):
         for metric in METRICS:

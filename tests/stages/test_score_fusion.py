@@ -104,7 +104,7 @@ def test_reciprocal_rank_fusion_by_hand() -> None:
         "q10": [],
         "q2": [("d", 1 / 61, None)],
     }
-    assert partition.configurations[2].status.tolist() == [Status.OK, Status.EMPTY, Status.OK]
+    assert partition.configurations[2].retrieval.status.tolist() == [Status.OK, Status.EMPTY, Status.OK]
 
 
 def test_weighted_fusion_by_hand() -> None:
@@ -131,8 +131,8 @@ def test_no_document_gains_by_not_being_found(how: Normalisation) -> None:
 def test_a_query_of_which_a_part_failed_has_failed() -> None:
     rows = {0: {"q1": untold("a"), "q2": untold("a")}, 1: {"q1": untold("b")}}
     partition = scored([ASKED, ASKED, fusion_of(RRF)], rows, {1: ["q2"]})
-    assert partition.configurations[2].status.tolist() == [Status.OK, Status.EMPTY, Status.FAILED]
-    assert math.isnan(partition.configurations[2].values[2, 0])
+    assert partition.configurations[2].retrieval.status.tolist() == [Status.OK, Status.EMPTY, Status.FAILED]
+    assert math.isnan(partition.configurations[2].retrieval.values[2, 0])
     assert kept(partition)["q2"] == []
     assert partition.failures == 1
 
@@ -169,7 +169,7 @@ def test_a_sum_that_is_no_number_is_refused() -> None:
 def test_ties_of_a_fusion_are_known() -> None:
     rows = {0: {"q1": untold("a", "b")}, 1: {"q1": untold("b", "a")}}
     partition = scored([ASKED, ASKED, fusion_of(RRF)], rows, ties=True)
-    bounds = partition.configurations[2].tie_bounds
+    bounds = partition.configurations[2].retrieval.tie_bounds
     assert bounds is not None
     assert bounds[:, 0, 0].tolist() == [0.0, 1.0]
     assert [doc for doc, _, _ in kept(partition)["q1"]] == ["b", "a"]
@@ -269,7 +269,7 @@ def test_a_distance_cuts_before_top_k_and_keeps_the_order() -> None:
     partition = scored([ASKED], rows, configurations=cells)
     names = [[doc for doc, _, _ in kept(partition, place)["q1"]] for place in range(len(cells))]
     assert names == [["far", "a", "b", "c", "d"], ["b", "c"], ["b"], ["c", "d", "b"], []]
-    assert partition.configurations[4].status.tolist() == [Status.EMPTY] * 3
+    assert partition.configurations[4].retrieval.status.tolist() == [Status.EMPTY] * 3
 
 
 def test_a_distance_needs_scores() -> None:
@@ -295,7 +295,7 @@ def test_answers_without_scores_keep_their_order(dialect: Any) -> None:
     assert found["q1"] == untold("b", "a", "c", "a")
     assert found["q2"] == mixed, "written as null, not as NaN"
     assert [doc for doc, _, _ in found["q10"]] == (["e", "d"] if dialect.by_score else ["d", "e"])
-    bounds = partition.configurations[0].tie_bounds
+    bounds = partition.configurations[0].retrieval.tie_bounds
     if bounds is not None:
         assert (bounds[0] == bounds[1]).all(), "an order that was given is no tie"
 

@@ -1,5 +1,6 @@
 """What a pipeline is asked to do, as plain values: the stages read these and never the command line."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ from rankbeam.transforms.records.fusion import FusionPlan
 from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.scores.panels import AnyMetric, Panel, panels_of
 from rankbeam.transforms.records.slices import attributes_of
 
 _MOST_NAMED = 4
@@ -52,6 +54,7 @@ class Configuration:
         dialect: the tool by whose rules the rankings are scored.
         distance: only results nearer than this are looked at; None for all.
         generation: how a model answers from its rankings; None where none does.
+        judged: names of the judged metrics that it has values of.
     """
 
     config_id: str
@@ -64,6 +67,7 @@ class Configuration:
     dialect: Dialect = RANKBEAM
     distance: float | None = None
     generation: Generation | None = None
+    judged: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -101,13 +105,23 @@ class Evaluation:
     """
 
     configurations: tuple[Configuration, ...]
-    metrics: tuple[Metric, ...]
+    metrics: tuple[AnyMetric, ...]
     sources: tuple[Source, ...]
     slices: tuple[str, ...] = ()
     baseline: int = 0
     ties: bool = False
     statistics: Statistics = Statistics()
     allow_disjoint: bool = False
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        """The groups of metrics that share a status: that of rankings first, then one for each judged metric."""
+        return panels_of(self.metrics)
+
+    @property
+    def retrieval(self) -> tuple[Metric, ...]:
+        """The metrics of rankings, in the experiment's order."""
+        return tuple(metric for metric in self.metrics if isinstance(metric, Metric))
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -127,7 +141,7 @@ class Evaluation:
         """The metrics that look at more documents than `top_k` leaves, with the positions of these configurations."""
         short = {
             metric: tuple(i for i, each in enumerate(self.configurations) if metric.exceeds(each.top_k))
-            for metric in self.metrics
+            for metric in self.retrieval
         }
         return {metric: positions for metric, positions in short.items() if positions}
 
@@ -145,8 +159,8 @@ class Evaluation:
     @property
     def highest_grade(self) -> tuple[float, str]:
         """The highest grade that every metric can be computed with, and the metric that sets it."""
-        computed = {each.dialect.metric(metric) for each in self.configurations for metric in self.metrics}
-        return min((metric.highest_grade, str(metric)) for metric in computed)
+        computed = {each.dialect.metric(metric) for each in self.configurations for metric in self.retrieval}
+        return min(((metric.highest_grade, str(metric)) for metric in computed), default=(math.inf, ""))
 
     def primary(self, source: int) -> int | None:
         """Position of the configuration that a source is asked for; its others are cut from that one.

@@ -21,9 +21,11 @@ _NAME_AND_VALUE = pa.struct([_required("name", pa.string()), _required("value", 
 _METRIC_AND_VALUE = pa.struct(
     [
         _required("metric", pa.string()),
-        _required("value", pa.float64()),
+        pa.field("value", pa.float64()),
         pa.field("tie_lowest", pa.float64()),
         pa.field("tie_highest", pa.float64()),
+        pa.field("status", pa.string()),
+        pa.field("reason", pa.string()),
     ]
 )
 DOCUMENT = pa.struct(
@@ -102,7 +104,11 @@ QUERY_METRICS = pa.schema(
         pa.field("metrics", pa.list_(_METRIC_AND_VALUE), nullable=False),
     ]
 )
-"""One row a configuration and query; one whose call failed, or that the dialect leaves out, has no metrics."""
+"""One row a configuration and query; without metrics of rankings where its call failed, or the dialect leaves it out.
+
+Judged metrics are there for every query, each with a `status` of its own; where that is neither ok nor empty, the value
+is null and `reason` says why. The null status of a metric of rankings means that of the row.
+"""
 
 CONFIGURATION_METRICS = pa.schema(
     [
@@ -126,18 +132,25 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("tie_lowest", pa.float64()),
         pa.field("tie_highest", pa.float64()),
         pa.field("equal_to", pa.string()),
+        pa.field("panel", pa.string()),
+        pa.field("undefined", pa.int64()),
+        pa.field("range_low", pa.float64()),
+        pa.field("range_high", pa.float64()),
     ]
 )
 """One row a configuration, slice and metric.
 
-`queries` were scored (`empty` of them without any result, scoring 0), `failed` were not, and `missing` are those
-without results that the configuration's dialect leaves out; `lowest` and `highest` are what the mean could be if every
+`queries` were scored (`empty` of them without any result, scoring 0), `failed` were not, `undefined` have a value that
+does not exist, and `missing` are those without results that the configuration's dialect leaves out, or all of one that
+is not judged by the metric. These counts are true for the `panel` of the metric: its own name where it is judged, else
+"retrieval", which null means, too. `lowest` and `highest` are what the mean could be if every
 failed query were scored. `joint_low` and `joint_high` hold for all configurations at once, so also for the one that was
 picked because its mean is the highest; `may_be_best` is false where the configuration is told from the best one (these
 three are null for a single configuration, one without a value, a slice of few queries, and without replicates).
 `tie_lowest` and `tie_highest` are what the mean could be if documents of equal score stood in another order (null
 unless asked for, or where it is not known). `equal_to` is the first configuration, in the experiment's order, whose
-values are equal at every query; null if there is none before this one.
+values are equal at every query; null if there is none before this one. `range_low` and `range_high` are the values that
+a query can have by a judged metric; the latter is null where there is no bound.
 """
 
 COMPARISONS = pa.schema(
@@ -165,6 +178,7 @@ COMPARISONS = pa.schema(
     ]
 )
 """One row a configuration, baseline, slice and metric, over the `queries` that both have; `unpaired` ones only one has.
+Both counts are true for the metric.
 
 `p_value` is of the paired randomisation test, `p_adjusted` is it by Holm, and `q_value` by Benjamini and Hochberg, over
 all comparisons of the metric: those of all queries are one family, those of slices another. Configurations with equal

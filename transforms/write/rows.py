@@ -5,28 +5,30 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.transforms.kernels.arrays import offsets_of
+from rankbeam.transforms.kernels.arrays import IntArray, offsets_of
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.scores.scored import ScoredPartition, Status
+from rankbeam.transforms.records.scores.panels import column_order
+from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slice_values
+
+_STATUSES = pa.array(LABELS)
+
+Cells = tuple[IntArray, IntArray, list[pa.Array]]
+"""Of what stands in the lists of metrics: the query, the position of the metric, and the other fields."""
 
 
 def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.Table]:
     """Rows of `tables.QUERY_METRICS`, without the common columns, for each configuration."""
     names = pa.array([str(metric) for metric in evaluation.metrics])
-    statuses = pa.array([status.name.lower() for status in Status])
     queries = partition.queries.num_rows
     slices = _slices(partition.queries, evaluation.attributes)
     metric_type = tables.QUERY_METRICS.field("metrics").type
     for scored in partition.configurations if queries else ():
-        row, column = np.nonzero(np.broadcast_to(scored.scored[:, None], scored.values.shape))
-        unknown = pa.nulls(len(row), pa.float64())
-        bounds = [unknown] * 2 if scored.tie_bounds is None else map(pa.array, scored.tie_bounds[:, row, column])
+        row, column, cells = _judged(scored, evaluation) if len(scored.panels) > 1 else _retrieval(scored.retrieval)
         structs = pa.StructArray.from_arrays(
-            [names.take(pa.array(column)), pa.array(scored.values[row, column]), *bounds],
-            fields=list(metric_type.value_type),
+            [names.take(pa.array(column)), *cells], fields=list(metric_type.value_type)
         )
         lists = pa.ListArray.from_arrays(pa.array(offsets_of(row, queries), pa.int32()), structs)
         yield pa.table(
@@ -34,11 +36,41 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
                 "config_id": pa.repeat(evaluation.configurations[scored.configuration].config_id, queries),
                 "query_id": partition.queries["query_id"],
                 "text": partition.queries["text"],
-                "status": statuses.take(pa.array(scored.status)),
+                "status": _STATUSES.take(pa.array(scored.retrieval.status)),
                 "slices": slices,
                 "metrics": lists,
             }
         )
+
+
+def _retrieval(panel: ScoredPanel) -> Cells:
+    """The cells of an experiment without judged metrics: every metric of the queries that have values."""
+    row, column = np.nonzero(np.broadcast_to(panel.scored[:, None], panel.values.shape))
+    unknown, texts = pa.nulls(len(row), pa.float64()), pa.nulls(len(row), pa.string())
+    bounds = [unknown] * 2 if panel.tie_bounds is None else map(pa.array, panel.tie_bounds[:, row, column])
+    return row, column, [pa.array(panel.values[row, column]), *bounds, texts, texts]
+
+
+def _judged(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
+    """The cells of an experiment with judged metrics, of which each has a status of its own at every query."""
+    order = column_order(evaluation.metrics)
+    retrieval, *judged = scored.panels
+    queries, metrics = retrieval.values.shape
+    present = np.ones((queries, len(order)), np.bool_)
+    present[:, :metrics] = retrieval.scored[:, None]
+    row, place = np.nonzero(present[:, order])
+    column = np.array(order)[place]
+    values = np.column_stack([panel.values for panel in scored.panels])
+    bounds = np.full((2, *values.shape), np.nan)
+    if retrieval.tie_bounds is not None:
+        bounds[:, :, :metrics] = retrieval.tie_bounds
+    status = np.column_stack([np.full((queries, metrics), len(Status)), *(panel.status for panel in judged)])
+    reasons = [pa.nulls(queries, pa.string()) if panel.reasons is None else panel.reasons for panel in judged]
+    texts = pa.chunked_array([pa.nulls(1, pa.string()), *reasons], pa.string())
+    text = np.where(column < metrics, 0, 1 + (column - metrics) * queries + row)
+    numbers = (pa.array(each[row, column], from_pandas=True) for each in (values, *bounds))
+    statuses = pa.concat_arrays([_STATUSES, pa.nulls(1, pa.string())]).take(pa.array(status[row, column]))
+    return row, place, [*numbers, statuses, texts.take(pa.array(text)).combine_chunks()]
 
 
 def _slices(queries: pa.RecordBatch, names: tuple[str, ...]) -> pa.ListArray:

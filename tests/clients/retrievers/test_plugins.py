@@ -114,12 +114,12 @@ def test_failed_calls_are_kept_and_bound_the_mean(tmp_path: Path, install: Insta
     }  # fmt: skip
 
     reciprocal = results.means[config_id, "all", "RR"]
-    assert (reciprocal["queries"], reciprocal["empty"], reciprocal["failed"]) == (3, 1, 2)
-    assert reciprocal["mean"] == pytest.approx(1.5 / 3)
-    assert reciprocal["lowest"] == pytest.approx(1.5 / 5)
-    assert reciprocal["highest"] == pytest.approx((1.5 + 2) / 5)
+    assert (reciprocal.queries, reciprocal.empty, reciprocal.failed) == (3, 1, 2)
+    assert reciprocal.mean == pytest.approx(1.5 / 3)
+    assert reciprocal.lowest == pytest.approx(1.5 / 5)
+    assert reciprocal.highest == pytest.approx((1.5 + 2) / 5)
     unbounded = results.means[config_id, "all", "NumRel"]
-    assert (unbounded["mean"], unbounded["highest"]) == (1.0, None)
+    assert (unbounded.mean, unbounded.highest) == (1.0, None)
 
 
 def test_comparisons_are_over_the_queries_that_both_have(tmp_path: Path, install: Install) -> None:
@@ -145,8 +145,8 @@ def test_a_configuration_whose_calls_all_fail_has_no_mean(tmp_path: Path, instal
     install("Echo", PLUGIN)
     results = evaluated(tmp_path, "{type: echo, failing: [q1, q2, q3, q4, q5]}")
     row = results.means[results.configurations[0]["config_id"], "all", "P@1"]
-    assert (row["mean"], row["queries"], row["failed"]) == (None, 0, 5)
-    assert (row["lowest"], row["highest"]) == (0.0, 1.0)
+    assert (row.mean, row.queries, row.failed) == (None, 0, 5)
+    assert (row.lowest, row.highest) == (0.0, 1.0)
 
 
 def test_files_of_a_retriever_may_have_any_format(tmp_path: Path, install: Install) -> None:

@@ -46,7 +46,7 @@ def test_the_demo_has_every_section_and_the_numbers_of_its_tables(demo: Results)
     assert set(SECTIONS) <= ids(page)
     for row in demo.configurations:
         for metric in demo.metrics:
-            assert f"{demo.means[row['config_id'], 'all', metric]['mean']:.4f}" in page.text
+            assert f"{demo.means[row['config_id'], 'all', metric].mean:.4f}" in page.text
     assert demo.run["dataset_fingerprint"] in page.text
     assert demo.run["experiment_yaml"].strip() in page.text
     assert demo.run["versions"]["apache-beam"] in page.text
@@ -119,7 +119,7 @@ def test_groups_that_cannot_be_told_apart_are_said_in_words(tmp_path: Path) -> N
         tmp_path,
         {"dataset": {"qrels": "qrels.txt"}, "configurations": configurations, "metrics": ["RR"]},
     )
-    verdicts = [results.means[row["config_id"], "all", "RR"]["may_be_best"] for row in results.configurations]
+    verdicts = [results.means[row["config_id"], "all", "RR"].may_be_best for row in results.configurations]
     assert verdicts == [True, True, False]
     page = Page.of(report.build(results))
     assert "one and two have the highest RR: 0.5714" in page.text

@@ -270,11 +270,11 @@ def test_numbers_are_the_means_and_the_best_are_bold(finished: Results) -> None:
     for row, (place, metric) in itertools.product(rows, enumerate(METRICS)):
         mean = finished.means[ids[text_of(row[1])], "all", metric]
         cell = row[2 + place]
-        interval = f"{mean['mean']:.4f}{cell.findtext('sup') or ''} [{mean['ci_low']:.3f}, {mean['ci_high']:.3f}]"
+        interval = f"{mean.mean:.4f}{cell.findtext('sup') or ''} [{mean.ci_low:.3f}, {mean.ci_high:.3f}]"
         assert text_of(cell) == interval
         best = text_of(row[1]) == "strong" or metric == "R@10"  # all find everything
-        assert cell.findtext("strong") == (f"{mean['mean']:.4f}" if best else None)
-        bold = f"\\textbf{{{mean['mean']:.4f}}}" if best else f"{mean['mean']:.4f}"
+        assert cell.findtext("strong") == (f"{mean.mean:.4f}" if best else None)
+        bold = f"\\textbf{{{mean.mean:.4f}}}" if best else f"{mean.mean:.4f}"
         assert latex[text_of(row[1])][place].startswith(bold)
         assert text_of(row[-1]) == str(QUERIES)
     check_latex(show.as_latex(finished))
@@ -387,7 +387,7 @@ def test_the_example_as_markdown(tmp_path: Path) -> None:
     ]
     assert text_of(intent[0][2]) == "how_to (20)"
     best = results.means[results.leaderboard()[0]["config_id"], "difficulty=easy", "nDCG@10"]
-    assert difficulty[1][2].findtext("strong") == f"{best['mean']:.4f}"
+    assert difficulty[1][2].findtext("strong") == f"{best.mean:.4f}"
 
 
 def test_the_example_as_csv_and_latex(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_the_example_as_csv_and_latex(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(outcome.stdout)))
     names = {row["config_id"]: row["name"] for row in results.configurations}
     expected = {
-        (names[config_id], metric): row["mean"]
+        (names[config_id], metric): row.mean
         for (config_id, name, metric), row in results.means.items()
         if name == "all"
     }

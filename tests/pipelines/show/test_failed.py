@@ -66,9 +66,9 @@ def test_it_is_no_worse_and_no_better(printed: dict[str, tuple[str, Results]], r
     results = printed[run_id][1]
     for row in results.configurations:
         mean = results.means[row["config_id"], "all", "RR"]
-        expected = None if mean["mean"] is None or not BEST[run_id] else row["name"] in BEST[run_id]
-        assert mean["may_be_best"] is expected
-        assert (mean["joint_low"] is None) is (expected is None)
+        expected = None if mean.mean is None or not BEST[run_id] else row["name"] in BEST[run_id]
+        assert mean.may_be_best is expected
+        assert (mean.joint_low is None) is (expected is None)
 
 
 @pytest.mark.parametrize("run_id", RUNS)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,13 @@ from rankbeam.transforms.records.evaluation import Configuration, Evaluation, St
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.means import QueryAggregate
-from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPartition, Status
+from rankbeam.transforms.records.scores.panels import JudgedMetric, Range
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 
-METRICS, CONFIGURATIONS = 2, 3
-NONE = np.empty((METRICS, 0))
+METRICS, CONFIGURATIONS = (2, 1), 3
+"""The number of metrics of each panel, and of configurations."""
+
+JUDGED = JudgedMetric("Faithfulness", highest=20_000.0)
 VALUES = st.sampled_from([0.0, 1.0, 0.1, 1 / 3, 1e-300, 5e-324, 12_345.678])
 
 
@@ -32,10 +36,10 @@ PLANS = st.tuples(*[st.booleans()] * CONFIGURATIONS).map(Plan)
 
 
 def evaluation_of(baseline: int, all_pairs: bool = False) -> Evaluation:
-    """Of two metrics without an upper bound: the values below are no shares."""
+    """Of two metrics without an upper bound, as the values below are no shares, and of a judged one."""
     return Evaluation(
         configurations=tuple(Configuration(f"c{i}", f"c{i}", 0, "run_file", "{}", None, None) for i in range(3)),
-        metrics=(parse_metric("NumRet"), parse_metric("NumRelRet")),
+        metrics=(parse_metric("NumRet"), JUDGED, parse_metric("NumRelRet")),
         sources=(),
         baseline=baseline,
         statistics=Statistics(replicates=7, all_pairs=all_pairs),
@@ -66,15 +70,21 @@ def partitions(draw: st.DrawFn, plan: Plan) -> ScoredPartition:
 
 @st.composite
 def configurations(draw: st.DrawFn, place: int, count: int, ties: bool) -> ScoredConfiguration:
-    def table(values: st.SearchStrategy[float]) -> np.ndarray:
-        rows = st.lists(values, min_size=count * METRICS, max_size=count * METRICS)
-        return np.array(draw(rows), np.float64).reshape(count, METRICS)
+    retrieval, judged = METRICS
+    return ScoredConfiguration(place, (draw(panels(count, retrieval, ties)), draw(panels(count, judged, ties=False))))
+
+
+@st.composite
+def panels(draw: st.DrawFn, count: int, metrics: int, ties: bool) -> ScoredPanel:
+    def table() -> np.ndarray:
+        rows = st.lists(VALUES, min_size=count * metrics, max_size=count * metrics)
+        return np.array(draw(rows), np.float64).reshape(count, metrics)
 
     status = np.array(draw(st.lists(st.sampled_from(Status), min_size=count, max_size=count)), np.int8)
-    values, below, above = table(VALUES), table(VALUES), table(VALUES)
-    bounds = np.stack([values - below, values + above]) if ties else None
-    values[(status == Status.FAILED) | (status == Status.MISSING)] = np.nan
-    return ScoredConfiguration(place, status, values, None, bounds)
+    values = table()
+    bounds = np.stack([values - table(), values + table()]) if ties else None
+    values[status > Status.EMPTY] = np.nan
+    return ScoredPanel(status, values, bounds)
 
 
 @st.composite
@@ -95,8 +105,9 @@ def test_merging_is_associative_and_commutative_and_nothing_is_neutral(
 
 @given(parts=runs())
 def test_the_state_of_no_query_is_neutral_for_a_configuration(parts: list[ScoredPartition]) -> None:
-    for state in RunAggregate.of(parts[0], evaluation_of(0)).queries.values():
-        assert state.merge(QueryAggregate.zero(METRICS)) == state == QueryAggregate.zero(METRICS).merge(state)
+    for (_, panel, _), state in RunAggregate.of(parts[0], evaluation_of(0)).queries.items():
+        zero = QueryAggregate.zero(METRICS[panel])
+        assert state.merge(zero) == state == zero.merge(state)
 
 
 @given(parts=runs(), evaluation=EVALUATIONS, data=st.data())
@@ -119,21 +130,22 @@ def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]
     assert whole.unjudged == sum(part.unjudged for part in parts)
     assert whole.failures == sum(part.failures for part in parts)
     names = {name for part in parts for name in part.slices}
-    assert set(whole.queries) == {(place, name) for place in range(CONFIGURATIONS) for name in names}
-    assert set(whole.pairs) == {(place, 0, name) for place in range(1, CONFIGURATIONS) for name in names}
+    assert set(whole.queries) == set(product(range(CONFIGURATIONS), range(len(METRICS)), names))
+    assert set(whole.pairs) == set(product(range(1, CONFIGURATIONS), [0], range(len(METRICS)), names))
     assert set(whole.replicates) == names
-    for (place, name), state in whole.queries.items():
-        here = [(part.configurations[place], part.slices[name]) for part in parts if name in part.slices]
+    for (place, panel, name), state in whole.queries.items():
+        here = [(part.configurations[place].panels[panel], part.slices[name]) for part in parts if name in part.slices]
         status = [Status(found) for scored, chosen in here for found in scored.status[chosen].tolist()]
-        counts = [status.count(each) for each in (Status.EMPTY, Status.FAILED, Status.MISSING)]
-        assert [state.empty, state.failed, state.missing] == counts
+        counts = [status.count(each) for each in (Status.EMPTY, Status.FAILED, Status.MISSING, Status.UNDEFINED)]
+        assert [state.empty, state.failed, state.missing, state.undefined] == counts
         assert state.moments.count == status.count(Status.OK) + status.count(Status.EMPTY)
         values = [scored.values[chosen & scored.scored] for scored, chosen in here]
-        summaries = state.result((1.0,) * METRICS, NONE)
+        metrics = METRICS[panel]
+        summaries = state.result([Range(0.0, 1.0)] * metrics, np.empty((metrics, 0)))
         assert_means([summary.mean for summary in summaries], np.concatenate(values))
         for at, found in enumerate([[each.tie_lowest for each in summaries], [each.tie_highest for each in summaries]]):
             if here[0][0].tie_bounds is None:
-                assert found == [None] * METRICS
+                assert found == [None] * metrics
             else:
                 bounds = [scored.tie_bounds[at, chosen & scored.scored] for scored, chosen in here]
                 assert_means(found, np.concatenate(bounds))

@@ -19,9 +19,9 @@ Bucketed = tuple[int, pa.RecordBatch]
 SourceRows = tuple[int, tuple[int, pa.RecordBatch]]
 """A bucket, the source its rows come from, and the rows."""
 
-JUDGED, RANKINGS, FAILURES = "judged", "rankings", "failures"
+JUDGED, RANKINGS, FAILURES, VALUES = "judged", "rankings", "failures", "values"
 """The parts of a bucket: batches of its queries; rows of each source, where names that begin like this all hold some;
-and pairs of a source and a failure."""
+pairs of a source and a failure; and values of judged metrics."""
 
 _places: dict[int, bytes] = {}
 """Where batches lie that were read from there, by their identity, for as long as they live."""

@@ -87,6 +87,9 @@ METRICS: Mapping[str, Definition] = MappingProxyType(
     }
 )
 
+DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
+"""Those of an experiment that names none."""
+
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"MRR": "RR", "MAP": "AP", "Recall": "R", "Precision": "P", "Hit": "Success", "RPrec": "Rprec", "BPref": "Bpref"}
 )

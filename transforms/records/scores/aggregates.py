@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TypeVar
 
 from rankbeam.transforms.kernels.hashing import hash_strings
@@ -15,7 +16,7 @@ from rankbeam.transforms.records.scores.scored import ScoredPartition
 UNMET = "--allow-disjoint takes this for good"
 """Ends a warning about results that share no document with the judgements, of a service that was paid for them."""
 
-Key = TypeVar("Key", str, tuple[int, str], tuple[int, int, str])
+Key = TypeVar("Key", str, tuple[int, int, str], tuple[int, int, int, str])
 State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates)
 
 
@@ -24,8 +25,9 @@ class RunAggregate:
     """Everything that is combined over all queries of a run.
 
     Attributes:
-        queries: by position of the configuration and name of the slice.
-        pairs: of the differences, by position of the configuration, of its baseline, and name of the slice.
+        queries: by position of the configuration, position of the panel, and name of the slice.
+        pairs: of the differences, by position of the configuration, of its baseline, of the panel, and name of the
+            slice.
         replicates: the bootstrap's, by name of the slice, of the columns that `Layout` has; none without a bootstrap.
         unjudged: how many rankings were of queries without judgements.
         failures: how many calls failed.
@@ -35,8 +37,8 @@ class RunAggregate:
             for which nothing that was retrieved is judged.
     """
 
-    queries: Mapping[tuple[int, str], QueryAggregate] = field(default_factory=dict)
-    pairs: Mapping[tuple[int, int, str], PairedAggregate] = field(default_factory=dict)
+    queries: Mapping[tuple[int, int, str], QueryAggregate] = field(default_factory=dict)
+    pairs: Mapping[tuple[int, int, int, str], PairedAggregate] = field(default_factory=dict)
     replicates: Mapping[str, Replicates] = field(default_factory=dict)
     unjudged: int = 0
     failures: int = 0
@@ -54,23 +56,29 @@ class RunAggregate:
         """
         layout, slices = Layout.of(evaluation), partition.slices
         hashes = hash_strings(partition.queries["query_id"])
-        known = [each.scored for each in partition.configurations]
-        units = [layout.units(each.values, known[i]) for i, each in enumerate(partition.configurations)]
+        parts = [
+            [layout.part(number, panel) for number, panel in enumerate(scored.panels)]
+            for scored in partition.configurations
+        ]
         compared = hashes if len(partition.configurations) > 1 else None
-        queries, pairs = {}, {}
-        for scored in partition.configurations:
-            for name, chosen in slices.items():
-                queries[scored.configuration, name] = QueryAggregate.of(scored, chosen, compared)
-        for one, other in evaluation.pairs:
-            both, either = known[one] & known[other], known[one] | known[other]
-            differences = partition.configurations[one].values - partition.configurations[other].values
+        queries = {
+            (scored.configuration, number, name): QueryAggregate.of(panel, chosen, compared)
+            for scored in partition.configurations
+            for number, panel in enumerate(scored.panels)
+            for name, chosen in slices.items()
+        }
+        pairs = {}
+        for (one, other), number in product(evaluation.pairs, range(len(layout.panels))):
+            (units, known), (others, also) = parts[one][number], parts[other][number]
+            ours, theirs = (partition.configurations[each].panels[number].values for each in (one, other))
+            both, either, differences = known & also, known | also, ours - theirs
             for name, chosen in slices.items():
                 here, unpaired = both & chosen, int((either & ~both & chosen).sum())
-                whole = (units[one] - units[other])[here]
-                pairs[one, other, name] = PairedAggregate.of(differences[here], hashes[here], whole, unpaired)
+                state = PairedAggregate.of(differences[here], hashes[here], (units - others)[here], unpaired)
+                pairs[one, other, number, name] = state
         replicates = {}
         if resampled := evaluation.statistics.replicates:
-            columns, seed = layout.columns(known, units), evaluation.statistics.seed
+            columns, seed = layout.columns(parts), evaluation.statistics.seed
             for name, chosen in slices.items():
                 replicates[name] = Replicates.of(hashes[chosen], columns[chosen], resampled, seed)
         return cls(

@@ -3,8 +3,8 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,177 +16,238 @@ from rankbeam.transforms.kernels.statistics.selection import joint_intervals, ma
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
-from rankbeam.transforms.records.scores.means import or_null
+from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
+from rankbeam.transforms.records.scores.panels import AnyMetric, JudgedMetric, Panel, range_of
 from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
-Row = dict[str, Any]
-
-_OF_MANY = ("joint_low", "joint_high", "may_be_best")
+Firsts = Mapping[tuple[str, str], str]
+"""By config_id and metric, the first configuration that has equal values at every query of a slice."""
 
 
 def metrics_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Table:
     """Rows of `tables.CONFIGURATION_METRICS`, without the common columns, by configuration, slice and metric."""
-    rows: dict[tuple[int, str], list[Row]] = {}
-    for name in _slices(aggregate):
-        rows |= {(position, name): found for position, found in enumerate(_means_of(name, aggregate, evaluation))}
-    ordered = [row for key in sorted(rows) for row in rows[key]]
+    names = sorted(_slices(aggregate))
+    rows = {name: _means_of(name, aggregate, evaluation) for name in names}
+    ordered = [
+        rows[name][each.config_id, str(metric)]
+        for each, name, metric in itertools.product(evaluation.configurations, names, evaluation.metrics)
+    ]
     return _table(ordered, tables.CONFIGURATION_METRICS)
 
 
+def comparisons_of(aggregate: RunAggregate, evaluation: Evaluation) -> list[Comparison]:
+    """The comparisons by configuration, baseline, slice and metric."""
+    totals = {name: _totals(aggregate, name) for name in _slices(aggregate)}
+    rows: list[Comparison] = []
+    for one, other, name in sorted({(one, other, name) for one, other, _, name in aggregate.pairs}):
+        here = _differences_of(one, other, name, totals[name], aggregate, evaluation)
+        rows += [here[metric] for metric in map(str, evaluation.metrics) if metric in here]
+    return _corrected(rows, {name: _firsts(name, aggregate, evaluation) for name in totals})
+
+
 def comparisons_table(aggregate: RunAggregate, evaluation: Evaluation) -> pa.Table:
-    """Rows of `tables.COMPARISONS`, without the common columns, by configuration, baseline, slice and metric."""
-    found: list[Row] = []
+    """Rows of `tables.COMPARISONS`, without the common columns, as `comparisons_of` gives them."""
+    return _table(comparisons_of(aggregate, evaluation), tables.COMPARISONS)
+
+
+def _differences_of(
+    one: int, other: int, name: str, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation
+) -> dict[str, Comparison]:
+    """The comparisons of a pair over one slice, by metric; p-values are not corrected yet."""
     layout, statistics = Layout.of(evaluation), evaluation.statistics
-    sums = {name: _totals(aggregate, name) for name in _slices(aggregate)}
-    ids = [each.config_id for each in evaluation.configurations]
-    for (one, other, name), state in sorted(aggregate.pairs.items()):
+    ours, theirs = (evaluation.configurations[position].config_id for position in (one, other))
+    rows = {}
+    for number, panel in enumerate(evaluation.panels):
+        state = aggregate.pairs[one, other, number, name]
         if name != ALL and state.moments.count < statistics.min_slice:
             continue
-        totals = sums[name]
-        drawn = _nothing(evaluation) if totals is None else layout.differences(totals, (one, other))
-        key = {"config_id": ids[one], "baseline": ids[other], "slice": name}
-        differences = state.result(_highest(evaluation), drawn, statistics)
-        for metric, difference in zip(evaluation.metrics, differences, strict=True):
-            found.append({**key, "metric": str(metric), **asdict(difference)})
-    _correct(found, {name: _firsts(name, aggregate, evaluation) for name in sums})
-    return _table(found, tables.COMPARISONS)
+        drawn = _no_replicates(panel) if totals is None else layout.differences(totals, (one, other), number)
+        for metric, found in zip(panel.metrics, state.result(panel.ranges, drawn, statistics), strict=True):
+            rows[str(metric)] = Comparison(ours, theirs, name, str(metric), **vars(found))
+    return rows
 
 
-def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[list[Row]]:
-    """The rows of every configuration over one slice."""
-    statistics, configurations = evaluation.statistics, evaluation.configurations
-    layout, totals = Layout.of(evaluation), _totals(aggregate, name)
-    highest = _highest(evaluation)
-    states = [aggregate.queries[position, name] for position in range(len(configurations))]
-    drawn = [
-        _nothing(evaluation) if totals is None else layout.means(totals, position) for position in range(len(states))
-    ]
-    rows: list[list[Row]] = []
-    for each, state, replicates in zip(configurations, states, drawn, strict=True):
-        counts = {kind: getattr(state, kind) for kind in ("empty", "failed", "missing")}
-        counts["queries"] = state.moments.count
-        summaries = state.result(highest, replicates, statistics.confidence)
-        key = {"config_id": each.config_id, "slice": name}
-        rows.append(
-            [
-                {**key, "metric": str(metric), **asdict(summary), **counts}
-                for metric, summary in zip(evaluation.metrics, summaries, strict=True)
-            ]
-        )
-        if name != ALL and state.moments.count < statistics.min_slice:
-            for row in rows[-1]:
-                row["ci_low"] = row["ci_high"] = None
-    firsts = _firsts(name, aggregate, evaluation)
-    for row in itertools.chain.from_iterable(rows):
-        first = firsts[row["config_id"], row["metric"]]
-        row["equal_to"] = None if first == row["config_id"] else first
-    alike = defaultdict(list)  # values by the rules of different tools are no better or worse than each other
-    for i, state in enumerate(states):
-        if totals is not None and (name == ALL or state.moments.count >= statistics.min_slice):
-            alike[configurations[i].dialect].append(i)
-    estimates = [state.estimates(highest) for state in states]
-    for column, group in itertools.product(range(len(evaluation.metrics)), alike.values()):
-        contenders = [Contender(rows[i][column], estimates[i][column], drawn[i][column]) for i in group]
-        _rank_distinct(contenders, statistics.confidence)
-    yield from rows
-
-
-def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], str]:
-    """By config_id and metric, the first configuration that has equal values at every query of a slice."""
-    firsts: dict[tuple[str, str], str] = {}
-    for column, metric in enumerate(map(str, evaluation.metrics)):
-        seen: dict[object, str] = {}
-        for position, each in enumerate(evaluation.configurations):
-            state = aggregate.queries[position, name]
-            values = state.values_of(column) if state.moments.count else position
-            firsts[each.config_id, metric] = seen.setdefault(values, each.config_id)
-    return firsts
+def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], ConfigurationMetric]:
+    """The rows of every configuration over one slice, by config_id and metric."""
+    totals, firsts = _totals(aggregate, name), _firsts(name, aggregate, evaluation)
+    rows: dict[tuple[str, str], ConfigurationMetric] = {}
+    for number in range(len(evaluation.panels)):
+        for of_metric in _contenders(name, number, totals, aggregate, evaluation, firsts):
+            for row in _ranked(of_metric, totals is not None, evaluation):
+                rows[row.config_id, row.metric] = row
+    return rows
 
 
 class Contender(NamedTuple):
     """One metric of one configuration, beside others."""
 
-    row: Row
+    row: ConfigurationMetric
     estimate: Estimate
     replicates: FloatArray
     """float64[b], the bootstrap's means."""
 
 
-def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> None:
-    """Say of one metric's rows which may be the best, and what holds for all of them at once.
+def _contenders(
+    name: str, number: int, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation, firsts: Firsts
+) -> Iterator[list[Contender]]:
+    """For each metric of a panel, every configuration over one slice; what holds for all at once is not known yet."""
+    panel, layout = evaluation.panels[number], Layout.of(evaluation)
+    by_configuration = []
+    for position, each in enumerate(evaluation.configurations):
+        state = aggregate.queries[position, number, name]
+        drawn = _no_replicates(panel) if totals is None else layout.means(totals, position, number)
+        summaries = state.result(panel.ranges, drawn, evaluation.statistics.confidence)
+        if name != ALL and state.moments.count < evaluation.statistics.min_slice:
+            summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
+        rows = [
+            _row(each.config_id, name, metric, panel, state, summary, firsts)
+            for metric, summary in zip(panel.metrics, summaries, strict=True)
+        ]
+        by_configuration.append(list(map(Contender, rows, state.estimates(panel.ranges), drawn)))
+    yield from map(list, zip(*by_configuration, strict=True))
+
+
+def _row(
+    config_id: str,
+    name: str,
+    metric: AnyMetric,
+    panel: Panel,
+    state: QueryAggregate,
+    summary: MetricSummary,
+    firsts: Firsts,
+) -> ConfigurationMetric:
+    first = firsts[config_id, str(metric)]
+    low, high = range_of(metric) if isinstance(metric, JudgedMetric) else (None, None)
+    return ConfigurationMetric(
+        config_id,
+        name,
+        str(metric),
+        **vars(summary),
+        queries=state.moments.count,
+        empty=state.empty,
+        failed=state.failed,
+        missing=state.missing,
+        undefined=state.undefined,
+        equal_to=None if first == config_id else first,
+        panel=panel.name,
+        range_low=low,
+        range_high=high,
+    )
+
+
+def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], str]:
+    """What `Firsts` is, of one slice."""
+    firsts: dict[tuple[str, str], str] = {}
+    for number, panel in enumerate(evaluation.panels):
+        for column, metric in enumerate(map(str, panel.metrics)):
+            seen: dict[object, str] = {}
+            for position, each in enumerate(evaluation.configurations):
+                state = aggregate.queries[position, number, name]
+                values = state.values_of(column) if state.moments.count else position
+                firsts[each.config_id, metric] = seen.setdefault(values, each.config_id)
+    return firsts
+
+
+def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Evaluation) -> list[ConfigurationMetric]:
+    """The rows of one metric over one slice, with what holds for all of them at once."""
+    alike: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
+    for place, (each, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
+        if is_resampled and (each.row.slice == ALL or each.estimate.count >= evaluation.statistics.min_slice):
+            # Values by the rules of different tools are no better or worse than each other.
+            alike[configuration.dialect][place] = each
+    rows = [each.row for each in contenders]
+    for group in alike.values():
+        for place, row in zip(group, _rank_distinct([*group.values()], evaluation.statistics.confidence), strict=True):
+            rows[place] = row
+    return rows
+
+
+def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> list[ConfigurationMetric]:
+    """The rows of one metric, with which may be the best, and what holds for all of them at once.
 
     Those with equal values count once: one is picked from as many as are different. One without a value may be any
     good, and nothing is said of it.
     """
-    equals: defaultdict[str, list[Contender]] = defaultdict(list)
-    for each in contenders:
-        if each.row["mean"] is not None:
-            equals[each.row["equal_to"] or each.row["config_id"]].append(each)
-    if sum(map(len, equals.values())) < 2:
-        return
-    _rank([same[0] for same in equals.values()], confidence)
-    for leader, *others in equals.values():
-        for each in others:
-            each.row.update({name: leader.row.get(name) for name in _OF_MANY})
+    leaders: dict[str, Contender] = {}
+    known = [each for each in contenders if each.row.mean is not None]
+    for each in known:
+        leaders.setdefault(each.row.equal_to or each.row.config_id, each)
+    if len(known) < 2:
+        return [each.row for each in contenders]
+    ranked = dict(zip(leaders, _rank([*leaders.values()], confidence), strict=True))
+    return [
+        each.row
+        if each.row.mean is None
+        else replace(each.row, **ranked[each.row.equal_to or each.row.config_id]._asdict())
+        for each in contenders
+    ]
 
 
-def _rank(contenders: Sequence[Contender], confidence: float) -> None:
+class OfMany(NamedTuple):
+    """The columns of a row that hold for all configurations at once."""
+
+    joint_low: float | None = None
+    joint_high: float | None = None
+    may_be_best: bool | None = None
+
+
+def _rank(contenders: Sequence[Contender], confidence: float) -> list[OfMany]:
     estimates = [each.estimate for each in contenders]
     count = min(each.count for each in estimates)
     if count < 2:
-        return
+        return [OfMany() for _ in contenders]
     means = np.array([each.mean for each in estimates], np.float64)
     replicates = np.stack([each.replicates for each in contenders])
     lows, highs = joint_intervals(estimates, replicates, confidence)
     best = may_be_best(means, replicates, count, confidence)
-    for each, low, high, may_be in zip(contenders, lows.tolist(), highs.tolist(), best.tolist(), strict=True):
-        each.row.update({"joint_low": or_null(low), "joint_high": or_null(high), "may_be_best": may_be})
+    return [
+        OfMany(or_null(low), or_null(high), may_be)
+        for low, high, may_be in zip(lows.tolist(), highs.tolist(), best.tolist(), strict=True)
+    ]
 
 
-def _highest(evaluation: Evaluation) -> tuple[float | None, ...]:
-    return tuple(metric.definition.highest for metric in evaluation.metrics)
-
-
-def _correct(rows: Sequence[Row], firsts: Mapping[str, Mapping[tuple[str, str], str]]) -> None:
+def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list[Comparison]:
     """Add p-values corrected over all comparisons of a metric: those of all queries, and those of slices.
 
     A sweep often has configurations with equal values, such as two values of `top_k` above a metric's cutoff. They are
     one hypothesis: counted several times, it would make every other one harder to show.
 
     Args:
-        rows: of `tables.COMPARISONS`, without these p-values.
-        firsts: by slice, what `_firsts` says of it.
+        rows: without these p-values.
+        firsts: by slice.
     """
-    families: defaultdict[tuple[str, bool], dict[tuple[str, ...], list[Row]]] = defaultdict(dict)
-    for row in rows:
-        row |= {"p_adjusted": None, "q_value": None}
-        first = firsts[row["slice"]]
-        one, other = sorted(first[row[each], row["metric"]] for each in ("config_id", "baseline"))
-        if one == other:
-            row |= {"p_value": None, "t_p_value": None}  # no test: one thing is not compared with itself
+    corrected = list(rows)
+    families: defaultdict[tuple[str, bool], dict[tuple[str, ...], list[int]]] = defaultdict(dict)
+    for place, row in enumerate(rows):
+        first = firsts[row.slice]
+        one, other = sorted(first[each, row.metric] for each in (row.config_id, row.baseline))
+        if one == other:  # no test: one thing is not compared with itself
+            corrected[place] = replace(row, p_value=None, t_p_value=None)
             continue
-        family = families[row["metric"], row["slice"] == ALL]
-        family.setdefault((one, other, row["slice"]), []).append(row)
+        family = families[row.metric, row.slice == ALL]
+        family.setdefault((one, other, row.slice), []).append(place)
     for family in families.values():
-        p_values = np.array([hypothesis[0]["p_value"] for hypothesis in family.values()], np.float64)
-        corrected = zip(family.values(), holm(p_values).tolist(), benjamini_hochberg(p_values).tolist(), strict=True)
-        for hypothesis, adjusted, false_discoveries in corrected:
-            for row in hypothesis:
-                row |= {"p_adjusted": or_null(adjusted), "q_value": or_null(false_discoveries)}
+        p_values = np.array([rows[places[0]].p_value for places in family.values()], np.float64)
+        adjusted, rates = holm(p_values).tolist(), benjamini_hochberg(p_values).tolist()
+        for places, p_adjusted, q_value in zip(family.values(), adjusted, rates, strict=True):
+            for place in places:
+                corrected[place] = replace(rows[place], p_adjusted=or_null(p_adjusted), q_value=or_null(q_value))
+    return corrected
 
 
 def _slices(aggregate: RunAggregate) -> list[str]:
-    return list(dict.fromkeys(name for _, name in aggregate.queries))
+    return list(dict.fromkeys(name for *_, name in aggregate.queries))
 
 
 def _totals(aggregate: RunAggregate, name: str) -> IntArray | None:
     return aggregate.replicates[name].totals() if name in aggregate.replicates else None
 
 
-def _nothing(evaluation: Evaluation) -> FloatArray:
-    return np.empty((len(evaluation.metrics), 0))
+def _no_replicates(panel: Panel) -> FloatArray:
+    return np.empty((len(panel.metrics), 0))
 
 
-def _table(found: list[Row], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist(found, schema=tables.own_columns(schema))
+def _table(rows: Sequence[ConfigurationMetric | Comparison], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([vars(row) for row in rows], schema=tables.own_columns(schema))

@@ -1,5 +1,6 @@
 """The difference of two configurations, query by query: the state that merges, and what is drawn from it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray
@@ -10,6 +11,7 @@ from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records.evaluation import Statistics
 from rankbeam.transforms.records.scores.means import or_null
+from rankbeam.transforms.records.scores.panels import Range
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairedAggregate:
-    """The differences of two configurations over the queries that both have, for all metrics at once.
+    """The differences of two configurations over the queries that both have, for all metrics of a panel at once.
 
     Attributes:
         moments: of the differences.
@@ -78,11 +80,11 @@ class PairedAggregate:
             self.unpaired + other.unpaired,
         )
 
-    def estimates(self, highest: tuple[float | None, ...]) -> list[Estimate]:
+    def estimates(self, ranges: Sequence[Range]) -> list[Estimate]:
         """What the interval of every metric's mean difference is drawn from.
 
         Args:
-            highest: per metric, the highest value a query can have, and so a difference; None where there is no bound.
+            ranges: per metric, the values that a query can have; they bound the differences, too.
         """
         moments = self.moments
         columns = zip(
@@ -90,31 +92,29 @@ class PairedAggregate:
             moments.standard_errors(),
             moments.lowest,
             moments.highest,
-            highest,
+            [None if highest is None else highest - lowest for lowest, highest in ranges],
             self.wins,
             self.losses,
             strict=True,
         )
         return [
             Estimate(
-                moments.count, mean, error, low, high, None if bound is None else -bound, bound, None, wins + losses
+                moments.count, mean, error, low, high, None if width is None else -width, width, None, wins + losses
             )
-            for mean, error, low, high, bound, wins, losses in columns
+            for mean, error, low, high, width, wins, losses in columns
         ]
 
-    def result(
-        self, highest: tuple[float | None, ...], replicates: FloatArray, statistics: Statistics
-    ) -> list[Difference]:
+    def result(self, ranges: Sequence[Range], replicates: FloatArray, statistics: Statistics) -> list[Difference]:
         """Difference, interval and tests of every metric.
 
         Args:
-            highest: per metric, the highest value a query can have; None where there is no bound.
+            ranges: per metric, the values that a query can have.
             replicates: float64[m, b], the bootstrap's differences; without any, intervals are Student's.
             statistics: confidence and seed.
         """
         count = self.moments.count
         p_values = self.blocks.p_values(statistics.seed)
-        rows = zip(self.estimates(highest), self.wins, self.losses, p_values, replicates, strict=True)
+        rows = zip(self.estimates(ranges), self.wins, self.losses, p_values, replicates, strict=True)
         differences = []
         for estimate, wins, losses, p_value, drawn in rows:
             mean, error = estimate.mean, estimate.standard_error

@@ -1,5 +1,6 @@
 """The mean of some queries under one configuration: the state that merges, and what is drawn from it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +9,11 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray
 from rankbeam.transforms.kernels.hashing import fingerprints
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import Moments
-from rankbeam.transforms.records.scores.scored import ScoredConfiguration, Status
+from rankbeam.transforms.records.scores.panels import Range
+from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
 _MODULUS = 1 << 64
+_SHARES = Range(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -29,13 +32,14 @@ class MetricSummary:
 
 @dataclass(frozen=True)
 class QueryAggregate:
-    """The scores of some queries under one configuration, for all metrics at once.
+    """The scores of some queries under one configuration, for all metrics of a panel at once.
 
     Attributes:
         moments: count, sums and squares over the queries that were scored, the empty ones included.
         empty: how many of these had no result.
         failed: how many further queries could not be scored.
         missing: how many further queries have no result and are left out.
+        undefined: of how many further queries the value does not exist.
         ties: of the lowest, then of the highest values that ties allow; None where nothing is known of them.
         fingerprints: per metric, of the scored queries and their values; 0 where nothing is compared.
     """
@@ -46,6 +50,7 @@ class QueryAggregate:
     missing: int = 0
     ties: tuple[Moments, Moments] | None = None
     fingerprints: tuple[int, ...] = ()
+    undefined: int = 0
 
     @classmethod
     def zero(cls, metrics: int) -> "QueryAggregate":
@@ -53,7 +58,7 @@ class QueryAggregate:
         return cls(Moments.zero(metrics), 0, 0, fingerprints=(0,) * metrics)
 
     @classmethod
-    def of(cls, scored: ScoredConfiguration, chosen: BoolArray, hashes: HashArray | None = None) -> "QueryAggregate":
+    def of(cls, scored: ScoredPanel, chosen: BoolArray, hashes: HashArray | None = None) -> "QueryAggregate":
         """The state of the chosen queries.
 
         Args:
@@ -63,14 +68,16 @@ class QueryAggregate:
         """
         counted = chosen & scored.scored
         values = scored.values[counted]
-        found = np.zeros(values.shape[1], np.uint64) if hashes is None else fingerprints(hashes[counted], values)
+        compared = np.zeros(values.shape[1], np.uint64) if hashes is None else fingerprints(hashes[counted], values)
+        counts = np.bincount(scored.status[chosen], minlength=len(Status)).tolist()
         return cls(
             Moments.of(values),
-            int((scored.status[chosen] == Status.EMPTY).sum()),
-            int((scored.status[chosen] == Status.FAILED).sum()),
-            int((scored.status[chosen] == Status.MISSING).sum()),
+            counts[Status.EMPTY],
+            counts[Status.FAILED],
+            counts[Status.MISSING],
             None if scored.tie_bounds is None else _bounds(scored.tie_bounds[:, counted]),
-            tuple(found.tolist()),
+            tuple(compared.tolist()),
+            counts[Status.UNDEFINED],
         )
 
     def merge(self, other: "QueryAggregate") -> "QueryAggregate":
@@ -82,17 +89,18 @@ class QueryAggregate:
             self.missing + other.missing,
             _merged(self.ties, other.ties),
             tuple((a + b) % _MODULUS for a, b in zip(self.fingerprints, other.fingerprints, strict=True)),
+            self.undefined + other.undefined,
         )
 
     def values_of(self, metric: int) -> tuple[int, ...]:
         """Identifies the values of one metric: equal where, and only where, every query has an equal value."""
         return self.moments.count, self.moments.sums[metric], self.moments.squares[metric], self.fingerprints[metric]
 
-    def estimates(self, highest: tuple[float | None, ...]) -> list[Estimate]:
+    def estimates(self, ranges: Sequence[Range]) -> list[Estimate]:
         """What the interval of every metric's mean is drawn from.
 
         Args:
-            highest: per metric, the highest value a query can have; None where there is no bound. The lowest is 0.
+            ranges: per metric, the values that a query can have.
         """
         moments = self.moments
         columns = zip(
@@ -100,41 +108,42 @@ class QueryAggregate:
             moments.standard_errors(),
             moments.lowest,
             moments.highest,
-            highest,
+            ranges,
             moments.successes(),
             strict=True,
         )
         return [
-            Estimate(moments.count, mean, error, low, high, 0.0, bound, successes if bound == 1.0 else None)
-            for mean, error, low, high, bound, successes in columns
+            Estimate(
+                moments.count, mean, error, low, high, ends.lowest, ends.highest, successes if ends == _SHARES else None
+            )
+            for mean, error, low, high, ends, successes in columns
         ]
 
-    def result(
-        self, highest: tuple[float | None, ...], replicates: FloatArray, confidence: float = 0.95
-    ) -> list[MetricSummary]:
+    def result(self, ranges: Sequence[Range], replicates: FloatArray, confidence: float = 0.95) -> list[MetricSummary]:
         """Mean, interval and bounds of every metric.
 
         Args:
-            highest: per metric, the highest value a query can have; None where there is no bound.
+            ranges: per metric, the values that a query can have.
             replicates: float64[m, b], the bootstrap's means of every metric; without any, intervals are Student's.
             confidence: of the interval.
 
         Returns:
             One summary a metric. The bounds are what the mean could be if every failed query had been scored,
-            at 0 or at the highest value; without failures they are the mean.
+            at the lowest or at the highest value; without failures they are the mean.
         """
-        count = self.moments.count
-        everyone = count + self.failed
-        estimates, totals = self.estimates(highest), self.moments.totals()
+        everyone = self.moments.count + self.failed
+        estimates, totals = self.estimates(ranges), self.moments.totals()
         tie_means = (
             zip(*(each.means() for each in self.ties), strict=True) if self.ties else [(None, None)] * len(estimates)
         )
         summaries = []
         for estimate, total, tied, drawn in zip(estimates, totals, tie_means, replicates, strict=True):
-            mean, error, bound = estimate.mean, estimate.standard_error, estimate.ceiling
+            mean, error = estimate.mean, estimate.standard_error
             low, high = estimate.interval(drawn, confidence)
-            at_most = mean if not self.failed else None if bound is None else (total + self.failed * bound) / everyone
-            at_least = mean if not self.failed else total / everyone
+            at_least, at_most = (
+                mean if not self.failed else None if end is None else (total + self.failed * end) / everyone
+                for end in (estimate.floor, estimate.ceiling)
+            )
             summaries.append(MetricSummary(*map(or_null, (mean, low, high, error, at_least, at_most, *tied))))
         return summaries
 

@@ -3,99 +3,110 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 from rankbeam.transforms.records.evaluation import Evaluation
-from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.scores.panels import AnyMetric, Panel, is_whole, range_of
+from rankbeam.transforms.records.scores.scored import ScoredPanel
 
 _BITS = 32  # a bounded metric is known to 2^-32 of its highest value, far below what replicates differ by
 _BITS_UNBOUNDED = 20
+
+Part = tuple[IntArray, BoolArray]
+"""Of one panel of one configuration: its values in whole numbers, int64[n, m], and which queries have them, bool[n]."""
 
 
 @dataclass(frozen=True)
 class Layout:
     """Which column of the bootstrap's sums means what.
 
-    Each of the k configurations has a column a metric and one that counts its queries; then each pair has the same of
-    its differences, over the queries that both have.
+    Each of the k configurations has, panel by panel, a column a metric and one that counts its queries; then each pair
+    has the same of its differences, over the queries that both have.
 
     Attributes:
-        metrics: m of them.
+        panels: of the experiment.
         configurations: how many, k.
         pairs: positions of the configurations that are compared, each with its baseline.
     """
 
-    metrics: tuple[Metric, ...]
+    panels: tuple[Panel, ...]
     configurations: int
     pairs: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> "Layout":
         """The layout of an experiment."""
-        return cls(evaluation.metrics, len(evaluation.configurations), evaluation.pairs)
+        return cls(evaluation.panels, len(evaluation.configurations), evaluation.pairs)
 
-    def units(self, values: FloatArray, scored: BoolArray) -> IntArray:
-        """Values in whole numbers.
+    def part(self, panel: int, scored: ScoredPanel) -> Part:
+        """A panel of one configuration in whole numbers; queries without values are 0.
 
         Args:
-            values: float64[n, m].
-            scored: bool[n]; the others are 0.
-
-        Returns:
-            int64[n, m].
+            panel: its position.
+            scored: its values.
         """
-        kept = np.where(scored[:, None], values, 0.0)
-        units: IntArray = np.rint(kept * self._scales).astype(np.int64)
-        return units
+        counted = scored.scored
+        kept = np.where(counted[:, None], scored.values, 0.0)
+        units: IntArray = np.rint(kept * self._scales[panel]).astype(np.int64)
+        return units, counted
 
-    def columns(self, scored: Sequence[BoolArray], units: Sequence[IntArray]) -> IntArray:
+    def columns(self, parts: Sequence[Sequence[Part]]) -> IntArray:
         """The columns of some queries.
 
         Args:
-            scored: for each configuration, bool[n].
-            units: for each configuration, int64[n, m], as `units` has them.
+            parts: for each configuration, those of its panels.
 
         Returns:
-            int64[n, (k + pairs) · (m + 1)].
+            int64[n, (k + pairs) · Σ(m + 1)], summed over the panels.
         """
-        found = [np.column_stack(one) for one in zip(units, scored, strict=True)]
+        columns = [np.column_stack(part) for each in parts for part in each]
         for one, other in self.pairs:
-            both = scored[one] & scored[other]
-            found.append(np.column_stack([(units[one] - units[other]) * both[:, None], both]))
-        return np.concatenate(found, axis=1)
+            for (units, counted), (others, also) in zip(parts[one], parts[other], strict=True):
+                both = counted & also
+                columns.append(np.column_stack([(units - others) * both[:, None], both]))
+        return np.concatenate(columns, axis=1)
 
-    def means(self, totals: IntArray, position: int) -> FloatArray:
+    def means(self, totals: IntArray, position: int, panel: int) -> FloatArray:
         """The replicates of a configuration's means.
 
         Args:
             totals: int64[columns, b].
             position: of the configuration.
+            panel: position of the panel.
 
         Returns:
             float64[m, b]; NaN where a replicate weighs nothing.
         """
-        return self._ratios(totals, position)
+        return self._ratios(totals, position, panel)
 
-    def differences(self, totals: IntArray, pair: tuple[int, int]) -> FloatArray:
+    def differences(self, totals: IntArray, pair: tuple[int, int], panel: int) -> FloatArray:
         """The replicates of a pair's mean differences, as `means` gives those of a configuration."""
-        return self._ratios(totals, self.configurations + self.pairs.index(pair))
+        return self._ratios(totals, self.configurations + self.pairs.index(pair), panel)
 
-    def _ratios(self, totals: IntArray, group: int) -> FloatArray:
-        width = len(self.metrics) + 1
-        *sums, weight = totals[group * width : (group + 1) * width].astype(np.float64)
+    def _ratios(self, totals: IntArray, group: int, panel: int) -> FloatArray:
+        starts, metrics = self._starts, len(self.panels[panel].metrics)
+        first = group * starts[-1] + starts[panel]
+        *sums, weight = totals[first : first + metrics + 1].astype(np.float64)
         known = np.where(weight > 0, weight, np.nan)
-        return np.reshape(sums, (len(self.metrics), -1)) / self._scales[:, None] / known
+        return np.reshape(sums, (metrics, len(weight))) / self._scales[panel][:, None] / known
 
-    @property
-    def _scales(self) -> FloatArray:
-        """float64[m]: the powers of two that whole numbers are counted in."""
-        return np.ldexp(1.0, np.array([_bits(metric) for metric in self.metrics], np.int64))
+    @cached_property
+    def _starts(self) -> list[int]:
+        """For each panel, the first of its columns among those of a configuration; then how many these are."""
+        widths = [len(panel.metrics) + 1 for panel in self.panels]
+        return [sum(widths[:place]) for place in range(len(widths) + 1)]
+
+    @cached_property
+    def _scales(self) -> list[FloatArray]:
+        """For each panel float64[m]: the powers of two that whole numbers are counted in."""
+        return [np.ldexp(1.0, np.array([_bits(each) for each in panel.metrics], np.int64)) for panel in self.panels]
 
 
-def _bits(metric: Metric) -> int:
-    if metric.definition.summed:
+def _bits(metric: AnyMetric) -> int:
+    if is_whole(metric):
         return 0  # counts are whole numbers
-    highest = metric.definition.highest
-    return _BITS_UNBOUNDED if highest is None else _BITS - math.ceil(math.log2(highest))
+    lowest, highest = range_of(metric)
+    return _BITS_UNBOUNDED if highest is None else _BITS - math.ceil(math.log2(max(highest, -lowest)))

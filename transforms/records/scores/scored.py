@@ -11,12 +11,51 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 
 
 class Status(IntEnum):
-    """What became of a query; MISSING ones are not in the run, and the dialect leaves such out of the mean."""
+    """What became of a query in one panel.
+
+    OK and EMPTY (nothing was retrieved: the value is 0) have values. FAILED has none because a call failed, MISSING
+    because the query is not in the run, and UNDEFINED because the value does not exist, such as the share of an
+    answer's claims that are supported where the answer makes no claim.
+    """
 
     OK = 0
     EMPTY = 1
     FAILED = 2
     MISSING = 3
+    UNDEFINED = 4
+
+    @property
+    def label(self) -> str:
+        """How tables name it."""
+        return self.name.lower()
+
+
+LABELS = tuple(status.label for status in Status)
+"""By the number of the status."""
+
+
+@dataclass(frozen=True)
+class ScoredPanel:
+    """The values of n queries by the metrics of one panel.
+
+    Attributes:
+        status: int8[n], a `Status` each.
+        values: float64[n, m], one column a metric; NaN where there is none.
+        tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
+            they were not computed, or are not known.
+        reasons: why a query has no value, n texts or nulls; None where that is not known of any.
+    """
+
+    status: npt.NDArray[np.int8]
+    values: FloatArray
+    tie_bounds: FloatArray | None = None
+    reasons: pa.StringArray | None = None
+
+    @property
+    def scored(self) -> BoolArray:
+        """bool[n]: the query has values."""
+        scored: BoolArray = self.status <= Status.EMPTY
+        return scored
 
 
 @dataclass(frozen=True)
@@ -25,30 +64,24 @@ class ScoredConfiguration:
 
     Attributes:
         configuration: its position in the experiment.
-        status: int8[n], a `Status` each.
-        values: float64[n, m], one column a metric; NaN where there is none.
+        panels: one each, in the order of `Evaluation.panels`: that of rankings first.
         documents: per query a list of `tables.DOCUMENT`; None where rankings are not kept.
-        tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
-            nobody asked, or nothing is known.
         has_results: something was retrieved.
         has_judged: something that was retrieved is judged.
         examples: the first id, in order, of what was retrieved and of what is judged; None where one of them has both.
     """
 
     configuration: int
-    status: npt.NDArray[np.int8]
-    values: FloatArray
-    documents: pa.ListArray | None
-    tie_bounds: FloatArray | None = None
+    panels: tuple[ScoredPanel, ...]
+    documents: pa.ListArray | None = None
     has_results: bool = False
     has_judged: bool = False
     examples: tuple[str, str] | None = None
 
     @property
-    def scored(self) -> BoolArray:
-        """bool[n]: the query has values."""
-        scored: BoolArray = (self.status != Status.FAILED) & (self.status != Status.MISSING)
-        return scored
+    def retrieval(self) -> ScoredPanel:
+        """The panel of rankings, whose status is also that of the query."""
+        return self.panels[0]
 
 
 @dataclass(frozen=True)

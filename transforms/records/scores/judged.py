@@ -1,0 +1,105 @@
+"""Judged values on their way into the scores: each stands beside the ranking of its query and configuration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, Status
+
+NOT_JUDGED = "there is no judgement of it"
+
+
+@dataclass(frozen=True)
+class JudgedValues:
+    """The values of one judged metric under one configuration, for n queries of one bucket.
+
+    Attributes:
+        configuration: its position in the experiment.
+        metric: the canonical name.
+        query_ids: n ids, each once.
+        values: float64[n]; NaN where the status is neither OK nor EMPTY.
+        status: int8[n], a `Status` each.
+        reasons: n texts: why there is no value; null where there is one.
+    """
+
+    configuration: int
+    metric: str
+    query_ids: pa.StringArray
+    values: FloatArray
+    status: npt.NDArray[np.int8]
+    reasons: pa.StringArray
+
+    def __post_init__(self) -> None:
+        """Make sure that whatever has no value says so, and why.
+
+        Raises:
+            ValueError: it does not.
+        """
+        has_value = self.status <= Status.EMPTY
+        if not np.array_equal(np.isfinite(self.values), has_value):
+            raise ValueError(f"{self.metric}: the queries with a value are those whose status is ok or empty")
+        if not np.array_equal(np.asarray(self.reasons.is_valid()), ~has_value):
+            raise ValueError(f"{self.metric}: the queries without a value have a reason, and no others")
+
+
+def with_judged(
+    scored: Sequence[ScoredConfiguration],
+    query_ids: pa.StringArray,
+    values: Sequence[JudgedValues],
+    evaluation: Evaluation,
+) -> tuple[ScoredConfiguration, ...]:
+    """Configurations with a panel for each judged metric besides that of rankings.
+
+    A query that a configuration should have a value of, and for which none came, has failed. All queries are missing
+    from the panels of a configuration that is not judged.
+
+    Args:
+        scored: every configuration, with the panel of rankings.
+        query_ids: of the n queries.
+        values: of judged metrics, in any order.
+        evaluation: which metrics are judged, and of which configurations.
+
+    Raises:
+        ValueError: there are values that the evaluation does not know of, or of other queries, or two of one query.
+    """
+    names = [panel.name for panel in evaluation.panels[1:]]
+    by_panel: dict[tuple[int, str], list[JudgedValues]] = {
+        (position, name): []
+        for position, each in enumerate(evaluation.configurations)
+        for name in names
+        if name in each.judged
+    }
+    for part in values:
+        if (part.configuration, part.metric) not in by_panel:
+            raise ValueError(f"{part.metric} of configuration {part.configuration} is not to be judged")
+        by_panel[part.configuration, part.metric].append(part)
+    with_panels = []
+    for each in scored:
+        parts = (by_panel.get((each.configuration, name)) for name in names)
+        panels = [_no_panel(len(query_ids)) if some is None else _panel(query_ids, some) for some in parts]
+        with_panels.append(replace(each, panels=(each.retrieval, *panels)))
+    return tuple(with_panels)
+
+
+def _no_panel(queries: int) -> ScoredPanel:
+    return ScoredPanel(np.full(queries, Status.MISSING, np.int8), np.full((queries, 1), np.nan))
+
+
+def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues]) -> ScoredPanel:
+    """The values of one metric in the order of the queries."""
+    given = pa.chunked_array([part.query_ids for part in parts], pa.string())
+    place = pc.index_in(given, value_set=query_ids)
+    if place.null_count or len(pc.unique(given)) < len(given):
+        raise ValueError(f"{parts[0].metric}: judged values are of other queries, or two are of one")
+    rows = np.full(len(query_ids), len(given))
+    rows[np.asarray(place)] = np.arange(len(given))
+    values = np.concatenate([*(part.values for part in parts), [np.nan]])[rows]
+    status = np.concatenate([*(part.status for part in parts), [np.int8(Status.FAILED)]])[rows]
+    reasons = pa.chunked_array([*(part.reasons for part in parts), pa.array([NOT_JUDGED])], pa.string())
+    return ScoredPanel(status, values[:, None], reasons=reasons.take(pa.array(rows)).combine_chunks())

@@ -1,0 +1,179 @@
+"""Rows of the tables of means and of comparisons, as values: the same when they are written and when they are read."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from rankbeam.transforms.records.scores.panels import RETRIEVAL, JudgedMetric
+
+COUNTS = ("empty", "failed", "missing", "undefined")
+"""The columns that count queries that are not simply scored."""
+
+
+@dataclass(frozen=True)
+class ConfigurationMetric:
+    """One metric of one configuration over one slice, as `tables.CONFIGURATION_METRICS` describes it."""
+
+    config_id: str
+    slice: str
+    metric: str
+    mean: float | None
+    ci_low: float | None
+    ci_high: float | None
+    std_error: float | None
+    queries: int
+    empty: int
+    failed: int
+    missing: int
+    lowest: float | None
+    highest: float | None
+    tie_lowest: float | None = None
+    tie_highest: float | None = None
+    joint_low: float | None = None
+    joint_high: float | None = None
+    may_be_best: bool | None = None
+    equal_to: str | None = None
+    panel: str = RETRIEVAL
+    undefined: int = 0
+    range_low: float | None = None
+    range_high: float | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":
+        """A row of the table, perhaps of an older run; columns that are null or not there have their defaults."""
+        return cls(**_known(cls, row))
+
+    @property
+    def failure_rate(self) -> float:
+        """The share of queries that failed; those that are left out count for nothing.
+
+        >>> ConfigurationMetric.of({"queries": 2, "failed": 1, "missing": 5, "undefined": 1}).failure_rate
+        0.25
+        """
+        return self.failed / max(1, self.asked)
+
+    @property
+    def asked(self) -> int:
+        """Of how many queries a value was wanted."""
+        return self.queries + self.undefined + self.failed
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends of the mean's interval; None where there is none."""
+        return None if self.ci_low is None or self.ci_high is None else (self.ci_low, self.ci_high)
+
+    @property
+    def reach(self) -> float | None:
+        """How far the interval reaches from the mean, on the side of the further end.
+
+        >>> ConfigurationMetric.of({"mean": 1.0, "ci_low": 0.875, "ci_high": 1.0}).reach
+        0.125
+        """
+        if self.mean is None or self.interval is None:
+            return None
+        low, high = self.interval
+        return max(high - self.mean, self.mean - low)
+
+    @property
+    def absent(self) -> str:
+        """Why there is no mean, in a word.
+
+        >>> ConfigurationMetric.of({"queries": 0, "failed": 0, "undefined": 2, "missing": 0}).absent
+        'undefined'
+        """
+        return max(("failed", "undefined", "missing"), key=lambda name: int(getattr(self, name)))
+
+    def judged(self) -> JudgedMetric | None:
+        """What is known of a judged metric; None for one of rankings."""
+        if self.panel == RETRIEVAL:
+            return None
+        return JudgedMetric(self.metric, self.range_low or 0.0, self.range_high)
+
+
+class Verdict(StrEnum):
+    """What a comparison says of a configuration beside its baseline."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    UNDECIDED = "undecided"
+    EQUAL = "equal"
+    UNKNOWN = "unknown"
+
+
+def significance_level(confidence: float) -> float:
+    """The highest p-value that is significant.
+
+    >>> significance_level(0.95)
+    0.05
+    """
+    return round(1.0 - confidence, 12)  # not 0.050000000000000044
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of one configuration against another over one slice, as `tables.COMPARISONS` describes it."""
+
+    config_id: str
+    baseline: str
+    slice: str
+    metric: str
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    std_error: float | None
+    p_value: float | None
+    t_p_value: float | None
+    effect_size: float | None
+    detectable: float | None
+    queries: int
+    unpaired: int
+    wins: int
+    ties: int
+    losses: int
+    p_adjusted: float | None = None
+    q_value: float | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Comparison":
+        """A row of the table; columns that are not there are None."""
+        return cls(**_known(cls, row))
+
+    @property
+    def corrected_p_value(self) -> float | None:
+        """The p-value that allows for how many comparisons there are; without a correction, the plain one."""
+        return self.p_value if self.p_adjusted is None else self.p_adjusted
+
+    def is_significant(self, confidence: float) -> bool | None:
+        """Whether there is a difference, at a confidence; None where it was not tested."""
+        if self.corrected_p_value is None:
+            return None
+        return self.corrected_p_value <= significance_level(confidence) and bool(self.difference)
+
+    def verdict(self, confidence: float) -> Verdict:
+        """What the comparison says, at a confidence.
+
+        >>> row = Comparison.of({"difference": 0.1, "p_value": 0.01, "p_adjusted": 0.02, "queries": 9, "wins": 9})
+        >>> str(row.verdict(0.95)), str(row.verdict(0.99))
+        ('better', 'undecided')
+        """
+        if self.queries and not self.wins and not self.losses:
+            return Verdict.EQUAL
+        is_significant = self.is_significant(confidence)
+        if is_significant is None:
+            return Verdict.UNKNOWN
+        if not is_significant:
+            return Verdict.UNDECIDED
+        return Verdict.BETTER if (self.difference or 0.0) > 0.0 else Verdict.WORSE
+
+
+@cache
+def _names(kind: type) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))
+
+
+def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for every field: null where the row has none, unless the field has a default."""
+    missing = {field.name: None for field in fields(kind) if field.default is MISSING}
+    return missing | {name: value for name, value in row.items() if name in _names(kind) and value is not None}
