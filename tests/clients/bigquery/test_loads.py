@@ -118,9 +118,18 @@ def test_differences_of_nested_columns_and_of_required_ones_that_are_unknown_her
     ]
 
 
-def test_what_is_null_here_must_not_be_required_there() -> None:
-    found = list(schemas.differences(columns("n FLOAT REQUIRED"), columns("n FLOAT NULLABLE")))
-    assert found == ["n is REQUIRED there, and NULLABLE here"]
+def test_what_is_null_here_and_required_there_is_relaxed_and_never_the_reverse() -> None:
+    there = [nested("a", columns("b FLOAT REQUIRED", "c FLOAT NULLABLE"), "REQUIRED")]
+    here = [nested("A", columns("b FLOAT NULLABLE", "c FLOAT REQUIRED"), "NULLABLE")]
+    assert list(schemas.differences(there, here)) == []
+    assert schemas.merged(there, here) == [nested("a", columns("b FLOAT NULLABLE", "c FLOAT NULLABLE"), "NULLABLE")]
+
+
+def test_a_record_that_is_added_requires_nothing() -> None:
+    record = nested("r", [*columns("b FLOAT REQUIRED"), nested("c", columns("d STRING REQUIRED"), "REQUIRED")])
+    relaxed = nested("r", [*columns("b FLOAT NULLABLE"), nested("c", columns("d STRING NULLABLE"), "NULLABLE")])
+    there = columns("n FLOAT REQUIRED")
+    assert schemas.merged(there, [*there, record]) == [*there, relaxed]
 
 
 @given(st.data())

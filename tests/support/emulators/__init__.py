@@ -23,7 +23,8 @@ What bqemulator 1.4.0 gets wrong, measured through google-cloud-bigquery 3.47:
   parameters were dropped: `server` mends that.
 - MERGE does not know `INSERT ROW`; it does know columns and values, and `ON FALSE`.
 - Unqualified fields of an unnested array of structs are not found in a subquery: name them `item.field`.
-- A query's `destination`, and columns added by `update_table`, exist on paper only. `maximum_bytes_billed` is ignored.
+- A query's `destination` exists on paper only, and so did columns that `update_table` adds: `server` mends that, but
+  not for fields of records. `maximum_bytes_billed` is ignored.
 - INFORMATION_SCHEMA has TABLES, COLUMNS, VIEWS and PARTITIONS (of wrong partitions), but not the JOBS of a region.
 - EXPORT DATA writes files that the emulator of Cloud Storage does not list.
 - Its Storage Read API ignores the offset of `read_rows`, reads views too (the real one refuses them), and estimates no

@@ -41,6 +41,7 @@ def serve_bigquery(folder: str, gcs_folder: str, project: str) -> None:
 
     let_results_be_read()
     bind_parameters_of_scripts()
+    add_columns()
 
     async def serve() -> None:
         server = EmulatorServer(
@@ -95,6 +96,26 @@ def bind_parameters_of_scripts() -> None:
         return bind(sql, given.get())
 
     executor._run_query_body, interpreter.bind_parameters = run_with_parameters, bind_given
+
+
+def add_columns() -> None:
+    """Mend bqemulator: a column that a change of a table's resource adds was in the resource only, not in the table."""
+    from bqemulator.api.routes.tables import _field_to_rest, bq_schema_to_duckdb_columns
+    from bqemulator.catalog.memory_repository import MemoryCatalogRepository
+    from bqemulator.storage.sql_identifiers import quoted_table_ref
+
+    update = MemoryCatalogRepository.update_table
+
+    def update_and_add(catalog: MemoryCatalogRepository, table: Any) -> Any:
+        before = catalog.get_table(table.project_id, table.dataset_id, table.table_id)
+        known = {field.name for field in before.schema_.fields}
+        added = [_field_to_rest(field) for field in table.schema_.fields if field.name not in known]
+        reference = quoted_table_ref(table.project_id, table.dataset_id, table.table_id)
+        for name, kind in bq_schema_to_duckdb_columns(added) if known else ():
+            catalog._engine.execute(f'ALTER TABLE {reference} ADD COLUMN IF NOT EXISTS "{name}" {kind}')
+        return update(catalog, table)
+
+    MemoryCatalogRepository.update_table = update_and_add
 
 
 class Tokens(BaseHTTPRequestHandler):

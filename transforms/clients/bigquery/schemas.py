@@ -46,22 +46,25 @@ def for_terraform() -> dict[Path, str]:
 
 
 def merged(existing: Sequence[Column], wanted: Sequence[Column]) -> list[Column]:
-    """The columns of an existing table, followed by those that it lacks, at every depth."""
+    """The columns of an existing table that takes rows of the wanted columns, at every depth.
+
+    What the table lacks follows its own columns, and is NULLABLE; what is REQUIRED there and NULLABLE here becomes
+    NULLABLE. Nothing becomes REQUIRED: rows of earlier runs may have no value.
+
+    >>> merged([{"name": "n", "type": "STRING", "mode": "REQUIRED"}], [{"name": "n", "type": "STRING"}])
+    [{'name': 'n', 'type': 'STRING', 'mode': 'NULLABLE'}]
+    """
     theirs = {_key(column): column for column in existing}
     ours = {_key(column): column for column in wanted}
-    kept = [
-        {**column, "fields": merged(column["fields"], ours[name].get("fields", ()))}
-        if column.get("fields") and name in ours
-        else column
-        for name, column in theirs.items()
-    ]
-    return kept + [column for name, column in ours.items() if name not in theirs]
+    kept = [_relaxed(column, ours[name]) if name in ours else column for name, column in theirs.items()]
+    return kept + [_nullable(column) for name, column in ours.items() if name not in theirs]
 
 
 def differences(existing: Sequence[Column], wanted: Sequence[Column], prefix: str = "") -> Iterator[str]:
     """Why rows of the wanted columns do not fit into an existing table, not even when columns are added.
 
-    Columns that allow more than we need are no difference, nor is their order.
+    Columns that allow more than we need are no difference, nor is their order, nor are REQUIRED ones that `merged`
+    relaxes.
 
     >>> list(differences([{"name": "n", "type": "STRING"}], [{"name": "n", "type": "INTEGER", "mode": "REQUIRED"}]))
     ['n is STRING there, and INTEGER here']
@@ -85,10 +88,27 @@ def _difference(there: Column, here: Column, path: str) -> Iterator[str]:
     modes = _mode(there), _mode(here)
     if _type(there) != _type(here):
         yield f"{path} is {_type(there)} there, and {_type(here)} here"
-    elif modes[0] != modes[1] and modes != ("NULLABLE", "REQUIRED"):
+    elif "REPEATED" in modes and modes[0] != modes[1]:
         yield f"{path} is {modes[0]} there, and {modes[1]} here"
     elif here.get("fields"):
         yield from differences(there.get("fields", ()), here["fields"], f"{path}.")
+
+
+def _relaxed(there: Column, here: Column) -> Column:
+    """An existing column that takes the values of ours, which has the same type."""
+    column = dict(there)
+    if (_mode(there), _mode(here)) == ("REQUIRED", "NULLABLE"):
+        column["mode"] = "NULLABLE"
+    if there.get("fields"):
+        column["fields"] = merged(there["fields"], here.get("fields", ()))
+    return column
+
+
+def _nullable(column: Column) -> Column:
+    """A column that can be added to a table with rows: BigQuery takes no REQUIRED one, at any depth."""
+    mode = "REPEATED" if _mode(column) == "REPEATED" else "NULLABLE"
+    fields = {"fields": [_nullable(each) for each in column["fields"]]} if column.get("fields") else {}
+    return {**column, "mode": mode, **fields}
 
 
 def _column(field: pa.Field) -> Column:

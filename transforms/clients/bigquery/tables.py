@@ -1,4 +1,4 @@
-"""The tables of a dataset: made where they are absent, extended by nullable columns, and otherwise left alone."""
+"""The tables of a dataset: made where absent; else only extended by nullable columns, and relaxed to NULLABLE."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
 
 
 def ensure(session: Session, name: str) -> list[Column]:
-    """Make a table, or extend it by the columns that it lacks; returns its columns.
+    """Make a table, or let an existing one take our rows: see `schemas.merged`; returns its columns.
 
     Raises:
         BigQueryError: it does not fit.
