@@ -1,6 +1,7 @@
 """What goes wrong: decided by a request's running number, so that the same query succeeds when it is asked again."""
 
 import hashlib
+import re
 from dataclasses import dataclass
 
 DEFAULT_KINDS = (
@@ -18,7 +19,7 @@ DEFAULT_KINDS = (
 """What may happen to a call that succeeds later, with the answer that it would have had."""
 
 KINDS = (*DEFAULT_KINDS, "drop_connection", "empty", "wrong_order", "permission", "not_found", "invalid")
-"""All that can go wrong.
+"""All that can go wrong with any service.
 
 Over gRPC, `reset` ends one call as UNAVAILABLE, because calls share a connection; `drop_connection` closes the
 connection, and with it every call that is in the air on it. `partial` is DATA_LOSS there, `request_timeout` is
@@ -26,6 +27,16 @@ connection, and with it every call that is in the air on it. `partial` is DATA_L
 `wrong_order` leaves the results in their places and turns the scores around. `empty` and `wrong_order` are legal
 answers, so nobody asks again.
 """
+
+
+_NAMED = re.compile(r"fault=(\w+)")
+
+MODEL_KINDS = (
+    "quota_info", "quota_reset", "quota_day", "bad_gateway", "bad_key", "blocked_prompt", "safety", "recitation",
+    "malformed_call", "unknown_finish", "refusal", "truncated", "truncated_thinking", "no_candidates", "empty_body",
+    "prose", "fenced", "broken_json", "wrong_type", "wrong_enum", "missing_item", "no_json_schema",
+)  # fmt: skip
+"""What else can go wrong with models; `gemini` and `openai` say what each of them means there."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,10 @@ class Faults:
         hint_s: what `quota_hint` asks clients to wait.
         hang_s: how long `hang` says nothing, before it answers as usual.
         seed: of the choice.
+        contents: share of the questions that always go wrong, chosen by their content: what a model blocks or cuts
+            is the same however often, and in whatever order, it is asked.
+        content_kinds: what happens to those.
+        named: a query that holds `fault=KIND` goes wrong in that way, and others do not.
     """
 
     rate: float = 0.0
@@ -49,11 +64,14 @@ class Faults:
     hint_s: float = 1.0
     hang_s: float = 3600.0
     seed: int = 0
+    contents: float = 0.0
+    content_kinds: tuple[str, ...] = ("safety", "truncated")
+    named: bool = False
 
     def __post_init__(self) -> None:
-        unknown = set(self.kinds) - set(KINDS)
+        unknown = {*self.kinds, *self.content_kinds} - {*KINDS, *MODEL_KINDS}
         if unknown or not self.kinds:
-            raise ValueError(f"no kinds of fault: {sorted(unknown)}; there are {', '.join(KINDS)}")
+            raise ValueError(f"no kinds of fault: {sorted(unknown)}; there are {', '.join((*KINDS, *MODEL_KINDS))}")
 
     def of(self, number: int, query: str) -> str | None:
         """What happens to a request; None for nothing.
@@ -62,6 +80,12 @@ class Faults:
             number: how many requests came, with this one.
             query: what it asks.
         """
+        if self.named:
+            name = _NAMED.search(query)
+            return name[1] if name else None
+        content = query.partition(" ")[0]
+        if fraction(self.seed, content, "content") < self.contents:
+            return self.content_kinds[int(fraction(self.seed, content, "kind") * len(self.content_kinds))]
         if self.first is not None and number > self.first:
             return None
         if self.only is not None:

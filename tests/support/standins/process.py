@@ -24,6 +24,8 @@ SERVER_MODULES = {
     "rag_engine": "support.standins.rag_engine",
     "vertex_search": "support.standins.vertex_search",
     "http": "support.standins.http",
+    "gemini": "support.standins.gemini",
+    "openai": "support.standins.openai",
 }
 DOCUMENTS = tuple(f"doc-{number}" for number in range(1000))
 TESTS = Path(__file__).parents[2]
@@ -79,7 +81,7 @@ def serve(
     """A stand-in, for as long as the block lasts.
 
     Args:
-        kind: "rag_engine", "vertex_search" or "http".
+        kind: "rag_engine", "vertex_search", "http", "gemini" or "openai".
         answers: by query, its results, best first: "id", "score", and if need be "text", "uri", "display_name",
             "title". RAG Engine's scores are distances.
         documents: ids of which all other queries find some, always the same.
@@ -109,7 +111,8 @@ def settings_from(line: str) -> Settings:
     """The settings that a parent wrote."""
     found = json.loads(line)
     faults = found.pop("faults")
-    return Settings(**found, faults=Faults(**{**faults, "kinds": tuple(faults["kinds"])}))
+    tuples = {name: tuple(faults[name]) for name in ("kinds", "content_kinds")}
+    return Settings(**found, faults=Faults(**{**faults, **tuples}))
 
 
 def _started(kind: str, settings: Settings) -> Standin:

@@ -47,6 +47,7 @@ class Stats:
         arrivals: when each request came, in seconds of `time.monotonic`, which all processes of a machine share.
         queries: how often each query was asked.
         requests: the last ones, as JSON: "query", "metadata" or "headers", "message" or "body".
+        tokens: of a model's answers, when each was given and how many tokens it took, asked and answered.
     """
 
     calls: int
@@ -62,6 +63,7 @@ class Stats:
     arrivals: list[float]
     queries: dict[str, int]
     requests: list[dict[str, Any]]
+    tokens: list[tuple[float, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class Reception:
     _queries: Counter[str] = field(default_factory=Counter)
     _requests: deque[Callable[[], dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT_REQUESTS))
     _open: Counter[str] = field(default_factory=Counter)
+    _tokens: list[tuple[float, int]] = field(default_factory=list)
     _in: int = 0
     _most_open: int = 0
     _most_streams: int = 0
@@ -133,6 +136,10 @@ class Reception:
         if self._open[visit.connection] == 0:
             del self._open[visit.connection]
 
+    def count_tokens(self, tokens: int) -> None:
+        """Count the tokens of an answer that is given now."""
+        self._tokens.append((self.clock(), tokens))
+
     def stats(self) -> Stats:
         """What was seen so far."""
         return Stats(
@@ -149,6 +156,7 @@ class Reception:
             arrivals=list(self._arrivals),
             queries=dict(self._queries),
             requests=[shown() for shown in self._requests],
+            tokens=list(self._tokens),
         )
 
     def _come_in(self, connection: str) -> None:

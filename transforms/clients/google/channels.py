@@ -143,13 +143,21 @@ async def open_channels(endpoint: str, library: Callable[[], tuple[Any, Any]]) -
     # In threads: importing takes seconds, and so does the metadata server. Other calls go on meanwhile.
     client, transport = await asyncio.to_thread(library)
     address = await address_of(endpoint)
-    credentials = await asyncio.to_thread(_credentials, transport.AUTH_SCOPES) if address.secure else None
+    credentials = await asyncio.to_thread(default_credentials, transport.AUTH_SCOPES) if address.secure else None
     channels = Channels(address, credentials, client, transport)
     await channels.connect()
     return channels
 
 
-def _credentials(scopes: tuple[str, ...]) -> Any:
+def default_credentials(scopes: tuple[str, ...]) -> Any:
+    """The credentials of the environment, refreshed where a server gives their token.
+
+    Args:
+        scopes: for those that have none of their own.
+
+    Raises:
+        InputError: there are none.
+    """
     import google.auth
     from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
     from google.auth.transport.requests import Request

@@ -1,0 +1,208 @@
+"""The `openai` model against a server that speaks the protocol: every outcome, and one request a call."""
+
+import asyncio
+import json
+import re
+import socket
+from typing import Any
+
+import pytest
+from support.asked import bodies, outcome, question, replies, requests, support
+from support.standins import Faults, Standin, serve
+from support.standins.models import embedding
+
+from rankbeam.transforms.clients.models.base import Embedding, Said
+from rankbeam.transforms.clients.models.openai import OpenAi
+from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
+
+K = FailureKind
+
+
+def local(server: Standin, **parameters: Any) -> OpenAi:
+    return OpenAi(base_url=f"{server.url}/v1", model="m-001", **parameters)
+
+
+def test_a_schema_is_asked_for_and_tokens_are_counted(openai: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "the-secret-key")
+    model = local(openai, api_key="${env:SOME_KEY}")
+    (reply,) = replies(model, [support("who pays?", max_output_tokens=77, seed=5)])
+    assert isinstance(reply, Reply)
+    said = json.loads(reply.answer)
+    assert (said["finish"], said["block"], said["model_version"]) == ("stop", None, "m-001-v7")
+    assert reply.tokens.total == openai.stats().tokens[-1][1]
+    assert 0 < reply.tokens.cached < reply.tokens.input
+    request = openai.stats().requests[-1]
+    assert request["headers"]["authorization"] == "Bearer the-secret-key"
+    body = json.loads(request["body"])
+    assert (body["model"], body["max_tokens"], body["temperature"], body["seed"]) == ("m-001", 77, 0, 5)
+    form = body["response_format"]
+    assert (form["type"], form["json_schema"]["strict"], form["json_schema"]["name"]) == (
+        "json_schema",
+        True,
+        "support",
+    )
+    assert form["json_schema"]["schema"]["properties"]["verdicts"]["maxItems"] == 2
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert len(outcome(model, support("who pays?"))) == 2
+
+
+def test_prose_is_asked_for_without_a_form(openai: Standin) -> None:
+    model = local(openai, limit_name="max_completion_tokens")
+    found = outcome(model, Prompt("answer", {"query": "plain"}, user="{query}", seed=None, max_output_tokens=9))
+    assert isinstance(found, Said)
+    (body,) = bodies(openai, "plain")
+    assert set(body) == {"model", "messages", "temperature", "max_completion_tokens"}
+    assert len(body["messages"]) == 1
+
+
+OUTCOMES = [
+    ("safety", K.BLOCKED, "content_filter"),
+    ("truncated", K.TRUNCATED, "in the middle"),
+    ("truncated_thinking", K.TRUNCATED, "before it began"),
+    ("unknown_finish", K.MALFORMED, "bored"),
+    ("no_candidates", K.MALFORMED, "no choice"),
+    ("empty", K.MALFORMED, "the answer is empty"),
+    ("empty_body", K.UNAVAILABLE, "not JSON"),
+    ("malformed", K.UNAVAILABLE, "not JSON"),
+    ("quota", K.QUOTA, "HTTP 429"),
+    ("unavailable", K.UNAVAILABLE, "HTTP 503"),
+    ("internal", K.UNAVAILABLE, "HTTP 500"),
+    ("bad_gateway", K.UNAVAILABLE, "HTTP 502"),
+    ("timeout", K.TIMEOUT, "HTTP 504"),
+    ("request_timeout", K.TIMEOUT, "HTTP 408"),
+    ("permission", K.PERMISSION, "HTTP 403"),
+    ("not_found", K.NOT_FOUND, "HTTP 404"),
+    ("invalid", K.INVALID, "HTTP 400"),
+    ("reset", K.UNAVAILABLE, "Error"),
+    ("partial", K.UNAVAILABLE, "Error"),
+]
+
+
+@pytest.mark.parametrize(("fault", "kind", "message"), OUTCOMES, ids=[fault for fault, _, _ in OUTCOMES])
+def test_what_goes_wrong_has_its_kind_after_one_request(
+    openai: Standin, fault: str, kind: FailureKind, message: str
+) -> None:
+    problem = outcome(local(openai), question(f"fault={fault} once"))
+    assert isinstance(problem, CallError), problem
+    assert problem.kind is kind, problem
+    assert message in problem.message
+    assert not problem.stops_pool
+    assert requests(openai, f"fault={fault} once") == 1
+
+
+@pytest.mark.parametrize("fault", ["prose", "broken_json", "wrong_type", "wrong_enum", "missing_item"])
+def test_an_answer_of_a_wrong_form_is_malformed(openai: Standin, fault: str) -> None:
+    assert outcome(local(openai), support(f"fault={fault}")).kind is K.MALFORMED
+
+
+def test_a_refusal_is_an_answer_unless_a_form_was_asked_for(openai: Standin) -> None:
+    assert outcome(local(openai), question("fault=refusal")) == Said("I cannot help with that.", "m-001-v7")
+    problem = outcome(local(openai), support("fault=refusal"))
+    assert problem.kind is K.BLOCKED
+    assert "refusal: I cannot help" in problem.message
+
+
+@pytest.mark.parametrize(("fault", "wait_s"), [("quota_info", 17.5), ("quota_hint", 17.5), ("quota_reset", 62.5)])
+def test_the_service_says_when_to_come_back(openai: Standin, fault: str, wait_s: float) -> None:
+    problem = outcome(local(openai), question(f"fault={fault}"))
+    assert (problem.kind, problem.retry_after_s, problem.stops_pool) == (K.QUOTA, wait_s, False)
+
+
+def test_a_spent_account_stops_the_pool(openai: Standin) -> None:
+    problem = outcome(local(openai), question("fault=quota_day"))
+    assert (problem.kind, problem.stops_pool) == (K.QUOTA, True)
+
+
+def test_a_slow_answer_and_a_missing_server_have_their_kinds(openai: Standin) -> None:
+    assert outcome(local(openai), question("fault=hang"), timeout_s=0.3).kind is K.TIMEOUT
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    model = OpenAi(base_url=f"http://127.0.0.1:{port}/v1", model="m-001")
+    assert outcome(model, question("anybody?")).kind is K.UNAVAILABLE
+
+
+def test_an_endpoint_without_schemas_is_asked_for_an_object_once_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[list[str]] = []
+    closed = OpenAiConnection.close
+
+    async def close(self: OpenAiConnection) -> None:
+        warned.append(self.warnings)
+        await closed(self)
+
+    monkeypatch.setattr(OpenAiConnection, "close", close)
+    with serve("openai", faults=Faults(rate=1.0, kinds=("no_json_schema",))) as server:
+        found = replies(local(server), [support(f"question {number}") for number in range(3)])
+        assert all(isinstance(reply, Reply) for reply in found)
+        sent = bodies(server, "question")
+    assert [body["response_format"]["type"] for body in sent] == ["json_schema"] + ["json_object"] * 3
+    assert '"enum": ["supported", "contradicted", "not_stated"]' in sent[1]["messages"][0]["content"]
+    assert len(warned[0]) == 1
+    assert "refuses JSON schemas" in warned[0][0]
+
+
+def test_a_400_about_something_else_changes_nothing(openai: Standin) -> None:
+    assert outcome(local(openai), support("fault=invalid for a judge")).kind is K.INVALID
+    assert requests(openai, "fault=invalid for a judge") == 1
+
+
+def test_what_was_wrong_decides_how_it_is_asked_again(openai: Standin) -> None:
+    cut, wrong = question("fault=truncated twice", max_output_tokens=100), support("fault=missing_item twice")
+    replies(local(openai), [cut, cut, wrong, wrong])
+    first, second = bodies(openai, "fault=truncated twice")
+    assert (first["max_tokens"], second["max_tokens"]) == (100, 200)
+    assert first["messages"] == second["messages"]
+    first, second = bodies(openai, "fault=missing_item twice")
+    assert (first["temperature"], second["temperature"], second["seed"]) == (0, 0.2, 1)
+    repair = second["messages"][-1]["content"].removeprefix(first["messages"][-1]["content"])
+    assert re.search(r"the ids must be 0 to 1, each once; missing \[\d\]", repair)
+
+
+def test_an_attempt_whose_first_was_elsewhere_takes_both_remedies(openai: Standin) -> None:
+    async def ask() -> None:
+        connection = await local(openai).connect()
+        await connection.call(question("resumed", max_output_tokens=100).payload(), 10.0, 2)
+        await connection.close()
+
+    asyncio.run(ask())
+    (body,) = bodies(openai, "resumed")
+    assert (body["max_tokens"], body["temperature"]) == (200, 0.2)
+    assert "did not have the form that is asked for" in body["messages"][-1]["content"]
+
+
+def test_texts_are_embedded(openai: Standin) -> None:
+    (reply,) = replies(local(openai, dimensions=8), [Prompt(EMBED, {"text": "some words"})])
+    assert isinstance(reply, Reply)
+    found = local(openai).read(reply.answer)
+    assert isinstance(found, Embedding)
+    assert found == Embedding(tuple(embedding("some words")), "m-001-v7")
+    assert reply.tokens == Tokens(input=3)
+    assert bodies(openai, "some words") == [{"model": "m-001", "input": "some words", "dimensions": 8}]
+
+
+def test_a_key_is_in_no_message_and_must_have_a_value(openai: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = local(openai, api_key="${env:SOME_KEY}")
+    monkeypatch.delenv("SOME_KEY", raising=False)
+    with pytest.raises(InputError, match="api_key needs the environment variable SOME_KEY"):
+        outcome(model, question("no key"))
+    monkeypatch.setenv("SOME_KEY", "as the script says")
+    assert outcome(model, question("fault=invalid with a key")).message.count("***") == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"base_url": "localhost:8000/v1", "model": "m"}, "write http:// or https://"),
+        ({"base_url": "http://h/v1?x=1", "model": "m"}, "write http:// or https://"),
+        ({"base_url": "http://h/v1", "model": "llama3:latest"}, "may mean another model tomorrow"),
+        ({"base_url": "http://h/v1", "model": "m", "api_key": "sk-written-out"}, "must come from the environment"),
+    ],
+)
+def test_parameters_that_cannot_work_are_refused(parameters: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match="validation error") as caught:
+        OpenAi(**parameters)
+    assert problem in str(caught.value)
+    assert "sk-" not in str(caught.value)

@@ -1,0 +1,72 @@
+"""Questions to models, and what comes of each attempt at one."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from support.standins import Standin
+
+from rankbeam.transforms.clients.models.base import ModelParameters
+from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.records import judgements
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.errors import CallError
+
+CLAIMS = {"0": "Owners pay.", "1": "It snows."}
+
+
+def question(text: str, **settings: Any) -> Prompt:
+    """A question for an answer in prose."""
+    return Prompt("answer", {"query": text}, "Be brief.", "{query}", **settings)
+
+
+def support(text: str, **settings: Any) -> Prompt:
+    """A judge's question; the text stands as its query."""
+    values = {"query": text, "evidence": "Owners pay.", "claims": CLAIMS}
+    return shipped()["support"].prompt(values, **settings)
+
+
+def replies(model: ModelParameters, prompts: Sequence[Prompt], timeout_s: float = 20.0) -> list[Reply | CallError]:
+    """What comes of attempts on one connection; those at one prompt are numbered from 1."""
+
+    async def ask() -> list[Reply | CallError]:
+        connection = await model.connect()
+        found: list[Reply | CallError] = []
+        numbers: dict[str, int] = {}
+        try:
+            for prompt in prompts:
+                payload = prompt.payload()
+                numbers[payload] = numbers.get(payload, 0) + 1
+                try:
+                    found.append(await connection.call(payload, timeout_s, numbers[payload]))
+                except CallError as error:
+                    found.append(error)
+        finally:
+            await connection.close()
+        return found
+
+    return asyncio.run(ask())
+
+
+def outcome(model: ModelParameters, prompt: Prompt, timeout_s: float = 20.0) -> Any:
+    """What one attempt ends with, as the driver sees it: a value, or the error of the call or of reading."""
+    (reply,) = replies(model, [prompt], timeout_s)
+    if isinstance(reply, CallError):
+        return reply
+    try:
+        found = model.read(reply.answer)
+        return judgements.read(prompt.step, prompt.values, found.text) if prompt.step in judgements.steps() else found
+    except CallError as error:
+        return error
+
+
+def bodies(server: Standin, text: str) -> list[Any]:
+    """Bodies of the requests that hold a text, in the order in which they came."""
+    return [json.loads(request["body"]) for request in server.stats().requests if text in request["body"]]
+
+
+def requests(server: Standin, text: str) -> int:
+    """How many requests that hold a text were received."""
+    return sum(count for name, count in server.stats().queries.items() if text in name)

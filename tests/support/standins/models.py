@@ -1,0 +1,136 @@
+"""What the stand-ins of models say: made of the content of a question alone, so that asking again changes nothing.
+
+A judge's prompt is known by its fenced data. A verdict on an item depends on the item and the other data only, whatever
+order the items stand in. Questions that are not a judge's get a short answer that cites the first context.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from support.standins.faults import fraction
+
+_SECTION = re.compile(r"<<(\w+) (\w{16})\n(.*?)\n\2 \1>>", re.DOTALL)
+_ITEM = re.compile(r"^\[(\d+)\] (.*?)(?=\n\[\d+\] |\Z)", re.MULTILINE | re.DOTALL)
+_FORM = re.compile(r'\{"(\w+)":')
+_REPAIR = "\n\nYour last answer to this could not be used"
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+DIMENSIONS = 8
+
+
+@dataclass(frozen=True)
+class Question:
+    """A prompt as it came.
+
+    Attributes:
+        system: its instructions.
+        user: its text.
+    """
+
+    system: str
+    user: str
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """By name, the fenced data."""
+        return {name: text for name, _, text in _SECTION.findall(self.user)}
+
+    @property
+    def key(self) -> str:
+        """The question by its content: equal for an attempt with a repair message."""
+        fence = _SECTION.search(self.user)
+        return fence[2] if fence else hashlib.sha256(self.user.partition(_REPAIR)[0].encode()).hexdigest()[:16]
+
+    @property
+    def name(self) -> str:
+        """How it is named in the figures."""
+        return f"{self.key} {self.user[:200]}"
+
+    def reply(self) -> str:
+        """What is said to it."""
+        form = _FORM.search(self.system + self.user)
+        made = _REPLIES.get(form[1]) if form and self.sections else None
+        if made is None:
+            return f"Answer {self.key} rests on the first context [1]."
+        return json.dumps(made(self.sections, self.system))
+
+
+def _verdicts(sections: dict[str, str], _: str) -> dict[str, Any]:
+    values = ("support", "partial", "none") if "nuggets" in sections else ("supported", "not_stated", "contradicted")
+    items = sections.get("claims") or sections.get("nuggets") or ""
+    other = [text for name, text in sections.items() if name not in ("claims", "nuggets")]
+    verdict = lambda text: values[int(fraction(text, *other, "verdict") * 3)]  # noqa: E731
+    rows = [{"id": int(item), "reason": "by hash", "verdict": verdict(text)} for item, text in _ITEM.findall(items)]
+    return {"verdicts": rows}
+
+
+def _claims(sections: dict[str, str], _: str) -> dict[str, Any]:
+    found = [text.strip() for text in _SENTENCE.findall(sections["text"]) if text.strip()]
+    return {"claims": [{"id": number, "text": text, "quote": text} for number, text in enumerate(found)]}
+
+
+def _reason(sections: dict[str, str], system: str) -> dict[str, Any]:
+    level = lambda name: int(fraction(*sections.values(), name) * 4)  # noqa: E731
+    if '"intent"' in system:
+        return {"reason": "by hash", "intent": level("intent"), "trust": level("trust"), "grade": level("grade")}
+    kind = ("answered", "partial", "refused", "off_topic")[level("kind")]
+    return {"reason": "by hash", "kind": kind, "relevance": level("relevance")}
+
+
+def _statements(sections: dict[str, str], _: str) -> dict[str, Any]:
+    return {"statements": [text.strip() for text in _SENTENCE.findall(sections["answer"]) if text.strip()]}
+
+
+def _questions(sections: dict[str, str], _: str) -> dict[str, Any]:
+    text = sections["answer"][:40]
+    return {"questions": [{"question": f"{number}: {text}?", "noncommittal": False} for number in range(3)]}
+
+
+def _sentences(sections: dict[str, str], _: str) -> dict[str, Any]:
+    numbers = [int(number) for number, text in _ITEM.findall(sections["sentences"]) if fraction(text, "needed") < 0.5]
+    return {"sentences": numbers}
+
+
+_REPLIES = {
+    "verdicts": _verdicts, "claims": _claims, "reason": _reason, "statements": _statements,
+    "questions": _questions, "sentences": _sentences,
+}  # fmt: skip
+
+
+def spoilt(text: str, fault: str | None) -> str:
+    """A reply that breaks its form, as the fault says."""
+    if fault == "prose":
+        return f"Certainly! Here is my answer: {text}"
+    if fault == "fenced":
+        return f"```json\n{text}\n```"
+    if fault == "broken_json":
+        return text[:-2]
+    if fault == "wrong_enum":
+        return re.sub(r'"(verdict|kind)": "\w+"', r'"\1": "maybe"', text).replace('"grade": ', '"grade": 1')
+    if fault == "wrong_type":
+        return re.sub(r'"(id|grade|relevance)": (\d)', r'"\1": "\2"', text)
+    if fault == "missing_item":
+        return _without_last(text)
+    return text
+
+
+def _without_last(text: str) -> str:
+    value = json.loads(text)
+    name = list(value)[-1]
+    if isinstance(value[name], list) and value[name]:
+        value[name].pop()
+    else:
+        del value[name]
+    return json.dumps(value)
+
+
+def embedding(text: str) -> list[float]:
+    """The embedding of a text."""
+    return [round(2 * fraction(text, place) - 1, 6) for place in range(DIMENSIONS)]
+
+
+def tokens(text: str) -> int:
+    """How many tokens a text has."""
+    return len(text) // 4 + 1

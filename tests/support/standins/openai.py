@@ -1,0 +1,104 @@
+"""A service that is compatible with OpenAI's: POST /v1/chat/completions and /v1/embeddings."""
+
+import json
+from typing import Any
+
+from support.standins.http_protocol import STATUSES, HttpConnection, Request, listen
+from support.standins.models import Question, embedding, spoilt, tokens
+from support.standins.reception import Reception, Visit
+
+_THOUGHTS = 7
+
+
+class OpenAi(HttpConnection):
+    """One connection of the service."""
+
+    def asked(self, request: Request) -> tuple[str, Any]:
+        """The body, and the question or the text to embed."""
+        body = json.loads(request.body)
+        if request.target == "/v1/embeddings":
+            return f"embed {body['input'][:200]}", (body, None)
+        if request.target != "/v1/chat/completions":
+            raise LookupError(f"there is nothing at {request.target}")
+        said = {message["role"]: message["content"] for message in body["messages"]}
+        question = Question(said.get("system", ""), said["user"])
+        return question.name, (body, question)
+
+    def answer(self, visit: Visit, asked: Any) -> None:
+        """Answer, or go wrong as the visit's fault says."""
+        body, question = asked
+        fault = visit.fault
+        form = body.get("response_format", {}).get("type")
+        if fault == "no_json_schema" and form == "json_schema":
+            self.say(400, self.error(400, "'response_format.type' must be 'json_object' or 'text'"))
+        elif fault == "quota_info":
+            self.say(429, self.error(429, "slow down"), f"retry-after-ms: {visit.hint_s * 1000:g}\r\n")
+        elif fault == "quota_reset":
+            left = "x-ratelimit-remaining-tokens: 0\r\nx-ratelimit-remaining-requests: 5\r\n"
+            reset = "x-ratelimit-reset-tokens: 1m2.5s\r\nx-ratelimit-reset-requests: 90s\r\n"
+            self.say(429, self.error(429, "slow down"), left + reset)
+        elif fault == "quota_day":
+            self.say(429, self.error(429, "You exceeded your current quota", "insufficient_quota"))
+        elif fault == "bad_gateway":
+            self.say(502, b"<html><h1>502 Bad Gateway</h1></html>", "Content-Type: text/html\r\n")
+        elif fault in STATUSES:
+            self.refuse(visit)
+        elif fault in ("reset", "drop_connection"):
+            self.reset()
+        elif fault == "empty_body":
+            self.say(200, b"")
+        else:
+            self._tell(json.dumps(self._said(body, question, fault)).encode(), fault)
+
+    def error(self, status: int, message: str, code: str | None = None) -> bytes:
+        """As OpenAI says it."""
+        return json.dumps({"error": {"message": message, "type": f"http_{status}", "code": code}}).encode()
+
+    def _tell(self, body: bytes, fault: str | None) -> None:
+        if fault == "malformed":
+            self.say(200, body[:-3])
+        elif fault == "partial":
+            self.cut(body)
+        else:
+            self.reception.answered += 1
+            self.say(200, body)
+
+    def _said(self, body: dict[str, Any], question: Question | None, fault: str | None) -> dict[str, Any]:
+        if question is None:
+            data = [{"object": "embedding", "index": 0, "embedding": embedding(body["input"])}]
+            usage = {"prompt_tokens": tokens(body["input"]), "total_tokens": tokens(body["input"])}
+            return {"object": "list", "data": data, "model": f"{body['model']}-v7", "usage": usage}
+        text = spoilt(question.reply(), fault)
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        finish = "stop"
+        if fault == "truncated":
+            message["content"], finish = text[: len(text) // 2], "length"
+        elif fault == "truncated_thinking":
+            message["content"], finish = None, "length"
+        elif fault == "safety":
+            message["content"], finish = "", "content_filter"
+        elif fault == "refusal":
+            message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+        elif fault == "empty":
+            message["content"] = " "
+        elif fault == "unknown_finish":
+            finish = "bored"
+        choices = [] if fault == "no_candidates" else [{"index": 0, "message": message, "finish_reason": finish}]
+        head = {"id": question.key, "model": f"{body['model']}-v7"}
+        return {**head, "choices": choices, "usage": self._usage(question, text)}
+
+    def _usage(self, question: Question, text: str) -> dict[str, Any]:
+        asked, said = tokens(question.system + question.user), tokens(text) + _THOUGHTS
+        self.reception.count_tokens(asked + said)
+        return {
+            "prompt_tokens": asked,
+            "completion_tokens": said,
+            "total_tokens": asked + said,
+            "prompt_tokens_details": {"cached_tokens": tokens(question.system) if question.system else 0},
+            "completion_tokens_details": {"reasoning_tokens": _THOUGHTS},
+        }
+
+
+async def start(reception: Reception) -> int:
+    """Serve on a free port, and return it."""
+    return await listen(lambda: OpenAi(reception), reception)

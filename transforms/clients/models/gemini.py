@@ -1,0 +1,67 @@
+"""The `gemini` model: Google's models, on Vertex AI (project and location) or on the Developer API (a key).
+
+How a call is made stands in `gemini_connection`; Google's library is imported where calls are made.
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field, model_validator
+
+from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.models.base import ModelParameters
+from rankbeam.transforms.clients.models.keys import ApiKey
+from rankbeam.transforms.records.calls.quota import Quota
+
+Name = Annotated[str, Field(min_length=1, pattern=r"^[\w.@/-]+$")]
+
+
+class Gemini(ModelParameters):
+    """A model of Google's, for text or for embeddings.
+
+    Attributes:
+        model: such as "gemini-x-001", or the name of an embedding model.
+        project: on Vertex AI.
+        location: on Vertex AI, such as "us-central1" or "global".
+        api_key: for the Developer API, as `${env:NAME}` or `${secret:…}`.
+        api_endpoint: address of the service, where it is not the public one.
+        thinking: tokens that the model may think with; None leaves it to the model, and some refuse 0.
+        dimensions: of embeddings; None for as many as the model has.
+    """
+
+    model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
+
+    model: Name
+    project: Name | None = None
+    location: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
+    api_key: ApiKey | None = None
+    api_endpoint: Endpoint | None = None
+    thinking: Annotated[int, Field(ge=-1, le=1_000_000)] | None = None
+    dimensions: Annotated[int, Field(ge=1, le=65_536)] | None = None
+
+    # Newer models have no fixed quota on Vertex AI: five calls a second, and slower where the service says so.
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
+
+    @model_validator(mode="after")
+    def _one_service(self) -> "Gemini":
+        on_vertex = self.project is not None and self.location is not None
+        some_vertex = self.project is not None or self.location is not None
+        if on_vertex == (self.api_key is not None) or (some_vertex and not on_vertex):
+            raise ValueError("give project and location for Vertex AI, or api_key for the Developer API")
+        return self
+
+    @property
+    def on_vertex(self) -> bool:
+        """Whether it is called on Vertex AI."""
+        return self.project is not None
+
+    def scope(self) -> str:
+        """Project, region and model on Vertex AI; the key's name and the model on the Developer API."""
+        place = f"projects/{self.project}/locations/{self.location}" if self.on_vertex else f"{self.api_key}"
+        return f"{place} {self.model}"
+
+    async def connect(self) -> Connection:
+        """Find credentials and make a client."""
+        from rankbeam.transforms.clients.models.gemini_connection import connect
+
+        return await connect(self)
