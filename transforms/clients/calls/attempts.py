@@ -7,6 +7,7 @@ from typing import Any
 
 from tenacity import RetryCallState
 
+from rankbeam.transforms.records.calls.reply import NO_TOKENS
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -20,20 +21,22 @@ class Attempts:
 
     Attributes:
         number: of the attempt as the connection is given it: from 1, higher after each answer that was refused.
+        tokens: that all attempts took.
+        seconds: that all attempts took, without pauses.
     """
 
     def __init__(self) -> None:
         self.number = 1
+        self.tokens = NO_TOKENS
+        self.seconds = 0.0
         self._malformed: Tally[str] = Tally()
         self._truncated = 0
-        self._costs_tokens = False
 
-    def refuse(self, outcomes: Sequence[Any], *, costs_tokens: bool) -> None:
+    def refuse(self, outcomes: Sequence[Any]) -> None:
         """Refuse an answer that is of no use to any of the tasks, as long as another attempt may bring a better one.
 
         Args:
             outcomes: what each of the tasks read in it.
-            costs_tokens: each attempt is charged by the token.
 
         Raises:
             CallError: it is refused.
@@ -44,7 +47,6 @@ class Attempts:
         kinds = {error.kind for error in errors}
         if kinds == {FailureKind.MALFORMED} or (kinds == {FailureKind.TRUNCATED} and not self._truncated):
             self.number += 1
-            self._costs_tokens = costs_tokens
             raise errors[0]
 
     def may_pass(self, error: BaseException) -> bool:
@@ -56,7 +58,7 @@ class Attempts:
             return self._truncated < _MOST_TRUNCATED
         if error.kind is FailureKind.MALFORMED:
             self._malformed[error.message] += 1
-            repeated = self._malformed.total() if self._costs_tokens else self._malformed[error.message]
+            repeated = self._malformed.total() if self.tokens.total else self._malformed[error.message]
             return repeated < _MOST_MALFORMED
         return error.kind.is_transient
 

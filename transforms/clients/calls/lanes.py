@@ -22,7 +22,6 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.turns import Stopped
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 
@@ -227,7 +226,9 @@ class LaneRun:
     def _answered(self, answered: Answered) -> None:
         call = answered.flight.call
         if call.key is not None:
-            self._writer.add(_entry(call.key, call, answered))
+            reply, now = answered.reply, datetime.now(UTC)
+            made = (answered.attempts, answered.seconds, now, reply.tokens, call.service, call.texts)
+            self._writer.add(Entry(call.key, call.reach, reply.answer, *made))
             self._hits.added(call.key, call.reach)
             self._answered_of[self._stage.pools[call.service]] += 1
         self._driver.settle(answered.flight, answered.outcomes)
@@ -247,11 +248,6 @@ class LaneRun:
             sum(self.tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
         )
         return Counted(hits, calls, self._answered_of[pool])
-
-
-def _entry(key: str, call: Call, answered: Answered) -> Entry:
-    reply, now = answered.reply, datetime.now(UTC)
-    return Entry(key, call.reach, reply.answer, answered.attempts, answered.seconds, now, reply.tokens, call.service)
 
 
 def _final(outcome: object) -> object:

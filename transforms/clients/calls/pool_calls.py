@@ -40,10 +40,10 @@ class Answered:
 
     Attributes:
         flight: the call.
-        reply: of the service.
+        reply: the answer, with the tokens of all attempts.
         outcomes: what each of its tasks reads in it.
-        attempts: that were made.
-        seconds: that the last one took.
+        attempts: how many were made.
+        seconds: that they took, without pauses.
     """
 
     flight: Flight
@@ -186,35 +186,39 @@ class PoolCalls:
             self._next.release()
         else:
             self._tally[Counter.RETRIES, service] += 1
-        reply, seconds = await self._call(flight, attempts.number)
+        answer = await self._call(flight, attempts)
+        reply = Reply(answer, attempts.tokens)
         outcomes = flight.read(reply)
-        attempts.refuse(outcomes, costs_tokens=reply.tokens.total > 0)
+        attempts.refuse(outcomes)
         self._health[service].answered()
         self._tally[Counter.CALLS_DONE, service] += 1
         self._tally[Counter.CALLS_FAILED, service] += any(isinstance(outcome, CallError) for outcome in outcomes)
-        self._answered(Answered(flight, reply, [_after(each, number) for each in outcomes], number, seconds))
+        outcomes = [_after(outcome, number) for outcome in outcomes]
+        self._answered(Answered(flight, reply, outcomes, number, attempts.seconds))
 
-    async def _call(self, flight: Flight, attempt: int) -> tuple[Reply, float]:
-        """The reply to one attempt, and the seconds it took; the permit is given back."""
+    async def _call(self, flight: Flight, attempts: Attempts) -> str:
+        """The answer to one attempt; the permit is given back."""
         call, timeout_s = flight.call, self._quota.timeout_s
         self._tally[Counter.CALLS_MADE, call.service] += 1
         began = time.monotonic()
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await self._connections[call.service].call(call.payload, timeout_s, attempt)
+                reply = await self._connections[call.service].call(call.payload, timeout_s, attempts.number)
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:
-            self._count(call.service, error.tokens)
+            self._count(call.service, attempts, error.tokens)
             if error.kind is FailureKind.QUOTA:
                 self.turns.push_back()
             raise
         finally:
             self.turns.give_back()
-        self._count(call.service, reply.tokens)
-        return reply, time.monotonic() - began
+            attempts.seconds += time.monotonic() - began
+        self._count(call.service, attempts, reply.tokens)
+        return reply.answer
 
-    def _count(self, service: str, tokens: Tokens) -> None:
+    def _count(self, service: str, attempts: Attempts, tokens: Tokens) -> None:
+        attempts.tokens += tokens
         self._tally[Counter.INPUT_TOKENS, service] += tokens.input
         self._tally[Counter.CACHED_TOKENS, service] += tokens.cached
         self._tally[Counter.OUTPUT_TOKENS, service] += tokens.output

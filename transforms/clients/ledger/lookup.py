@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
-from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, Entry, are_possible
+from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, WHOLE, Entry, are_possible
 from rankbeam.transforms.records.calls.reach import Reach
 
 Rows = npt.NDArray[Any]
@@ -209,7 +209,7 @@ def _indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
 
 def _covers(results: int, distance: float, wanted: Reach | None) -> bool:
     held = _reach(results, None if distance != distance else distance)
-    return held == _reach(0, None) if wanted is None else held.covers(wanted)
+    return held == WHOLE if wanted is None else held.covers(wanted)
 
 
 @functools.lru_cache(maxsize=64)
@@ -219,5 +219,5 @@ def _reach(results: int, distance: float | None) -> Reach:
 
 def _answers(entry: Entry, key: str, wanted: Reach | None) -> bool:
     """Whether an entry is what its row's small columns promised: they may have been damaged as well."""
-    held = entry.reach or Reach(0)
+    held = entry.reach or WHOLE
     return entry.key == key and _covers(held.results, float("nan") if held.distance is None else held.distance, wanted)

@@ -19,12 +19,14 @@ class Call:
             a call whose answer is neither kept nor shared, such as a poll.
         payload: what is asked, as JSON that the service's connection understands; never edited afterwards.
         reach: how far into a ranking it goes; None where an answer is whole.
+        texts: hashes of the stored texts that the payload refers to: the ledger keeps them as long as the answer.
     """
 
     service: str
     key: str | None
     payload: str
     reach: Reach | None = None
+    texts: tuple[str, ...] = ()
 
 
 def content_key(asked: Mapping[str, Any]) -> str:
