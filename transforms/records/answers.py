@@ -34,7 +34,6 @@ class Answer:
         contexts: those that the model was given, best first.
         left_out: how many further contexts it was not given, since all together were too long.
         message: why there is no answer, or only a part of it.
-        finish: why the model stopped, in its own words.
         model_version: that answered, as the service named it.
         tokens: that the call took.
     """
@@ -44,7 +43,6 @@ class Answer:
     contexts: tuple[Passage, ...] = ()
     left_out: int = 0
     message: str | None = None
-    finish: str | None = None
     model_version: str | None = None
     tokens: Tokens = NO_TOKENS
 

@@ -6,6 +6,7 @@ that several of them retrieved is judged once, and an equal prompt is answered o
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,9 @@ ITEMS = pa.schema(
         ("query_id", pa.string()),
         ("text", pa.string()),
         ("attributes", ATTRIBUTES),
+        ("reference", pa.large_string()),
+        ("answerable", pa.bool_()),
+        ("nuggets", pa.list_(pa.struct([("text", pa.string()), ("vital", pa.bool_())]))),
         ("passages", pa.list_(pa.struct([("doc_id", pa.string()), ("text", pa.large_string())]))),
         (
             "systems",
@@ -38,6 +42,24 @@ ITEMS = pa.schema(
 
 DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string())])
 """One row a document of the corpus that some item lacks the text of."""
+
+
+@dataclass(frozen=True)
+class Gold:
+    """What a dataset knows of the answer to a query.
+
+    Attributes:
+        reference: the reference answer; None where there is none.
+        answerable: whether the corpus has the answer; None where nothing says so.
+        nuggets: the facts that an answer should hold, each with whether it is vital; None where they are not given.
+    """
+
+    reference: str | None = None
+    answerable: bool | None = None
+    nuggets: tuple[tuple[str, bool], ...] | None = None
+
+
+NO_GOLD = Gold()
 
 
 @dataclass(frozen=True)
@@ -67,6 +89,7 @@ class Item:
         attributes: of the query.
         passages: the distinct passages of all configurations.
         systems: what each configuration has.
+        gold: what the dataset knows of the answer.
     """
 
     query_id: str
@@ -74,18 +97,22 @@ class Item:
     attributes: Mapping[str, str]
     passages: tuple[Passage, ...]
     systems: tuple[System, ...]
+    gold: Gold = NO_GOLD
 
     def contexts(self, system: System) -> list[Passage]:
         """The passages of a configuration, best first."""
         return [self.passages[place] for place in system.passages]
 
 
-def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
+def items_of(
+    queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]], golds: Mapping[str, Gold] = MappingProxyType({})
+) -> Iterator[Item]:
     """The items of some queries.
 
     Args:
         queries: `columns.JUDGED_QUERIES`.
         contexts: for each of them, those of every configuration.
+        golds: by query, what the dataset knows of the answer.
     """
     texts, attributes = queries["text"].to_pylist(), queries["attributes"].to_pylist()
     for query_id, text, given, of_query in zip(
@@ -97,7 +124,7 @@ def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) ->
             passages = tuple(places.setdefault(passage, len(places)) for passage in each.passages)
             systems.append(System(each.configuration, passages, each.failed))
         pairs = {pair["name"]: pair["value"] for pair in given or ()}
-        yield Item(query_id, text or "", pairs, tuple(places), tuple(systems))
+        yield Item(query_id, text or "", pairs, tuple(places), tuple(systems), golds.get(query_id, NO_GOLD))
 
 
 def batch_of(items: Iterable[Item]) -> pa.RecordBatch:
@@ -132,6 +159,9 @@ def _row(item: Item) -> dict[str, Any]:
         "query_id": item.query_id,
         "text": item.text,
         "attributes": [{"name": name, "value": value} for name, value in item.attributes.items()],
+        "reference": item.gold.reference,
+        "answerable": item.gold.answerable,
+        "nuggets": _nugget_rows(item.gold),
         "passages": [{"doc_id": each.doc_id, "text": each.text} for each in item.passages],
         "systems": [
             {
@@ -155,4 +185,13 @@ def _item(row: Mapping[str, Any]) -> Item:
             System(each["configuration"], tuple(each["passages"]), each["failed"], each["answer"])
             for each in row["systems"]
         ),
+        Gold(row["reference"], row["answerable"], _nuggets(row["nuggets"])),
     )
+
+
+def _nugget_rows(gold: Gold) -> list[dict[str, Any]] | None:
+    return None if gold.nuggets is None else [{"text": text, "vital": vital} for text, vital in gold.nuggets]
+
+
+def _nuggets(rows: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, bool], ...] | None:
+    return None if rows is None else tuple((row["text"], row["vital"]) for row in rows)

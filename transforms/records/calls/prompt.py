@@ -48,6 +48,7 @@ class Prompt:
         max_output_tokens: limit of the answer, thinking among it.
         temperature: of sampling.
         seed: of sampling; None for none.
+        thinking: tokens that the model may think; None for as many as it has by default.
         sample: number of this answer among several to one question, from 0.
     """
 
@@ -59,6 +60,7 @@ class Prompt:
     max_output_tokens: int = 1024
     temperature: float = 0.0
     seed: int | None = 0
+    thinking: int | None = field(default=None, kw_only=True)
     sample: int = field(default=0, kw_only=True)
 
     def payload(self) -> str:
@@ -98,6 +100,7 @@ class Prompt:
             model: identity and settings of the service, as JSON values.
         """
         settings = {"max_output_tokens": self.max_output_tokens, "temperature": self.temperature, "seed": self.seed}
+        settings |= {} if self.thinking is None else {"thinking": self.thinking}
         return {
             "stage": "model",
             "step": self.step,

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from rankbeam.transforms.records.calls.reply import Tokens
+
 MOST_IN_THE_AIR = 1000
 """Calls that one process holds at once without trouble; a pool that needs more has several lanes."""
 
@@ -20,6 +22,15 @@ class Prices:
     input: float
     cached: float
     output: float
+
+    def cost(self, tokens: Tokens) -> float:
+        """What tokens cost.
+
+        >>> Prices(input=1.0, cached=0.25, output=4.0).cost(Tokens(input=1_000_000, cached=400_000, output=100_000))
+        1.1
+        """
+        fresh = (tokens.input - tokens.cached) * self.input
+        return (fresh + tokens.cached * self.cached + tokens.output * self.output) / 1_000_000
 
 
 @dataclass(frozen=True)

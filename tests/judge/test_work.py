@@ -1,0 +1,217 @@
+"""The work of one query, driven by hand: no clock, no quota, no Beam."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from rankbeam.transforms.clients.models.base import STOP, Stored
+from rankbeam.transforms.clients.models.extractive import Extractive
+from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.local import LocalModel
+from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.asking import Asking
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.records.answers import AnswerStatus
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.evaluated import Evaluated, Value
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.items import Gold, Item, System
+from rankbeam.transforms.records.metrics.judged import parse_judged
+from rankbeam.transforms.records.rankings.contexts import Passage
+
+PASSAGES = (
+    Passage("owners", "Owners pay the invoices. They get a mail each month."),
+    Passage("weather", "It rains in spring."),
+    Passage("managers", "Billing managers may read invoices, and download them."),
+)
+GOLD = Gold("Owners pay the invoices. Billing managers may download them.")
+ITEM = Item("q1", "Who pays invoices?", {}, PASSAGES, (System(0, (0, 1, 2)), System(1, (2, 0))), GOLD)
+READER, JUDGE = Model("reader", "extractive", Extractive()), Model("judge", "lexical", Lexical())
+GENERATION = Generation("reader", "{query}\n{contexts}", contexts=3)
+ALL = ("Faithfulness", "Hallucination", "SelfKnowledge", "ClaimPrecision", "ClaimRecall", "ContextRecall")
+
+Outcome = Callable[[Call], Any]
+
+
+def test_answers_are_judged_by_their_contexts_and_the_reference() -> None:
+    made: list[Call] = []
+    evaluated = driven(work(*ALL), ITEM, made)
+    values = by_metric(evaluated, 0)
+    assert evaluated.answers[0].answer.text == "Owners pay the invoices. [1]"
+    assert evaluated.answers[0].answer.cited == (0,)
+    assert values["Faithfulness"] == values["ClaimPrecision"] == 1.0
+    assert values["Hallucination"] == values["SelfKnowledge"] == 0.0
+    assert values["ClaimRecall"] == 0.5
+    assert values["ContextRecall"] == 1.0
+
+
+def test_what_configurations_share_is_asked_once() -> None:
+    alone = Item(ITEM.query_id, ITEM.text, {}, PASSAGES, ITEM.systems[:1], GOLD)
+    twins = Item(ITEM.query_id, ITEM.text, {}, PASSAGES, (System(0, (0, 1, 2)), System(1, (0, 1, 2))), GOLD)
+    one, two = list[Call](), list[Call]()
+    driven(work(*ALL, configurations=(0,)), alone, one)
+    both = driven(work(*ALL), twins, two)
+    assert len(two) == len(one)
+    assert by_metric(both, 0) == by_metric(both, 1)
+
+
+def test_an_order_of_contexts_asks_the_judge_nothing_new() -> None:
+    swapped = Item(ITEM.query_id, ITEM.text, {}, PASSAGES, (System(0, (0, 2)), System(1, (2, 0))), GOLD)
+    made: list[Call] = []
+    driven(work("ContextRecall"), swapped, made)
+    assert steps(made) == ["answer", "answer", "claims", "support", "support"]
+
+
+def test_a_failed_judgement_leaves_the_other_values() -> None:
+    def outcome(call: Call) -> Any:
+        prompt = Prompt.parse(call.payload)
+        if prompt.step == "support" and prompt.values["evidence"] == PASSAGES[1].text:
+            return CallError(FailureKind.UNAVAILABLE, "the judge is down", 9)
+        return answered(call)
+
+    evaluated = driven(work("Faithfulness", "ClaimRecall", "ContextRecall"), ITEM, outcome=outcome)
+    first, second = by_metric(evaluated, 0), by_metric(evaluated, 1)
+    assert first == {"Faithfulness": "unavailable", "ClaimRecall": 0.5, "ContextRecall": "unavailable"}
+    assert second["Faithfulness"] == 1.0  # it never saw that context
+
+
+@pytest.mark.parametrize("kind", [FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.UNAVAILABLE])
+def test_a_failed_answer_fails_what_looks_at_answers_and_nothing_else(kind: FailureKind) -> None:
+    def outcome(call: Call) -> Any:
+        return CallError(kind, "no answer", 2) if Prompt.parse(call.payload).step == "answer" else answered(call)
+
+    made: list[Call] = []
+    evaluated = driven(work("Faithfulness", "ContextRecall", configurations=(0,)), ITEM, made, outcome)
+    status = {FailureKind.UNAVAILABLE: "failed"}.get(kind, kind.value)
+    assert [row.answer.status for row in evaluated.answers] == [status]
+    assert by_metric(evaluated, 0) == {"Faithfulness": kind.value, "ContextRecall": 1.0}
+    assert "claims" in steps(made)  # of the reference
+
+
+def test_without_a_context_no_model_is_asked_and_the_system_counts_as_refusing() -> None:
+    nothing = Item(ITEM.query_id, ITEM.text, {}, (), (System(0, ()),), Gold("Owners pay.", answerable=True))
+    made: list[Call] = []
+    metrics = ("Faithfulness", "ClaimRecall", "Refused", "AnswerRelevance", "ContextRecall")
+    evaluated = driven(work(*metrics, configurations=(0,)), nothing, made)
+    assert evaluated.answers[0].answer.status is AnswerStatus.NO_CONTEXT
+    assert by_metric(evaluated, 0) == {
+        "Faithfulness": "no_claims",
+        "ClaimRecall": 0.0,
+        "Refused": 1.0,
+        "AnswerRelevance": 0.0,
+        "ContextRecall": 0.0,
+    }
+    assert steps(made) == ["claims"]
+
+
+def test_a_text_that_is_missing_is_a_failure_and_never_an_empty_context() -> None:
+    lacking = Item("q", "Who pays?", {}, (Passage("owners", None),), (System(0, (0,)),), GOLD)
+    evaluated = driven(work("Faithfulness", configurations=(0,)), lacking)
+    (value,) = evaluated.values
+    assert evaluated.answers[0].answer.status is AnswerStatus.FAILED
+    assert value.error is not None
+    assert "there is no text of document 'owners'" in str(value.reason)
+
+
+def test_given_answers_are_judged_as_they_are() -> None:
+    replayed = Item("q", ITEM.text, {}, PASSAGES, (System(0, (1,), answer="Owners pay the invoices."),), GOLD)
+    made: list[Call] = []
+    evaluated = driven(work("Faithfulness", "ClaimPrecision", configurations=(), judged=(0,)), replayed, made)
+    assert by_metric(evaluated, 0) == {"Faithfulness": 0.0, "ClaimPrecision": 1.0}
+    assert "answer" not in steps(made)
+
+
+def test_metrics_of_contexts_alone_look_at_as_many_as_they_say() -> None:
+    item = Item("q", ITEM.text, {}, PASSAGES, (System(0, (1, 0, 2)),), GOLD)
+    metrics = ("ContextRecall@1", "ContextRecall@2", "ContextRecall@3", "ContextRecall@9")
+    evaluated = driven(work(*metrics, configurations=(), judged=(0,)), item)
+    assert list(by_metric(evaluated, 0).values()) == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_samples_are_averaged_and_repeats_are_not() -> None:
+    once = driven(work("Faithfulness", repeat_share=1.0), ITEM)
+    repeated = [judgement for judgement in once.judgements if judgement.is_repeat]
+    verdicts = [judgement for judgement in once.judgements if judgement.step == "support"]
+    assert {judgement.sample for judgement in repeated} == {1, 2}
+    assert len(repeated) == 2 * len([judgement for judgement in verdicts if judgement.sample == 0])
+
+    def outcome(call: Call) -> Any:
+        prompt = Prompt.parse(call.payload)
+        if prompt.step == "support" and prompt.sample == 1:
+            return said(call, '{"verdicts": [{"id": 0, "reason": "no", "verdict": "not_stated"}]}')
+        return answered(call)
+
+    assert by_metric(driven(work("Faithfulness", repeat_share=1.0), ITEM, outcome=outcome), 0)["Faithfulness"] == 1.0
+    twice = work("Faithfulness", samples=2)
+    assert by_metric(driven(twice, ITEM, outcome=outcome), 0)["Faithfulness"] == 0.5
+
+
+def test_the_number_of_calls_is_known_before() -> None:
+    made: list[Call] = []
+    planned = work(*ALL)
+    driven(planned, ITEM, made)
+    assert len({call.key for call in made}) in planned.calls(ITEM)
+
+
+def work(
+    *metrics: str, configurations: Sequence[int] = (0, 1), judged: Sequence[int] | None = None, **options: Any
+) -> EvaluateAnswers:
+    of_each = tuple(parse_judged(name) for name in metrics)
+    positions = configurations if judged is None else judged
+    asking = Asking(JUDGE, shipped())
+    answering = {position: Answering(READER, GENERATION) for position in configurations}
+    return EvaluateAnswers(answering, asking, dict.fromkeys(positions, of_each), **options)
+
+
+def driven(
+    work: EvaluateAnswers, item: Item, made: list[Call] | None = None, outcome: Outcome | None = None
+) -> Evaluated:
+    """What a work returns when its calls come to these outcomes; all distinct calls are added to `made`."""
+    kept: dict[str | None, Any] = {}
+    steps = work.steps(item)
+    try:
+        calls = next(steps)
+        while True:
+            for call in calls:
+                if call.key not in kept:
+                    given = (outcome or answered)(call)
+                    kept[call.key] = work.read(call, given) if isinstance(given, Reply) else given
+                    if made is not None:
+                        made.append(call)
+            calls = steps.send([kept[call.key] for call in calls])
+    except StopIteration as end:
+        evaluated: Evaluated = end.value
+    return evaluated
+
+
+def answered(call: Call) -> Reply:
+    """What the offline models say."""
+    models: dict[str, LocalModel] = {"reader": Extractive(), "judge": Lexical()}
+    return Reply(models[call.service].answer(Prompt.parse(call.payload)).written())
+
+
+def said(call: Call, text: str) -> Reply:
+    del call
+    return Reply(Stored(text, STOP, model_version="m").written())
+
+
+def by_metric(evaluated: Evaluated, configuration: int) -> dict[str, float | str]:
+    """The value of each metric; the kind of its failure, or the reason why it does not exist, where it has none."""
+    return {value.metric: shown(value) for value in evaluated.values if value.configuration == configuration}
+
+
+def shown(value: Value) -> float | str:
+    if value.value is not None:
+        return value.value
+    return value.error.kind.value if value.error is not None else str(value.reason)
+
+
+def steps(made: Sequence[Call]) -> list[str]:
+    return [Prompt.parse(call.payload).step for call in made]

@@ -1,0 +1,118 @@
+"""How a model is asked to answer a query from the contexts of a configuration."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankbeam.transforms.clients.models.base import Said
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.records.answers import Answer, AnswerStatus, fitting
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.items import Item, System
+from rankbeam.transforms.records.rankings.contexts import Passage
+
+STEP = "answer"
+_STATUSES = {FailureKind.BLOCKED: AnswerStatus.BLOCKED, FailureKind.TRUNCATED: AnswerStatus.TRUNCATED}
+
+
+@dataclass(frozen=True)
+class Answering:
+    """How the answers of a configuration are made.
+
+    Attributes:
+        model: that answers.
+        generation: what it is given.
+    """
+
+    model: Model
+    generation: Generation
+
+    def begun(self, item: Item, system: System) -> Answer:
+        """The answer before the model is asked: its contexts, or why the model is not asked at all.
+
+        `AnswerStatus.OK` means that it is to be asked.
+        """
+        if system.failed:
+            return Answer(AnswerStatus.FAILED, message="not asked: the retriever gave no answer")
+        retrieved = item.contexts(system)[: self.generation.contexts]
+        lacking = next((passage.doc_id for passage in retrieved if passage.text is None), None)
+        if lacking is not None:
+            problem = f"not asked: there is no text of document {lacking!r}; give the documents as dataset.corpus"
+            return Answer(AnswerStatus.FAILED, message=problem)
+        kept = fitting(retrieved, self.generation.max_context_tokens)
+        answer = Answer(AnswerStatus.OK, contexts=tuple(retrieved[:kept]), left_out=len(retrieved) - kept)
+        if not answer.contexts and not self.generation.without_contexts:
+            return replace(answer, status=AnswerStatus.NO_CONTEXT, message="not asked: there is no context")
+        return answer
+
+    def call(self, item: Item, contexts: Sequence[Passage], sample: int) -> Call:
+        """The call that asks for one answer."""
+        generation = self.generation
+        known: dict[str, Any] = {**item.attributes, "query": item.text}
+        known["contexts"] = [{"id": passage.doc_id, "text": passage.text} for passage in contexts]
+        system, user = split_template(generation.template)
+        prompt = Prompt(
+            STEP,
+            {name: known[name] for name in sorted(variables_of(generation.template)) if name in known},
+            system,
+            user,
+            max_output_tokens=generation.max_output_tokens,
+            temperature=generation.temperature,
+            seed=generation.seed,
+            thinking=generation.thinking,
+            sample=sample,
+        )
+        return self.model.call(prompt)
+
+    def is_asked_by(self, call: Call) -> bool:
+        """Whether this is who a call asks for an answer."""
+        return call.service == self.model.name and Prompt.parse(call.payload).step == STEP
+
+    def read(self, reply: Reply) -> "Text":
+        """What the model says.
+
+        Raises:
+            CallError: it would not answer, was cut short, or said nothing that can be used.
+        """
+        given = self.model.read(reply.answer)
+        if not isinstance(given, Said):
+            raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts, and answers no query")
+        return Text(given.text, given.model_version, reply.tokens)
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a model answered.
+
+    Attributes:
+        text: the answer.
+        model_version: that gave it, as the service named it.
+        tokens: that the call took.
+    """
+
+    text: str
+    model_version: str
+    tokens: Tokens
+
+
+def ended(begun: Answer, outcome: Any) -> Answer:
+    """The answer, once the model was asked.
+
+    Args:
+        begun: its contexts.
+        outcome: what the model said, or the CallError that is final.
+    """
+    if isinstance(outcome, CallError):
+        status = _STATUSES.get(outcome.kind, AnswerStatus.FAILED)
+        return replace(begun, status=status, message=outcome.message, tokens=outcome.tokens)
+    return replace(
+        begun,
+        text=outcome.text,
+        model_version=outcome.model_version,
+        tokens=outcome.tokens,
+    )

@@ -1,0 +1,74 @@
+"""How a judge is asked: a question becomes a call, and a reply what was said, checked against what was asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankbeam.transforms.clients.models.base import Embedding
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.questions import Question
+from rankbeam.transforms.judge.templates import Template
+from rankbeam.transforms.records import judgements
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+
+REPEATED = frozenset({"support", "grade", "answer_kind", "nugget_assign"})
+"""The steps that judge: those whose verdicts are compared when they are asked several times."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the judge said to one question, as it was read.
+
+    Attributes:
+        value: as `judgements.read` reads it, or a vector.
+        model_version: that said it, as the service named it.
+        tokens: that the call took.
+    """
+
+    value: Any
+    model_version: str | None = None
+    tokens: Tokens = NO_TOKENS
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a judge is asked.
+
+    Attributes:
+        model: that judges.
+        templates: by step.
+        embedder: the model that embeds texts; None where no metric needs it.
+        max_output_tokens: limit of a reply.
+    """
+
+    model: Model
+    templates: Mapping[str, Template]
+    embedder: Model | None = None
+    max_output_tokens: int = 4096
+
+    def call(self, question: Question, query: str, sample: int) -> Call:
+        """The call that asks a question."""
+        if question.step == EMBED:
+            assert self.embedder is not None  # noqa: S101  an experiment with such a metric names one
+            return self.embedder.call(Prompt(EMBED, question.values(query)))
+        template = self.templates[question.step]
+        settings = {"max_output_tokens": self.max_output_tokens, "sample": sample}
+        return self.model.call(template.prompt(question.values(query), **settings))
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        """What was said, checked against what was asked.
+
+        Raises:
+            CallError: it breaks the step's rules (`MALFORMED`), or there is no answer.
+        """
+        prompt = Prompt.parse(call.payload)
+        model = self.model if prompt.step != EMBED or self.embedder is None else self.embedder
+        given = model.read(reply.answer)
+        if isinstance(given, Embedding):
+            return Reading(np.array(given.vector), given.model_version, reply.tokens)
+        value = judgements.read(prompt.step, prompt.values, given.text)
+        return Reading(value, given.model_version, reply.tokens)

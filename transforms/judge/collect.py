@@ -1,0 +1,175 @@
+"""From what comes of the items to values that are scored and rows that are written, in batches."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
+
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
+from rankbeam.transforms.clients.storage import batches
+from rankbeam.transforms.clients.storage.batches import Bucketed
+from rankbeam.transforms.judge.rows import Rows, texts_of
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.evaluated import Evaluated, Value
+from rankbeam.transforms.records.items import items_in
+from rankbeam.transforms.records.scores.judged import JudgedValues
+from rankbeam.transforms.records.scores.scored import Status
+
+WORK = "evaluate answers"
+"""The name of the stage's only work."""
+PANEL = "judged"
+
+_ROWS_AT_ONCE = 1000
+_TEXT_SHARDS = 64
+_TABLES = ("answers", "claims", "verdicts")
+_FAILURES, _TEXTS = "failures", "texts"
+
+batches.register()
+
+
+def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[TaskBatch]:
+    """The tasks that answer and judge the queries of a bucket, one each.
+
+    Args:
+        element: a bucket, and its `ITEMS`.
+        configurations: positions of those that are answered or judged.
+    """
+    bucket, items = element
+    tasks = (
+        Task(item.query_id, WORK, item, (Subject(PANEL, item.query_id, bucket, configurations),))
+        for item in items_in(items)
+    )
+    for batch in batches_of(tasks):
+        yield WORK, batch
+
+
+class Collected(NamedTuple):
+    """What `CollectEvaluated` returns."""
+
+    values: beam.PCollection[tuple[int, JudgedValues]]
+    """By bucket."""
+    rows: dict[str, beam.PCollection[pa.Table]]
+    """By table, rows without the common columns."""
+
+
+@dataclass
+class CollectEvaluated(beam.PTransform):
+    """Make values and rows of what comes of the items.
+
+    Attributes:
+        rows: makes the rows.
+    """
+
+    rows: Rows
+
+    def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Collected; Beam warns of named results
+        """Add the steps."""
+        tags = (*_TABLES, _FAILURES, _TEXTS)
+        outputs = answers | "Collect" >> beam.ParDo(CollectFn(self.rows)).with_outputs(*tags, main="values")
+        written = {name: outputs[name] for name in (*_TABLES, _FAILURES)}
+        written["texts"] = (
+            outputs[_TEXTS] | "GroupTexts" >> beam.GroupByKey() | "DistinctTexts" >> beam.FlatMap(distinct_texts)
+        )
+        return Collected(outputs.values, written)
+
+
+class CollectFn(beam.DoFn):
+    """Collects values and rows, some at a time."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def start_bundle(self) -> None:
+        """Nothing is collected."""
+        self._values: defaultdict[tuple[int, int, str], list[tuple[str, Value]]] = defaultdict(list)
+        self._waiting: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._texts: dict[str, str] = {}
+
+    def process(self, element: Answer) -> Iterator[object]:
+        """Add what came of an item; yield rows when there are enough."""
+        evaluated: Evaluated = element.value
+        (subject,) = element.subjects
+        for value in evaluated.values:
+            self._values[subject.bucket, value.configuration, value.metric].append((evaluated.query_id, value))
+        self._waiting["answers"] += self._rows.answers(evaluated)
+        self._waiting["claims"] += self._rows.claims(evaluated)
+        self._waiting["verdicts"] += self._rows.verdicts(evaluated)
+        failed = list(self._rows.failures(evaluated))
+        count(Counter.FAILURES, len(failed))
+        self._waiting[_FAILURES] += failed
+        self._texts |= texts_of(evaluated)
+        yield from self._outputs(_ROWS_AT_ONCE)
+
+    def finish_bundle(self) -> Iterator[object]:
+        """Yield what is left."""
+        for output in self._outputs(1):
+            yield beam.pvalue.TaggedOutput(output.tag, _in_window(output.value))
+        for (bucket, configuration, metric), some in self._values.items():
+            yield _in_window((bucket, _judged(configuration, metric, some)))
+
+    def _outputs(self, least: int) -> Iterator[beam.pvalue.TaggedOutput]:
+        """Batches of at least so many rows."""
+        for name, rows in self._waiting.items():
+            if len(rows) >= least:
+                yield beam.pvalue.TaggedOutput(name, pa.Table.from_pylist(rows, tables.own_columns(_schema(name))))
+                self._waiting[name] = []
+        if len(self._texts) >= least:
+            by_shard: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
+            for text_hash, text in self._texts.items():
+                by_shard[int(text_hash[:8], 16) % _TEXT_SHARDS].append({"text_hash": text_hash, "text": text})
+            schema = tables.own_columns(ANSWER_TABLES["texts"])
+            for shard, rows in by_shard.items():
+                yield beam.pvalue.TaggedOutput(_TEXTS, (shard, pa.RecordBatch.from_pylist(rows, schema)))
+            self._texts = {}
+
+
+def distinct_texts(element: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[pa.Table]:
+    """The texts of a shard, each once."""
+    _, shard = element
+    seen: set[str] = set()
+    for batch in shard:
+        names = batch["text_hash"].to_pylist()
+        is_new = [name not in seen for name in names]  # inside a batch each is there once
+        seen.update(names)
+        yield pa.Table.from_batches([batch.filter(pa.array(is_new))])
+
+
+def unevaluated(failed: FailedTask, rows: Rows) -> pa.Table:
+    """The failure of a whole item, as rows of `tables.FAILURES`."""
+    return pa.Table.from_pylist(list(rows.failed(failed.subject, failed.failure)), tables.own_columns(tables.FAILURES))
+
+
+def _schema(name: str) -> pa.Schema:
+    return ANSWER_TABLES.get(name, tables.FAILURES)
+
+
+def _judged(configuration: int, metric: str, some: list[tuple[str, Value]]) -> JudgedValues:
+    return JudgedValues(
+        configuration,
+        metric,
+        pa.array([query_id for query_id, _ in some], pa.string()),
+        np.array([np.nan if value.value is None else value.value for _, value in some], np.float64),
+        np.array([_status(value) for _, value in some], np.int8),
+        pa.array([value.reason for _, value in some], pa.string()),
+    )
+
+
+def _status(value: Value) -> Status:
+    if value.value is not None:
+        return Status.OK
+    return Status.UNDEFINED if value.error is None else Status.FAILED
+
+
+def _in_window(value: object) -> WindowedValue:
+    return GlobalWindows.windowed_value(value)

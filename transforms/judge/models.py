@@ -1,0 +1,34 @@
+"""A model that an experiment names, as the works that ask it see it."""
+
+from dataclasses import dataclass
+
+from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Said
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt
+
+
+@dataclass(frozen=True)
+class Model:
+    """A service that answers prompts.
+
+    Attributes:
+        name: under `services:`.
+        kind: its type, such as "gemini".
+        parameters: of the service.
+    """
+
+    name: str
+    kind: str
+    parameters: ModelParameters
+
+    def call(self, prompt: Prompt) -> Call:
+        """The call that asks a prompt."""
+        return Call(self.name, self.parameters.key(self.kind, prompt), prompt.payload())
+
+    def read(self, answer: str) -> Said | Embedding:
+        """What the model says.
+
+        Raises:
+            CallError: it would not answer, was cut short, or said nothing that can be used.
+        """
+        return self.parameters.read(answer)

@@ -1,0 +1,188 @@
+"""Rows of the tables of answers and judgements, from what comes of the items."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.templates import Template
+from rankbeam.transforms.judge.work import STAGE
+from rankbeam.transforms.records.calls.quota import Prices
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.calls.steps import Subject
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement
+from rankbeam.transforms.records.evaluation import Configuration
+from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.judgements import Grade, Kind
+
+Row = dict[str, Any]
+
+
+def text_hash(text: str) -> str:
+    """The name of a text in the tables: its SHA-256.
+
+    >>> text_hash("")[:8]
+    'e3b0c442'
+    """
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """Who answers for a configuration.
+
+    Attributes:
+        model: that is asked; None where answers were given to rankbeam.
+        prompt_hash: of its template.
+        prices: of its tokens; None where they are not known.
+    """
+
+    model: Model | None = None
+    prompt_hash: str | None = None
+    prices: Prices | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Makes rows, without the common columns.
+
+    Attributes:
+        configurations: of the experiment.
+        answerers: by position of a configuration.
+        judge: the model that judges; None where nothing is judged.
+        templates: of its steps.
+    """
+
+    configurations: tuple[Configuration, ...]
+    answerers: Mapping[int, Answerer]
+    judge: Model | None
+    templates: Mapping[str, Template]
+
+    def answers(self, evaluated: Evaluated) -> Iterator[Row]:
+        """Rows of `answer_tables.ANSWERS`."""
+        for row in evaluated.answers:
+            yield self._answer(evaluated, row)
+
+    def _answer(self, evaluated: Evaluated, row: AnswerRow) -> Row:
+        answer, answerer = row.answer, self.answerers.get(row.configuration, Answerer())
+        reference, model = evaluated.reference, answerer.model
+        contexts = [
+            {"rank": rank, "doc_id": passage.doc_id, "text_hash": text_hash(passage.text or "")}
+            for rank, passage in enumerate(answer.contexts, start=1)
+        ]
+        return {
+            "config_id": self.configurations[row.configuration].config_id,
+            "query_id": evaluated.query_id,
+            "sample": row.sample,
+            "status": answer.status.value,
+            "answer": answer.text,
+            "answer_hash": None if answer.text is None else text_hash(answer.text),
+            "reference": reference,
+            "reference_hash": None if reference is None else text_hash(reference),
+            "message": answer.message,
+            "service": None if model is None else model.name,
+            "model": None if model is None else model.parameters.model,
+            "model_version": answer.model_version,
+            "prompt_hash": answerer.prompt_hash,
+            "contexts": contexts,
+            "contexts_left_out": answer.left_out,
+            "citations": list(dict.fromkeys(answer.contexts[place].doc_id for place in answer.cited)),
+            **_tokens(answer.tokens),
+            "cost": None if answerer.prices is None else answerer.prices.cost(answer.tokens),
+        }
+
+    def claims(self, evaluated: Evaluated) -> Iterator[Row]:
+        """Rows of `answer_tables.CLAIMS`."""
+        for judgement in evaluated.judgements:
+            if judgement.step != "claims" or judgement.said is None:
+                continue
+            text = judgement.texts[0]
+            for position, claim in enumerate(judgement.said):
+                yield {
+                    "text_hash": text_hash(text),
+                    "owner": "reference" if text == evaluated.reference else "answer",
+                    "query_id": evaluated.query_id,
+                    "position": position,
+                    "sample": judgement.sample,
+                    "text": claim.text,
+                    "quote_start": claim.start,
+                    "quote_end": claim.end,
+                    **self._judge(judgement),
+                }
+
+    def verdicts(self, evaluated: Evaluated) -> Iterator[Row]:
+        """Rows of `answer_tables.VERDICTS`."""
+        for judgement in evaluated.judgements:
+            if judgement.said is None or judgement.step == "claims":
+                continue
+            common = {
+                "step": judgement.step,
+                "item_id": judgement.key,
+                "query_id": evaluated.query_id,
+                "right_hash": text_hash(judgement.texts[0]) if judgement.texts else None,
+                "sample": judgement.sample,
+                "is_sentinel": False,
+                **self._judge(judgement),
+            }
+            for position, (item, said) in enumerate(_verdicts(judgement)):
+                left = None if item is None else text_hash(item)
+                yield {**common, "left_hash": left, "position": position, **said}
+
+    def failures(self, evaluated: Evaluated) -> Iterator[Row]:
+        """Rows of `tables.FAILURES`: one for each value that has failed."""
+        for value in evaluated.values:
+            if value.error is not None:
+                yield self._failure(evaluated.query_id, value.configuration, value.metric, value.error)
+
+    def failed(self, subject: Subject, failure: Failure) -> Iterator[Row]:
+        """Rows of `tables.FAILURES` for an item of which nothing came: one for each configuration."""
+        error = CallError(failure.kind, failure.message, failure.attempts)
+        for position in subject.positions:
+            yield self._failure(subject.query_id, position, None, error)
+
+    def _failure(self, query_id: str, configuration: int, metric: str | None, error: CallError) -> Row:
+        return {
+            "config_id": self.configurations[configuration].config_id,
+            "query_id": query_id,
+            "stage": STAGE,
+            "kind": error.kind.value,
+            "attempts": error.attempts,
+            "message": error.message,
+            "metric": metric,
+        }
+
+    def _judge(self, judgement: Judgement) -> Row:
+        template = self.templates.get(judgement.step)
+        return {
+            "judge": None if self.judge is None else self.judge.parameters.model,
+            "model_version": judgement.model_version,
+            "prompt_hash": None if template is None else template.hash,
+        }
+
+
+def _tokens(tokens: Tokens) -> Row:
+    return {"input_tokens": tokens.input, "cached_tokens": tokens.cached, "output_tokens": tokens.output}
+
+
+def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
+    """What was said of each item of a judgement, or of the whole."""
+    said = judgement.said
+    if isinstance(said, Grade):
+        yield None, {"verdict": None, "grade": said.grade, "reason": said.reason}
+    elif isinstance(said, Kind):
+        yield None, {"verdict": said.kind.value, "grade": said.relevance, "reason": said.reason}
+    elif judgement.step in ("support", "nugget_assign"):
+        for item, each in zip(judgement.items, said, strict=True):
+            yield item, {"verdict": each.verdict.value, "grade": None, "reason": each.reason}
+    elif judgement.step == "sentences":
+        for item, is_needed in zip(judgement.items, said, strict=True):
+            yield item, {"verdict": "needed" if is_needed else "not_needed", "grade": None, "reason": None}
+
+
+def texts_of(evaluated: Evaluated) -> Iterator[tuple[str, str]]:
+    """The texts that the rows refer to, with their hashes, each once."""
+    items = (item for judgement in evaluated.judgements for item in judgement.items)
+    for text in dict.fromkeys([*evaluated.texts(), *items]):
+        yield text_hash(text), text

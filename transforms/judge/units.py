@@ -1,0 +1,136 @@
+"""Units of judging: one answer of a configuration with its contexts, and the metrics that are computed of it."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.judge.evidence import Evidence
+from rankbeam.transforms.judge.questions import Judged, Question
+from rankbeam.transforms.kernels.judged import Undefined
+from rankbeam.transforms.records.answers import Answer, AnswerStatus
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.evaluated import Value
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.items import Item
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
+from rankbeam.transforms.records.metrics.judged_definitions import Need
+
+_ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One answer of a configuration with as many contexts as some of its metrics look at.
+
+    Attributes:
+        configuration: its position.
+        metrics: that are computed of it.
+        judged: what is judged.
+        problem: why nothing can be judged; the values have failed.
+    """
+
+    configuration: int
+    metrics: tuple[JudgedMetric, ...]
+    judged: Judged
+    problem: CallError | None = None
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The arguments of the metrics' formulas."""
+        if self.problem is not None:
+            return frozenset()
+        return frozenset(name for metric in self.metrics for name in metric.definition.inputs)
+
+    @property
+    def further(self) -> frozenset[str]:
+        """The arguments that are needed besides, where the answer has no claims."""
+        return frozenset(name for metric in self.metrics for name in metric.definition.inputs_without_claims)
+
+
+def units_of(
+    item: Item, position: int, metrics: Sequence[JudgedMetric], answers: Mapping[int, Sequence[Answer]]
+) -> Iterator[Unit]:
+    """The units of one configuration: metrics of answers apart from those of contexts alone, by their cutoff.
+
+    A failed answer takes no value from a metric that does not look at it.
+
+    Args:
+        item: the query.
+        position: of the configuration.
+        metrics: that it has.
+        answers: of every configuration, by position.
+    """
+    system = next(each for each in item.systems if each.configuration == position)
+    given = answers.get(position)
+    by_kind: defaultdict[tuple[bool, int | None], list[JudgedMetric]] = defaultdict(list)
+    for metric in metrics:
+        by_kind[Need.ANSWER in metric.definition.needs, metric.cutoff].append(metric)
+    retrieved = item.contexts(system) if given is None else list(given[0].contexts)
+    for (of_answer, cutoff), some in by_kind.items():
+        contexts = retrieved[:cutoff]
+        texts = tuple(passage.text or "" for passage in contexts)
+        problem = _no_contexts(system.failed, [passage.doc_id for passage in contexts if passage.text is None])
+        if not of_answer:
+            yield Unit(position, tuple(some), Judged(texts), problem)
+            continue
+        for answer in given or ():
+            wrong = problem or _no_answer(answer)
+            cited = tuple(place for place in answer.cited if place < len(texts))
+            yield Unit(position, tuple(some), Judged(texts, answer.text, cited), wrong)
+
+
+def values_of(item: Item, units: Sequence[Unit], heard: Sequence[Mapping[Question, Any]]) -> Iterator[Value]:
+    """The values of all units; several units of one metric, and several samples, are averaged.
+
+    A value has failed where any of them has, and does not exist where none of them does.
+
+    Args:
+        item: the query.
+        units: what was judged.
+        heard: for each sample what was said: a `Reading`, or a CallError.
+    """
+    found: defaultdict[tuple[int, JudgedMetric], list[float | Undefined | CallError]] = defaultdict(list)
+    for said in heard:
+        values = {question: getattr(each, "value", each) for question, each in said.items()}
+        for unit in units:
+            evidence = Evidence(item.text, unit.judged, item.gold, values)
+            for metric in unit.metrics:
+                found[unit.configuration, metric].append(unit.problem or _value(evidence, metric))
+    for (position, metric), some in found.items():
+        yield _mean(position, str(metric), some)
+
+
+def _value(evidence: Evidence, metric: JudgedMetric) -> float | Undefined | CallError:
+    try:
+        return evidence.value(metric)
+    except CallError as error:
+        return error
+
+
+def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallError]) -> Value:
+    failed = next((each for each in some if isinstance(each, CallError)), None)
+    if failed is not None:
+        return Value(position, metric, None, failed.message, failed)
+    numbers = [each for each in some if isinstance(each, float | int)]
+    if not numbers:
+        return Value(position, metric, None, str(some[0]))
+    return Value(position, metric, math.fsum(numbers) / len(numbers))
+
+
+def _no_contexts(failed: bool, without_text: Sequence[str]) -> CallError | None:
+    if failed:
+        return CallError(FailureKind.UNAVAILABLE, "not judged: the retriever gave no answer", 0)
+    if without_text:
+        problem = f"not judged: there is no text of document {without_text[0]!r}; give the documents as dataset.corpus"
+        return CallError(FailureKind.INVALID, problem, 0)
+    return None
+
+
+def _no_answer(answer: Answer) -> CallError | None:
+    if answer.status in _ANSWERED:
+        return None
+    kinds = {AnswerStatus.BLOCKED: FailureKind.BLOCKED, AnswerStatus.TRUNCATED: FailureKind.TRUNCATED}
+    kind = kinds.get(answer.status, FailureKind.UNAVAILABLE)
+    return CallError(kind, f"not judged: the answer is {answer.status}: {answer.message}", 0)

@@ -1,0 +1,178 @@
+"""The work of one query: models answer it for every configuration, a judge judges, metrics are computed.
+
+One task does all of it for one query, so that whatever configurations share, such as an equal prompt or a context that
+several of them retrieved, is one call. A call that fails leaves the values without that need it, and no others.
+"""
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.judge.answering import Answering, ended
+from rankbeam.transforms.judge.asking import REPEATED, Asking
+from rankbeam.transforms.judge.questions import Question, first_round, second_round
+from rankbeam.transforms.judge.rehearsal import rehearsed
+from rankbeam.transforms.judge.units import Unit, units_of, values_of
+from rankbeam.transforms.records.answers import Answer, AnswerStatus
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement
+from rankbeam.transforms.records.items import Item
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
+
+STAGE = "judge"
+_TIMES = 3  # that a repeated question is asked
+_KEY_DIGITS = 8
+
+Answers = dict[int, list[Answer]]
+Heard = dict[int, dict[Question, Any]]
+"""By sample, what was said to each question: a `Reading`, or a CallError."""
+
+
+@dataclass(frozen=True)
+class EvaluateAnswers:
+    """Answer a query and judge the answers; a `Work` whose items are `Item`s.
+
+    Attributes:
+        answering: for each configuration that a model answers for, how.
+        asking: how a judge is asked; None where nothing is judged.
+        metrics: for each configuration, the judged metrics that it has.
+        samples: judgements of each question, whose values are averaged.
+        repeat_share: the share of the judge's calls that are made three times, to show how far they agree.
+    """
+
+    answering: Mapping[int, Answering]
+    asking: Asking | None
+    metrics: Mapping[int, tuple[JudgedMetric, ...]]
+    samples: int = 1
+    repeat_share: float = 0.0
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage."""
+        return STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The models that are called."""
+        models = [each.model.name for each in self.answering.values()]
+        if self.asking is not None:
+            models += [each.name for each in (self.asking.model, self.asking.embedder) if each is not None]
+        return list(dict.fromkeys(models))
+
+    def steps(self, item: Item) -> Steps[Evaluated]:
+        """Answer, then judge; returns what comes of it."""
+        answers = yield from self._answer(item)
+        units = [
+            unit for position in self.metrics for unit in units_of(item, position, self.metrics[position], answers)
+        ]
+        judgements: list[Judgement] = []
+        heard: Heard = {sample: {} for sample in range(self.samples)}
+        if self.asking is not None:
+            yield from self._ask(item, self._first(item, units), heard, judgements)
+            yield from self._ask(item, self._second(item, units, heard), heard, judgements)
+        rows = tuple(
+            AnswerRow(position, sample, answer)
+            for position, of_samples in answers.items()
+            for sample, answer in enumerate(of_samples)
+        )
+        values = tuple(values_of(item, units, [heard[sample] for sample in sorted(heard)]))
+        return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements))
+
+    def read(self, call: Call, reply: Reply) -> Any:
+        """What a model says."""
+        for answering in self.answering.values():
+            if answering.is_asked_by(call):
+                return answering.read(reply)
+        assert self.asking is not None  # noqa: S101  all other calls are the judge's
+        return self.asking.read(call, reply)
+
+    def calls(self, item: Item) -> range:
+        """How many calls an item takes: the least, and one more than the most."""
+        return range(rehearsed(self.steps(item), claims=0), rehearsed(self.steps(item), claims=1) + 1)
+
+    def _answer(self, item: Item) -> Generator[Sequence[Call], Sequence[Any], Answers]:
+        """The answers of every configuration, by its position; equal prompts are one call."""
+        answers: Answers = {}
+        calls: list[tuple[int, int, Call]] = []
+        for system in item.systems:
+            answering = self.answering.get(system.configuration)
+            if system.answer is not None:
+                given = tuple(item.contexts(system))
+                answers[system.configuration] = [Answer(AnswerStatus.OK, system.answer, given)]
+            elif answering is not None:
+                begun = answering.begun(item, system)
+                count = answering.generation.samples if begun.status is AnswerStatus.OK else 1
+                answers[system.configuration] = [begun] * count
+                if begun.status is AnswerStatus.OK:
+                    asked = (answering.call(item, begun.contexts, sample) for sample in range(count))
+                    calls += [(system.configuration, sample, call) for sample, call in enumerate(asked)]
+        distinct = {call.key: call for _, _, call in calls}
+        outcomes = dict(zip(distinct, (yield list(distinct.values())), strict=True))
+        for position, sample, call in calls:
+            answers[position][sample] = ended(answers[position][sample], outcomes[call.key])
+        return answers
+
+    def _first(self, item: Item, units: Iterable[Unit]) -> dict[int, dict[Question, None]]:
+        asked = (first_round(item.text, unit.inputs, unit.judged, item.gold) for unit in units)
+        questions = dict.fromkeys(question for of_unit in asked for question in of_unit)
+        return dict.fromkeys(range(self.samples), questions)
+
+    def _second(self, item: Item, units: Sequence[Unit], heard: Heard) -> dict[int, dict[Question, None]]:
+        questions: dict[int, dict[Question, None]] = {}
+        for sample, said in heard.items():
+            values = _values(said)
+            asked = (second_round(unit.inputs, unit.further, unit.judged, item.gold, values) for unit in units)
+            questions[sample] = dict.fromkeys(
+                question for of_unit in asked for question in of_unit if question not in said
+            )
+        return questions
+
+    def _ask(
+        self, item: Item, questions: Mapping[int, Iterable[Question]], heard: Heard, judgements: list[Judgement]
+    ) -> Generator[Sequence[Call], Sequence[Any], None]:
+        """Ask the questions of every sample, and some of them again."""
+        assert self.asking is not None  # noqa: S101  as `steps` made sure
+        asked = [
+            (question, sample, self.asking.call(question, item.text, sample))
+            for sample, of_sample in questions.items()
+            for question in of_sample
+        ]
+        asked += [
+            (question, sample, self.asking.call(question, item.text, sample))
+            for question, first, call in asked
+            if first == 0 and self._is_repeated(question, call)
+            for sample in range(self.samples, _TIMES)
+        ]
+        outcomes = yield [call for _, _, call in asked]
+        for (question, sample, call), outcome in zip(asked, outcomes, strict=True):
+            is_repeat = sample >= self.samples
+            if not is_repeat:
+                heard[sample][question] = outcome
+            judgements.append(_judgement(question, sample, is_repeat, call, outcome))
+
+    def _is_repeated(self, question: Question, call: Call) -> bool:
+        place = int((call.key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
+        return question.step in REPEATED and place < self.repeat_share
+
+
+def _values(said: Mapping[Question, Any]) -> dict[Question, Any]:
+    return {question: each if isinstance(each, CallError) else each.value for question, each in said.items()}
+
+
+def _judgement(question: Question, sample: int, is_repeat: bool, call: Call, outcome: Any) -> Judgement:
+    failed = isinstance(outcome, CallError)
+    return Judgement(
+        question.step,
+        call.key or "",
+        sample,
+        is_repeat,
+        question.texts,
+        question.items,
+        None if failed else outcome.value,
+        outcome.message if failed else None,
+        None if failed else outcome.model_version,
+        NO_TOKENS if failed else outcome.tokens,
+    )
