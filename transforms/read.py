@@ -19,6 +19,12 @@ from rankbeam.transforms.clients.bigquery.read_source import is_table, shown
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap, rows, tables, texts
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
+from rankbeam.transforms.clients.formats.references import (
+    ReferenceConflict,
+    from_attribute,
+    read_references,
+    with_references,
+)
 from rankbeam.transforms.clients.storage import batches, files
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.clients.workers import Workers
@@ -26,7 +32,7 @@ from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.dataset import DatasetSummary, References
 from rankbeam.transforms.records.rankings.retrieved import by_query
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 19, 32 << 20
@@ -55,37 +61,48 @@ class ReadDataset(beam.PTransform):
         slices: attributes that the queries must have.
         highest: the highest grade that there may be, and the metric that sets it.
         compared: role and path of the files that must share queries, or documents, with the judgements.
+        references: where reference answers stand; None where there are none.
+        everyone: queries without judgements are asked, too.
     """
 
-    qrels: str
+    qrels: str | None
     queries: str | None
     buckets: int
     slices: tuple[str, ...] = ()
     highest: tuple[float, str] = (math.inf, "")
     compared: tuple[tuple[str, str], ...] = ()
+    references: References | None = None
+    everyone: bool = False
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
         """Add the steps."""
-        qrels = _ReadFiles(self.qrels, "qrels", rows.read_qrels, columns.QRELS, self.buckets)
-        parts = {"qrels": pbegin | "ReadQrels" >> qrels}
-        if self.queries is not None:
-            queries = _ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
-            parts["queries"] = pbegin | "ReadQueries" >> queries
+        parts = {name: pbegin | f"Read{name.capitalize()}" >> reading for name, reading in self._files()}
         joined = (
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()
             | "JudgeQueries"
-            >> beam.ParDo(JudgeQueriesFn(self.qrels, self.queries, self.highest))
+            >> beam.ParDo(JudgeQueriesFn(self))
             .with_output_types(Bucketed, summary=DatasetSummary)
             .with_outputs("summary", main="judged")
         )
         summary = (
             joined.summary
             | "Summarise" >> beam.CombineGlobally(MergeSummariesFn()).without_defaults()
-            | "Check" >> beam.Map(checked, self._named(self.queries), shown(self.qrels), self.slices)
-            | "Compare" >> beam.Map(compared, self.qrels, self.compared)
+            | "Check"
+            >> beam.Map(checked, self._named(self.queries), self._named(self.qrels), self.slices, self.references)
         )
+        if self.qrels is not None:
+            summary = summary | "Compare" >> beam.Map(compared, self.qrels, self.compared)
         return Dataset(joined.judged, summary)
+
+    def _files(self) -> Iterator[tuple[str, "_ReadFiles"]]:
+        if self.qrels is not None:
+            yield "qrels", _ReadFiles(self.qrels, "qrels", rows.read_qrels, columns.QRELS, self.buckets)
+        if self.queries is not None:
+            yield "queries", _ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
+        if self.references is not None and self.references.path is not None:
+            path = self.references.path
+            yield "references", _ReadFiles(path, "answers", read_references, columns.REFERENCES, self.buckets)
 
     @staticmethod
     def _named(path: str | None) -> str | None:
@@ -162,8 +179,8 @@ class ReadFn(beam.DoFn):
 class JudgeQueriesFn(beam.DoFn):
     """Joins the queries and the judgements of buckets, a few at once."""
 
-    def __init__(self, qrels: str, queries: str | None, highest: tuple[float, str]) -> None:
-        self._qrels, self._queries, self._highest = qrels, queries, highest
+    def __init__(self, dataset: ReadDataset) -> None:
+        self._dataset = dataset
 
     def start_bundle(self) -> None:
         """Make ready."""
@@ -172,8 +189,8 @@ class JudgeQueriesFn(beam.DoFn):
     def process(self, element: tuple[int, dict[str, Iterable[pa.RecordBatch]]]) -> Iterator[object]:
         """Begin to join a bucket; yield the judged queries of an earlier one, if any, and its part of the summary."""
         bucket, parts = element
-        queries = None if self._queries is None else list(parts["queries"])
-        for done in self._workers.submit(self._judge, bucket, queries, list(parts["qrels"])):
+        given = {name: list(batches_given) for name, batches_given in parts.items()}
+        for done in self._workers.submit(self._judge, bucket, given):
             yield from self._outputs(*done)
 
     def finish_bundle(self) -> Iterator[object]:
@@ -184,19 +201,38 @@ class JudgeQueriesFn(beam.DoFn):
             else:
                 yield GlobalWindows.windowed_value(output)
 
-    def _judge(
-        self, bucket: int, queries: list[pa.RecordBatch] | None, qrels: list[pa.RecordBatch]
-    ) -> tuple[int, pa.RecordBatch, DatasetSummary]:
+    def _judge(self, bucket: int, given: dict[str, list[pa.RecordBatch]]) -> tuple[int, pa.RecordBatch, DatasetSummary]:
+        dataset = self._dataset
         try:
-            return bucket, *judge(queries, qrels, self._highest)
+            asked, summary = judge(
+                given.get("queries"), given.get("qrels", ()), dataset.highest, everyone=dataset.everyone
+            )
+            if dataset.references is not None:
+                asked, summary = _referenced(dataset.references, asked, given, summary)
         except Conflict as conflict:
-            raise conflict.located(self._queries, self._qrels) from None
+            raise conflict.located(dataset.queries, dataset.qrels or "") from None
+        return bucket, asked, summary
 
     def _outputs(self, bucket: int, judged: pa.RecordBatch, summary: DatasetSummary) -> Iterator[object]:
         count(Counter.JUDGED_QUERIES, judged.num_rows)
         yield beam.pvalue.TaggedOutput("summary", summary)
         if judged.num_rows:
             yield bucket, judged
+
+
+def _referenced(
+    references: References,
+    asked: pa.RecordBatch,
+    given: dict[str, list[pa.RecordBatch]],
+    summary: DatasetSummary,
+) -> tuple[pa.RecordBatch, DatasetSummary]:
+    if references.path is None:
+        return from_attribute(asked, references.attribute, summary)
+    known = pa.chunked_array([batch["query_id"] for batch in given["queries"]], pa.string())
+    try:
+        return with_references(asked, known, given["references"], summary)
+    except ReferenceConflict as conflict:
+        raise conflict.located(references.path) from None
 
 
 class MergeSummariesFn(beam.CombineFn):
@@ -222,13 +258,19 @@ class MergeSummariesFn(beam.CombineFn):
         return accumulator
 
 
-def checked(summary: DatasetSummary, queries: str | None, qrels: str, slices: tuple[str, ...]) -> DatasetSummary:
+def checked(
+    summary: DatasetSummary,
+    queries: str | None,
+    qrels: str | None,
+    slices: tuple[str, ...],
+    references: References | None = None,
+) -> DatasetSummary:
     """The summary of a dataset that can be evaluated.
 
     Raises:
         InputError: it cannot.
     """
-    summary.check(queries, qrels, slices)
+    summary.check(queries, qrels, slices, references)
     return summary
 
 

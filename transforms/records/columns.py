@@ -35,7 +35,25 @@ JUDGED_QUERIES = pa.schema(
         ("judgements", pa.list_(pa.struct([("doc_id", pa.string()), ("grade", pa.float64())]))),
     ]
 )
-"""One row a judged query, sorted by id, with its pool; the text is null where no queries were given."""
+"""One row a query that is asked, sorted by id, with its pool; the text is null where no queries were given.
+
+Judgements are null for a query that has none, and is asked because a metric is judged.
+"""
+
+REFERENCE = pa.struct(
+    [
+        ("answer", pa.large_string()),
+        ("answerable", pa.bool_()),
+        ("nuggets", pa.list_(pa.struct([("text", pa.string()), ("vital", pa.bool_())]))),
+    ]
+)
+"""The reference answer to a query; `answerable` is null where nothing says whether the corpus has an answer."""
+
+REFERENCES = pa.schema([("query_id", pa.string()), ("reference", REFERENCE)])
+"""One row a query with a reference answer."""
+
+REFERENCED_QUERIES = JUDGED_QUERIES.append(pa.field("reference", REFERENCE))
+"""`JUDGED_QUERIES` where the dataset has reference answers; null for a query without one."""
 
 LINE = pa.field("line", pa.int64())
 """Where a row stood in its file, from 1; readers add it, so that a refusal can say where."""

@@ -12,6 +12,19 @@ _MODULUS = 1 << 64
 
 
 @dataclass(frozen=True)
+class References:
+    """Where reference answers stand.
+
+    Attributes:
+        attribute: of the queries; empty where they have a file of their own.
+        path: of that file; None for an attribute.
+    """
+
+    attribute: str = ""
+    path: str | None = None
+
+
+@dataclass(frozen=True)
 class DatasetSummary:
     """A mergeable summary.
 
@@ -24,7 +37,11 @@ class DatasetSummary:
         unjudged: queries without any judgement, with some of their ids.
         unknown: judged query ids that are not among the queries, with some of them.
         attributes: names of the queries' attributes.
-        qrels_hash, texts_hash: sums, modulo 2^64, of the hashes of judgements and of query texts.
+        also_asked: queries that are asked and not judged, because a metric is judged.
+        referenced: queries that are asked and have a reference answer.
+        without_reference: queries that are asked and have none, where there are reference answers, with some of them.
+        qrels_hash, texts_hash, references_hash: sums, modulo 2^64, of the hashes of judgements, of query texts
+            and of reference answers.
     """
 
     queries: int | None = None
@@ -37,8 +54,13 @@ class DatasetSummary:
     unknown: int = 0
     unknown_ids: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
+    also_asked: int = 0
+    referenced: int = 0
+    without_reference: int = 0
+    without_reference_ids: tuple[str, ...] = ()
     qrels_hash: int = 0
     texts_hash: int = 0
+    references_hash: int = 0
 
     def merge(self, other: "DatasetSummary") -> "DatasetSummary":
         """The summary of both parts; associative and commutative, with `DatasetSummary()` neutral."""
@@ -58,18 +80,43 @@ class DatasetSummary:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies judgements and query texts, whatever the format, the order or the files they come in."""
-        return f"{self.qrels_hash:016x}-{self.texts_hash:016x}"
+        """Identifies judgements, query texts and reference answers, whatever format, order or files they come in."""
+        references = f"-{self.references_hash:016x}" if self.referenced else ""
+        return f"{self.qrels_hash:016x}-{self.texts_hash:016x}{references}"
 
-    def check(self, queries_path: str | None, qrels_path: str, slices: tuple[str, ...]) -> None:
+    def check(
+        self,
+        queries_path: str | None,
+        qrels_path: str | None,
+        slices: tuple[str, ...],
+        references: "References | None" = None,
+    ) -> None:
         """Refuse a dataset with which nothing can be evaluated.
 
         Raises:
-            InputError: there is no query, none is judged, or a slice is by an attribute that no query has.
+            InputError: there is no query, none is judged or has a reference answer, or a slice is by an attribute
+                that no query has.
         """
         if self.queries == 0:
-            judged = _quoted(self.unknown_ids)
-            raise InputError(f"holds no query; {qrels_path} judges queries such as {judged}", path=queries_path)
+            judged = f"; {qrels_path} judges queries such as {_quoted(self.unknown_ids)}" if qrels_path else ""
+            raise InputError(f"holds no query{judged}", path=queries_path)
+        if qrels_path is not None:
+            self._check_judgements(queries_path, qrels_path)
+        if references is not None and self.judged + self.also_asked and not self.referenced:
+            raise self._no_reference(references, queries_path)
+        for name in slices:
+            if name not in self.attributes:
+                there = did_you_mean(name, self.attributes) if self.attributes else "they have no attributes"
+                raise InputError(f"no query has the attribute {name!r} to slice by; {there}", path=queries_path)
+
+    def _no_reference(self, references: "References", queries_path: str | None) -> InputError:
+        if references.path is not None:
+            return InputError(f"answers none of the queries in {queries_path}", path=references.path)
+        there = did_you_mean(references.attribute, self.attributes) if self.attributes else "they have no attributes"
+        problem = f"no query has the attribute {references.attribute!r} that dataset.answers names; {there}"
+        return InputError(problem, path=queries_path)
+
+    def _check_judgements(self, queries_path: str | None, qrels_path: str) -> None:
         if self.judged == 0 and self.unknown == 0:
             raise InputError("holds no judgement", path=qrels_path)
         if self.judged == 0:
@@ -78,10 +125,6 @@ class DatasetSummary:
                 f"judges none of the queries in {queries_path}: it has ids such as {qrels}, they such as {queries}"
             )
             raise InputError(problem, path=qrels_path)
-        for name in slices:
-            if name not in self.attributes:
-                there = did_you_mean(name, self.attributes) if self.attributes else "they have no attributes"
-                raise InputError(f"no query has the attribute {name!r} to slice by; {there}", path=queries_path)
 
     def warnings(self) -> Iterator[str]:
         """What a user should know, with counts."""
@@ -90,17 +133,23 @@ class DatasetSummary:
             yield f"{what} not among the queries, left out: {_quoted(self.unknown_ids)}"
         if self.unjudged:
             what = _count(self.unjudged, "query", "queries")
-            yield f"{what} without judgements, not asked: {_quoted(self.unjudged_ids)}"
+            but = "in judged metrics only" if self.also_asked else "not asked"
+            yield f"{what} without judgements, {but}: {_quoted(self.unjudged_ids)}"
         if self.repeated:
             what = _count(self.repeated, "judgement", "judgements")
             yield f"{what} given more than once with the same grade, counted once"
         if self.without_text:
             yield f"{_count(self.without_text, 'judged query', 'judged queries')} without text"
+        if self.referenced and self.without_reference:
+            what = _count(self.without_reference, "query", "queries")
+            yield f"{what} without a reference answer: {_quoted(self.without_reference_ids)}"
 
     def as_json(self) -> dict[str, Any]:
         """The counts, for the `runs` table."""
-        hidden = ("unjudged_ids", "unknown_ids", "qrels_hash", "texts_hash")
-        return {name: value for name, value in asdict(self).items() if name not in hidden}
+        unused = () if self.referenced else ("referenced", "without_reference")
+        hidden = ("also_asked", *unused)
+        shown = {name: value for name, value in asdict(self).items() if name not in hidden}
+        return {name: value for name, value in shown.items() if not name.endswith(("_ids", "_hash"))}
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -25,6 +25,8 @@ def judge(
     queries: Sequence[pa.RecordBatch] | None,
     qrels: Sequence[pa.RecordBatch],
     highest: tuple[float, str] = (math.inf, ""),
+    *,
+    everyone: bool = False,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Join the queries and the judgements of one bucket.
 
@@ -32,9 +34,10 @@ def judge(
         queries: batches of `columns.QUERIES`; None where no queries were given.
         qrels: batches of `columns.QRELS`.
         highest: the highest grade allowed, and the metric that sets this limit.
+        everyone: queries without judgements are asked, too; their judgements are null.
 
     Returns:
-        The judged queries, sorted by id, and the summary of the bucket.
+        The queries that are asked, sorted by id, and the summary of the bucket.
 
     Raises:
         Conflict: a query id is given twice, a document is given two grades, or a grade is too high.
@@ -48,8 +51,8 @@ def judge(
         known = pa.Table.from_arrays([ids, *nulls], schema=columns.QUERIES)
     else:
         _refuse_repeated_queries(given)
-        is_judged = pc.is_in(given["query_id"], value_set=judged_ids)
-        known = given.filter(is_judged).sort_by("query_id")
+        is_asked = pc.is_in(given["query_id"], value_set=judged_ids)
+        known = (given if everyone else given.filter(is_asked)).sort_by("query_id")
     ids = _flat(known["query_id"])
     positions = pc.index_in(judgements["query_id"], value_set=ids)
     unknown = pc.unique(judgements["query_id"].filter(positions.is_null()))
@@ -65,6 +68,7 @@ def judge(
         pa.StructArray.from_arrays(
             [doc_id, grade], fields=list(columns.JUDGED_QUERIES.field("judgements").type.value_type)
         ),
+        mask=pc.invert(pc.is_in(ids, value_set=judged_ids)) if everyone else None,
     )
     joined = pa.RecordBatch.from_arrays(
         [*(_flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
@@ -74,7 +78,7 @@ def judge(
     grade_bits = grade.to_numpy().view(np.uint64)
     summary = DatasetSummary(
         queries=None if queries is None else given.num_rows,
-        judged=len(ids),
+        judged=len(ids) - lists.null_count,
         judgements=judgements.num_rows,
         repeated=repeated,
         without_text=0 if queries is None else int(pc.sum(pc.equal(known["text"], "")).as_py() or 0),
@@ -83,6 +87,7 @@ def judge(
         unknown=len(unknown),
         unknown_ids=_smallest(unknown),
         attributes=_attribute_names(known["attributes"]),
+        also_asked=lists.null_count,
         qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits)),
         texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(_flat(pc.fill_null(known["text"], ""))))),
     )

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
@@ -14,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import ids, lines, named, tables, utf8
+from rankbeam.transforms.clients.formats import ids, json_lines, lines, named, tables, utf8
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
-from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
@@ -84,25 +83,11 @@ def read_entries(path: str, role: str) -> Iterator[Entry]:
     elif form is Format.BIGQUERY:
         yield from _from_bigquery(path, role)
     elif form is Format.JSON_LINES:
-        for line, text in _lines(path):
+        for line, text in json_lines.numbered(path):
             yield _from_json(path, line, text)
     else:
-        for line, text in _lines(path):
+        for line, text in json_lines.numbered(path):
             yield _from_tabs(path, line, text)
-
-
-def _lines(path: str) -> Iterator[tuple[int, str]]:
-    number = 0
-    for block in files.read_blocks(path):
-        lines.refuse_other_encoding(path, block, number)
-        for line in block.split(b"\n")[: None if not block.endswith(b"\n") else -1]:
-            number += 1
-            if not line.strip():
-                continue
-            try:
-                yield number, line.decode("utf-8").rstrip("\r")
-            except UnicodeDecodeError as error:
-                raise InputError(utf8.CONVERT, path=path, line=number) from error
 
 
 def _from_tabs(path: str, line: int, text: str) -> Entry:
@@ -115,21 +100,9 @@ def _from_tabs(path: str, line: int, text: str) -> Entry:
 
 def _from_json(path: str, line: int, text: str) -> Entry:
     try:
-        return _from_object(path, line, _parsed(path, line, text))
+        return _from_object(path, line, json_lines.parsed(path, line, text))
     except RecursionError as error:
         raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error
-
-
-def _parsed(path: str, line: int, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        advice = "; write one object a line, and end lines with LF" if error.msg == "Extra data" else ""
-        problem = f"is not valid JSON: {error.msg} at column {error.colno}{advice}"
-        raise InputError(problem, path=path, line=line) from error
-    except ValueError as error:  # Python limits the digits of an integer that it parses
-        problem = f"is not valid JSON: it holds a number of more than {sys.get_int_max_str_digits():,} digits"
-        raise InputError(problem, path=path, line=line) from error
 
 
 def _from_object(path: str, line: int, value: Any) -> Entry:
@@ -143,7 +116,7 @@ def _from_object(path: str, line: int, value: Any) -> Entry:
         problem = f"the object has no {missing}; it has: {keys or 'nothing'}"
         raise InputError(problem, path=path, line=line)
     rest = {name: item for name, item in value.items() if name not in (id_name, text_name)}
-    entry = _entry(_json_id(path, line, value[id_name]), as_text(value[text_name]), rest, line)
+    entry = _entry(json_id(path, line, value[id_name]), as_text(value[text_name]), rest, line)
     try:
         "".join([entry.id, entry.title, entry.text, *entry.attributes, *entry.attributes.values()]).encode()
     except UnicodeEncodeError as error:
@@ -151,7 +124,12 @@ def _from_object(path: str, line: int, value: Any) -> Entry:
     return entry
 
 
-def _json_id(path: str, line: int, value: Any) -> str:
+def json_id(path: str, line: int, value: Any) -> str:
+    """An identifier that stands in JSON.
+
+    Raises:
+        InputError: it is neither a text nor a number, or holds what no identifier does.
+    """
     if isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     return _checked_id(path, line, as_text(value))

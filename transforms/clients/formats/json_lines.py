@@ -1,0 +1,48 @@
+"""Lines of text files with their numbers, and the JSON values in them."""
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from rankbeam.transforms.clients.formats import lines, utf8
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+
+
+def numbered(path: str) -> Iterator[tuple[int, str]]:
+    """Every line of a file that holds anything, with its number from 1.
+
+    Raises:
+        InputError: a line is not UTF-8.
+    """
+    number = 0
+    for block in files.read_blocks(path):
+        lines.refuse_other_encoding(path, block, number)
+        for line in block.split(b"\n")[: None if not block.endswith(b"\n") else -1]:
+            number += 1
+            if not line.strip():
+                continue
+            try:
+                yield number, line.decode("utf-8").rstrip("\r")
+            except UnicodeDecodeError as error:
+                raise InputError(utf8.CONVERT, path=path, line=number) from error
+
+
+def parsed(path: str, line: int, text: str) -> Any:
+    """The JSON value of a line.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        advice = "; write one object a line, and end lines with LF" if error.msg == "Extra data" else ""
+        problem = f"is not valid JSON: {error.msg} at column {error.colno}{advice}"
+        raise InputError(problem, path=path, line=line) from error
+    except ValueError as error:  # Python limits the digits of an integer that it parses
+        problem = f"is not valid JSON: it holds a number of more than {sys.get_int_max_str_digits():,} digits"
+        raise InputError(problem, path=path, line=line) from error
+    except RecursionError as error:
+        raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error

@@ -1,0 +1,181 @@
+"""Reference answers: an attribute of the queries, or JSON lines of their own, joined to the queries they belong to."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from rankbeam.transforms.clients.formats import json_lines
+from rankbeam.transforms.clients.formats.places import repeated_at
+from rankbeam.transforms.clients.formats.texts import json_id
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
+
+_BATCH_ROWS = 10_000
+
+
+class _Nugget(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    text: str
+    vital: bool = True
+
+
+class _Reference(BaseModel):
+    """One line; further keys are the user's own."""
+
+    model_config = ConfigDict(strict=True)
+
+    query_id: Any
+    answer: str | None = None
+    answerable: bool | None = None
+    nuggets: list[_Nugget] | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "_Reference":
+        if not (self.answer or "").strip() and self.answerable is not False and not self.nuggets:
+            raise ValueError("has no answer, and does not say answerable: false")
+        return self
+
+
+def read_references(path: str) -> Iterator[pa.RecordBatch]:
+    """Read reference answers: JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}.
+
+    Yields:
+        Batches of `columns.REFERENCES` with the line of each row.
+
+    Raises:
+        InputError: a line is not what it should be.
+    """
+    rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
+    while part := list(islice(rows, _BATCH_ROWS)):
+        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REFERENCES))
+
+
+def _row(path: str, line: int, text: str) -> dict[str, Any]:
+    value = json_lines.parsed(path, line, text)
+    if not isinstance(value, dict):
+        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
+    try:
+        given = _Reference.model_validate(value)
+        text.encode()
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        problem = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{place}: {problem}" if place else problem, path=path, line=line) from error
+    query_id = json_id(path, line, given.query_id)
+    return {"query_id": query_id, "reference": given.model_dump(exclude={"query_id"}), "line": line}
+
+
+def with_references(
+    asked: pa.RecordBatch, known: pa.ChunkedArray, given: Sequence[pa.RecordBatch], summary: DatasetSummary
+) -> tuple[pa.RecordBatch, DatasetSummary]:
+    """Join the queries of one bucket with reference answers from a file.
+
+    Args:
+        asked: `columns.JUDGED_QUERIES`.
+        known: ids of all queries of the bucket, asked or not.
+        given: batches of `columns.REFERENCES`.
+        summary: of the bucket.
+
+    Returns:
+        `columns.REFERENCED_QUERIES`, and the summary with what is known of the references.
+
+    Raises:
+        ReferenceConflict: a query has two, or one belongs to no query.
+    """
+    table = pa.Table.from_batches(given, columns.REFERENCES).combine_chunks()
+    ids = table["query_id"]
+    foreign = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
+    if len(foreign):
+        raise ReferenceConflict(min(foreign.to_pylist()), is_foreign=True)
+    counts = pc.value_counts(ids)
+    again = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(again):
+        raise ReferenceConflict(min(again.field("values").to_pylist()), is_foreign=False)
+    place = pc.index_in(asked["query_id"], value_set=ids)
+    return _joined(asked, _flat(table["reference"].take(place)), summary)
+
+
+def from_attribute(asked: pa.RecordBatch, name: str, summary: DatasetSummary) -> tuple[pa.RecordBatch, DatasetSummary]:
+    """Take an attribute of the queries for their reference answers.
+
+    Args:
+        asked: `columns.JUDGED_QUERIES`.
+        name: of the attribute; it is an attribute no longer, so that no slice is by it and no template shows it.
+        summary: of the bucket.
+
+    Returns:
+        As `with_references`.
+    """
+    attributes = asked["attributes"]
+    items, owner = attributes.flatten(), pc.list_parent_indices(attributes)
+    is_answer = pc.equal(items.field("name"), name)
+    place = pc.index_in(pa.array(np.arange(asked.num_rows)), value_set=owner.filter(is_answer).cast(pa.int64()))
+    answers = items.field("value").filter(is_answer).take(place).cast(pa.large_string())
+    answers = pc.if_else(pc.equal(pc.utf8_trim_whitespace(answers), ""), None, answers)
+    reference = pa.StructArray.from_arrays(
+        [answers, *(pa.nulls(len(answers), field.type) for field in list(columns.REFERENCE)[1:])],
+        fields=list(columns.REFERENCE),
+        mask=answers.is_null(),
+    )
+    kept = pc.invert(is_answer)
+    counts = np.bincount(owner.filter(kept).to_numpy(), minlength=asked.num_rows)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    others = pa.ListArray.from_arrays(offsets, items.filter(kept), mask=attributes.is_null())
+    position = asked.schema.get_field_index("attributes")
+    asked = asked.set_column(position, asked.schema.field("attributes"), others.cast(columns.ATTRIBUTES))
+    names = tuple(each for each in summary.attributes if each != name)
+    return _joined(asked, reference, replace(summary, attributes=names))
+
+
+class ReferenceConflict(Exception):
+    """Reference answers that contradict each other or the queries; the lines are looked up again."""
+
+    def __init__(self, query_id: str, is_foreign: bool) -> None:
+        super().__init__(query_id, is_foreign)
+        self.query_id, self.is_foreign = query_id, is_foreign
+
+    def located(self, path: str) -> InputError:
+        """The error to report."""
+        query = shortened(repr(self.query_id))
+        problem = f"no query has the id {query}" if self.is_foreign else f"query {query} has two reference answers"
+        places = [
+            (name, line)
+            for name in files.expand(path)
+            for batch in read_references(name)
+            for line in batch["line"].filter(pc.equal(batch["query_id"], self.query_id)).to_pylist()
+        ]
+        return repeated_at(problem, places, "take it out" if self.is_foreign else "keep one")
+
+
+def _joined(
+    asked: pa.RecordBatch, reference: pa.StructArray, summary: DatasetSummary
+) -> tuple[pa.RecordBatch, DatasetSummary]:
+    lacking = asked["query_id"].filter(reference.is_null())
+    ids = hashing.hash_strings(asked["query_id"].filter(reference.is_valid()))
+    said = pa.array([repr(sorted(each.items())) for each in reference.drop_null().to_pylist()], pa.string())
+    joined = pa.RecordBatch.from_arrays([*asked.columns, reference], schema=columns.REFERENCED_QUERIES)
+    return joined, replace(
+        summary,
+        referenced=len(ids),
+        without_reference=len(lacking),
+        without_reference_ids=tuple(sorted(lacking.to_pylist())[:3]),
+        references_hash=int(hashing.combine(ids, hashing.hash_strings(said)).sum(dtype=np.uint64)),
+    )
+
+
+def _flat(array: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
