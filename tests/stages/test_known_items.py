@@ -1,0 +1,86 @@
+"""Known items of the judge: complete, balanced, answerable in every step's form, and counted as they should be."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from scipy.stats import binomtest
+
+from rankbeam.transforms.judge.known_items import KnownItem, accuracies, answered_class, drift_p_value, known_items
+from rankbeam.transforms.judge.templates import VARIABLES, shipped
+from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
+from rankbeam.transforms.records import judgements
+from rankbeam.transforms.records.judgements import Verdict
+
+CLASSES = {
+    "support": {one.value: 8 for one in Verdict},
+    "nugget_assign": {one.value: 8 for one in Assigned},
+    "claims": {"none": 8, "one": 8, "several": 8},
+    "grade": {str(grade): 6 for grade in range(4)},
+    "answer_kind": {kind.value: 6 for kind in AnswerKind},
+}
+ITEMS = known_items()
+
+
+def length(item: KnownItem) -> int:
+    return sum(len(str(value)) for value in item.values.values())
+
+
+def answer(item: KnownItem) -> dict[str, Any]:
+    """What a judge would say that knows the item."""
+    if item.step == "claims":
+        text = item.values["text"]
+        count = {"none": 0, "one": 1, "several": 2}[item.expected]
+        return {"claims": [{"id": number, "text": "x", "quote": text.split()[number]} for number in range(count)]}
+    if item.step == "grade":
+        return {"reason": "r", "intent": 0, "trust": 0, "grade": int(item.expected)}
+    if item.step == "answer_kind":
+        return {"reason": "r", "kind": item.expected, "relevance": 0}
+    return {"verdicts": [{"id": 0, "reason": "r", "verdict": item.expected}]}
+
+
+@pytest.mark.parametrize("step", CLASSES)
+def test_each_step_has_24_items_of_balanced_classes_with_injections_and_long_texts(step: str) -> None:
+    items = ITEMS[step]
+    assert Counter(item.expected for item in items) == CLASSES[step]
+    assert [item.id for item in items] == [f"{step}-{number:02}" for number in range(1, 25)]
+    assert len({str(item.values) for item in items}) == 24
+    injections, long = ([item for item in items if tag in item.tags] for tag in ("injection", "long"))
+    assert len(injections) == len(long) == 3
+    assert len({item.expected for item in injections}) > 1
+    assert min(map(length, long)) >= sorted(map(length, items))[-3] > 550
+
+
+@pytest.mark.parametrize("step", CLASSES)
+def test_an_item_fits_its_prompt_and_the_right_answer_is_known_as_such(step: str) -> None:
+    for item in ITEMS[step]:
+        assert set(item.values) == set(VARIABLES[step])
+        prompt = shipped()[step].prompt(dict(item.values))
+        assert prompt.rendered().user
+        found = judgements.read(step, item.values, json.dumps(answer(item)))
+        assert answered_class(step, found) == item.expected
+
+
+def test_accuracy_is_counted_for_all_items_and_for_each_class_and_tag() -> None:
+    items = ITEMS["support"]
+    right = {item.id: item.expected for item in items}
+    wrong = {**right, "support-08": "contradicted", "support-09": "supported"}
+    del wrong["support-17"]
+    found = accuracies(items, wrong)
+    assert set(found) == {"", "contradicted", "injection", "long", "not_stated", "supported"}
+    assert (found[""].right, found[""].count) == (21, 24)
+    expected = binomtest(21, 24).proportion_ci(0.95, method="wilson")
+    assert (found[""].low, found[""].high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    expected_right = {"supported": 7, "contradicted": 7, "not_stated": 7, "injection": 2, "long": 3}
+    assert {group: found[group].right for group in expected_right} == expected_right
+    assert accuracies(items, right)[""].right == 24
+
+
+def test_drift_is_tested_over_items_that_were_answered_both_times() -> None:
+    items = ITEMS["grade"]
+    right = {item.id: item.expected for item in items}
+    worse = {**right, **{item.id: "wrong" for item in items[:7]}}
+    assert drift_p_value(items, right, worse) == pytest.approx(binomtest(7, 7).pvalue)
+    assert drift_p_value(items, right, right) == 1.0
+    assert drift_p_value(items, {}, worse) == 1.0

@@ -1,0 +1,118 @@
+"""Known items, the sentinels: questions to a judge whose answers are known, written by hand, 24 for each step.
+
+Mixed in among a run's own questions they say how far its judge can be trusted, and whether it has changed. Some hold
+instructions to the judge, some are long. They are package data, `sentinels/STEP.jsonl`.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+from rankbeam.transforms.kernels.statistics.agreement import mcnemar_p_value, wilson_interval
+
+_FOLDER = "sentinels"
+
+
+@dataclass(frozen=True)
+class KnownItem:
+    """One question whose answer is known.
+
+    Attributes:
+        id: such as "support-01".
+        step: that is asked.
+        expected: the class of the right answer, as `answered_class` names it.
+        tags: "injection" where the text holds instructions to the judge, "long" where it is long.
+        values: of the step's prompt.
+    """
+
+    id: str
+    step: str
+    expected: str
+    tags: frozenset[str]
+    values: Mapping[str, Any]
+
+
+@cache
+def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
+    """By step, its items."""
+    found = {}
+    for file in files("rankbeam.transforms.judge").joinpath(_FOLDER).iterdir():
+        step = file.name.removesuffix(".jsonl")
+        rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+        found[step] = tuple(
+            KnownItem(row["id"], step, str(row["expected"]), frozenset(row["tags"]), MappingProxyType(row["values"]))
+            for row in rows
+        )
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def answered_class(step: str, answer: Any) -> str:
+    """The class of an answer to a known item: its verdict, grade or kind, or how many claims there are.
+
+    Args:
+        step: of the item.
+        answer: as `judgements.read` returns it.
+
+    >>> answered_class("claims", ("one", "two")), answered_class("claims", ())
+    ('several', 'none')
+    """
+    if step == "claims":
+        return ("none", "one", "several")[min(len(answer), 2)]
+    if step == "grade":
+        return str(answer.grade)
+    return str(answer.kind.value if step == "answer_kind" else answer[0].verdict.value)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How often a judge was right.
+
+    Attributes:
+        right: items with the right answer.
+        count: items that were asked; those without an answer are wrong.
+        low: lower end of Wilson's 95% interval of the share.
+        high: upper end.
+    """
+
+    right: int
+    count: int
+    low: float
+    high: float
+
+
+def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str]) -> dict[str, Accuracy]:
+    """How often a judge was right: on all items (""), for every expected class, and for every tag.
+
+    Args:
+        items: that were asked.
+        classes: by item id, the class of the answer; items without one failed.
+    """
+    counts: dict[str, list[bool]] = defaultdict(list)
+    for item in items:
+        for group in ("", item.expected, *item.tags):
+            counts[group].append(classes.get(item.id) == item.expected)
+    return {
+        group: Accuracy(sum(right), len(right), *wilson_interval(sum(right), len(right)))
+        for group, right in sorted(counts.items())
+    }
+
+
+def drift_p_value(items: Iterable[KnownItem], before: Mapping[str, str], now: Mapping[str, str]) -> float:
+    """How likely a judge that has not changed differs as much: McNemar's test over items answered both times.
+
+    Args:
+        items: that were asked.
+        before: by item id, the class of the earlier answer.
+        now: by item id, the class of the answer now.
+    """
+    both = [
+        (before[item.id] == item.expected, now[item.id] == item.expected)
+        for item in items
+        if item.id in before and item.id in now
+    ]
+    return mcnemar_p_value(both.count((True, False)), both.count((False, True)))
