@@ -120,7 +120,7 @@ def score(
             distance threshold or a fusion needs.
     """
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
-    pool = pool_of(queries)
+    pool, unjudged = pool_of(queries), queries["judgements"].is_null().to_numpy(zero_copy_only=False)
     answers = answers_of(queries, rows, failures, evaluation)
     scored: dict[int, ScoredConfiguration] = {}
     for number, answer in enumerate(answers):
@@ -136,7 +136,7 @@ def score(
             if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
                 raise _repeated(ranked.retrieved, again, queries, answer.source.path)
             for i in cut.configurations:
-                scored[i] = _score_one(i, ranked, pool, answer.failed_at(cut.distance), evaluation)
+                scored[i] = _score_one(i, ranked, pool, answer.failed_at(cut.distance), unjudged, evaluation)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
@@ -158,7 +158,7 @@ def pool_of(queries: pa.RecordBatch) -> Pool:
 
 
 def _score_one(
-    position: int, ranked: RankedSource, pool: Pool, failed: BoolArray, evaluation: Evaluation
+    position: int, ranked: RankedSource, pool: Pool, failed: BoolArray, unjudged: BoolArray, evaluation: Evaluation
 ) -> ScoredConfiguration:
     configuration = evaluation.configurations[position]
     source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k
@@ -170,6 +170,7 @@ def _score_one(
     if dialect.skips_missing:
         status[ranked.missing] = Status.MISSING
     status[failed] = Status.FAILED
+    status[unjudged] = Status.MISSING
     bounds = None
     # Where a document may stand in several rows, ties also decide how many documents a cut leaves.
     no_repeats = source.refuse_repeats or source.fusion is not None

@@ -10,6 +10,7 @@ from typing import Any
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.common_columns import COMMON
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import trec_name, trec_order
 from rankbeam.transforms.records.scores.scored import Status
@@ -25,7 +26,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
         temporary: the tables will be gone, and their folder is not named.
     """
     names = {row["config_id"]: row["name"] for row in results.configurations}
-    common = {field.name for field in tables.COMMON} | {"config_id", "slice", "metric"}
+    common = {field.name for field in COMMON} | {"config_id", "slice", "metric"}
     numbers = [name for name in tables.CONFIGURATION_METRICS.names if name not in common]
     document: dict[str, Any] = {
         "run_id": results.run_id,

@@ -6,7 +6,6 @@ that several of them retrieved is judged once, and an equal prompt is answered o
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -104,27 +103,34 @@ class Item:
         return [self.passages[place] for place in system.passages]
 
 
-def items_of(
-    queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]], golds: Mapping[str, Gold] = MappingProxyType({})
-) -> Iterator[Item]:
+def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
     """The items of some queries.
 
     Args:
-        queries: `columns.JUDGED_QUERIES`.
+        queries: `columns.JUDGED_QUERIES`, or `columns.REFERENCED_QUERIES`.
         contexts: for each of them, those of every configuration.
-        golds: by query, what the dataset knows of the answer.
     """
-    texts, attributes = queries["text"].to_pylist(), queries["attributes"].to_pylist()
-    for query_id, text, given, of_query in zip(
-        queries["query_id"].to_pylist(), texts, attributes, contexts, strict=True
-    ):
+    given = (queries[name].to_pylist() for name in ("query_id", "text", "attributes"))
+    for query_id, text, pairs, of_query, gold in zip(*given, contexts, _golds(queries), strict=True):
         places: dict[Passage, int] = {}
         systems = []
         for each in of_query:
             passages = tuple(places.setdefault(passage, len(places)) for passage in each.passages)
             systems.append(System(each.configuration, passages, each.failed))
-        pairs = {pair["name"]: pair["value"] for pair in given or ()}
-        yield Item(query_id, text or "", pairs, tuple(places), tuple(systems), golds.get(query_id, NO_GOLD))
+        attributes = {pair["name"]: pair["value"] for pair in pairs or ()}
+        yield Item(query_id, text or "", attributes, tuple(places), tuple(systems), gold)
+
+
+def _golds(queries: pa.RecordBatch) -> list[Gold]:
+    if "reference" not in queries.schema.names:
+        return [NO_GOLD] * queries.num_rows
+    rows = queries["reference"].to_pylist()
+    return [NO_GOLD if row is None else _gold(row["answer"], row["answerable"], row["nuggets"]) for row in rows]
+
+
+def _gold(reference: str | None, answerable: bool | None, nuggets: Sequence[Mapping[str, Any]] | None) -> Gold:
+    pairs = None if nuggets is None else tuple((row["text"], row["vital"]) for row in nuggets)
+    return Gold(reference, answerable, pairs)
 
 
 def batch_of(items: Iterable[Item]) -> pa.RecordBatch:
@@ -185,13 +191,9 @@ def _item(row: Mapping[str, Any]) -> Item:
             System(each["configuration"], tuple(each["passages"]), each["failed"], each["answer"])
             for each in row["systems"]
         ),
-        Gold(row["reference"], row["answerable"], _nuggets(row["nuggets"])),
+        _gold(row["reference"], row["answerable"], row["nuggets"]),
     )
 
 
 def _nugget_rows(gold: Gold) -> list[dict[str, Any]] | None:
     return None if gold.nuggets is None else [{"text": text, "vital": vital} for text, vital in gold.nuggets]
-
-
-def _nuggets(rows: Sequence[Mapping[str, Any]] | None) -> tuple[tuple[str, bool], ...] | None:
-    return None if rows is None else tuple((row["text"], row["vital"]) for row in rows)

@@ -6,21 +6,13 @@ carries the columns of `COMMON`, so that each can be partitioned and clustered w
 
 import pyarrow as pa
 
-COMMON = (
-    pa.field("run_id", pa.string(), nullable=False),
-    pa.field("experiment", pa.string(), nullable=False),
-    pa.field("started_at", pa.timestamp("us", "UTC"), nullable=False),
-)
+from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
+from rankbeam.transforms.records.common_columns import COMMON, required
 
-
-def _required(name: str, kind: pa.DataType) -> pa.Field:
-    return pa.field(name, kind, nullable=False)
-
-
-_NAME_AND_VALUE = pa.struct([_required("name", pa.string()), _required("value", pa.string())])
+_NAME_AND_VALUE = pa.struct([required("name", pa.string()), required("value", pa.string())])
 _METRIC_AND_VALUE = pa.struct(
     [
-        _required("metric", pa.string()),
+        required("metric", pa.string()),
         pa.field("value", pa.float64()),
         pa.field("tie_lowest", pa.float64()),
         pa.field("tie_highest", pa.float64()),
@@ -30,8 +22,8 @@ _METRIC_AND_VALUE = pa.struct(
 )
 DOCUMENT = pa.struct(
     [
-        _required("rank", pa.int32()),
-        _required("doc_id", pa.string()),
+        required("rank", pa.int32()),
+        required("doc_id", pa.string()),
         pa.field("score", pa.float64()),
         pa.field("grade", pa.float64()),
         pa.field("text", pa.string()),
@@ -42,16 +34,16 @@ DOCUMENT = pa.struct(
 RUNS = pa.schema(
     [
         *COMMON,
-        _required("state", pa.string()),
-        _required("finished_at", pa.timestamp("us", "UTC")),
-        _required("experiment_yaml", pa.string()),
-        _required("dataset_fingerprint", pa.string()),
-        _required("dataset", pa.string()),
-        _required("versions", pa.string()),
-        _required("statistics", pa.string()),
-        _required("calls", pa.int64()),
-        _required("ledger_hits", pa.int64()),
-        _required("failures", pa.int64()),
+        required("state", pa.string()),
+        required("finished_at", pa.timestamp("us", "UTC")),
+        required("experiment_yaml", pa.string()),
+        required("dataset_fingerprint", pa.string()),
+        required("dataset", pa.string()),
+        required("versions", pa.string()),
+        required("statistics", pa.string()),
+        required("calls", pa.int64()),
+        required("ledger_hits", pa.int64()),
+        required("failures", pa.int64()),
         pa.field("warnings", pa.list_(pa.string()), nullable=False),
     ]
 )
@@ -66,11 +58,11 @@ RUNS = pa.schema(
 CONFIGURATIONS = pa.schema(
     [
         *COMMON,
-        _required("config_id", pa.string()),
-        _required("name", pa.string()),
-        _required("position", pa.int64()),
-        _required("retriever", pa.string()),
-        _required("parameters", pa.string()),
+        required("config_id", pa.string()),
+        required("name", pa.string()),
+        required("position", pa.int64()),
+        required("retriever", pa.string()),
+        required("parameters", pa.string()),
         pa.field("derived_from", pa.string()),
         pa.field("dialect", pa.string()),
         pa.field("parts", pa.list_(pa.string())),
@@ -86,8 +78,8 @@ an older release has neither `dialect` nor `parts`.
 RANKINGS = pa.schema(
     [
         *COMMON,
-        _required("config_id", pa.string()),
-        _required("query_id", pa.string()),
+        required("config_id", pa.string()),
+        required("query_id", pa.string()),
         pa.field("documents", pa.list_(DOCUMENT), nullable=False),
     ]
 )
@@ -96,10 +88,10 @@ RANKINGS = pa.schema(
 QUERY_METRICS = pa.schema(
     [
         *COMMON,
-        _required("config_id", pa.string()),
-        _required("query_id", pa.string()),
+        required("config_id", pa.string()),
+        required("query_id", pa.string()),
         pa.field("text", pa.string()),
-        _required("status", pa.string()),
+        required("status", pa.string()),
         pa.field("slices", pa.list_(_NAME_AND_VALUE), nullable=False),
         pa.field("metrics", pa.list_(_METRIC_AND_VALUE), nullable=False),
     ]
@@ -113,9 +105,9 @@ is null and `reason` says why. The null status of a metric of rankings means tha
 CONFIGURATION_METRICS = pa.schema(
     [
         *COMMON,
-        _required("config_id", pa.string()),
-        _required("slice", pa.string()),
-        _required("metric", pa.string()),
+        required("config_id", pa.string()),
+        required("slice", pa.string()),
+        required("metric", pa.string()),
         pa.field("mean", pa.float64()),
         pa.field("ci_low", pa.float64()),
         pa.field("ci_high", pa.float64()),
@@ -123,10 +115,10 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("joint_low", pa.float64()),
         pa.field("joint_high", pa.float64()),
         pa.field("may_be_best", pa.bool_()),
-        _required("queries", pa.int64()),
-        _required("empty", pa.int64()),
-        _required("failed", pa.int64()),
-        _required("missing", pa.int64()),
+        required("queries", pa.int64()),
+        required("empty", pa.int64()),
+        required("failed", pa.int64()),
+        required("missing", pa.int64()),
         pa.field("lowest", pa.float64()),
         pa.field("highest", pa.float64()),
         pa.field("tie_lowest", pa.float64()),
@@ -156,10 +148,10 @@ a query can have by a judged metric; the latter is null where there is no bound.
 COMPARISONS = pa.schema(
     [
         *COMMON,
-        _required("config_id", pa.string()),
-        _required("baseline", pa.string()),
-        _required("slice", pa.string()),
-        _required("metric", pa.string()),
+        required("config_id", pa.string()),
+        required("baseline", pa.string()),
+        required("slice", pa.string()),
+        required("metric", pa.string()),
         pa.field("difference", pa.float64()),
         pa.field("ci_low", pa.float64()),
         pa.field("ci_high", pa.float64()),
@@ -170,11 +162,11 @@ COMPARISONS = pa.schema(
         pa.field("t_p_value", pa.float64()),
         pa.field("effect_size", pa.float64()),
         pa.field("detectable", pa.float64()),
-        _required("queries", pa.int64()),
-        _required("unpaired", pa.int64()),
-        _required("wins", pa.int64()),
-        _required("ties", pa.int64()),
-        _required("losses", pa.int64()),
+        required("queries", pa.int64()),
+        required("unpaired", pa.int64()),
+        required("wins", pa.int64()),
+        required("ties", pa.int64()),
+        required("losses", pa.int64()),
     ]
 )
 """One row a configuration, baseline, slice and metric, over the `queries` that both have; `unpaired` ones only one has.
@@ -190,29 +182,30 @@ values are one member of a family, and one with the values of the baseline is no
 FAILURES = pa.schema(
     [
         *COMMON,
-        _required("config_id", pa.string()),
-        _required("query_id", pa.string()),
-        _required("stage", pa.string()),
-        _required("kind", pa.string()),
-        _required("attempts", pa.int64()),
-        _required("message", pa.string()),
+        required("config_id", pa.string()),
+        required("query_id", pa.string()),
+        required("stage", pa.string()),
+        required("kind", pa.string()),
+        required("attempts", pa.int64()),
+        required("message", pa.string()),
+        pa.field("metric", pa.string()),
     ]
 )
-"""One row a failed call."""
+"""One row a failed call, or, where a `metric` is judged, a query that has no value of it because a call failed."""
 
 GATES = pa.schema(
     [
         *COMMON,
-        _required("position", pa.int64()),
+        required("position", pa.int64()),
         pa.field("config_id", pa.string()),
-        _required("slice", pa.string()),
+        required("slice", pa.string()),
         pa.field("metric", pa.string()),
-        _required("value", pa.string()),
+        required("value", pa.string()),
         pa.field("at_least", pa.float64()),
         pa.field("at_most", pa.float64()),
         pa.field("found", pa.float64()),
         pa.field("margin", pa.float64()),
-        _required("met", pa.bool_()),
+        required("met", pa.bool_()),
         pa.field("reason", pa.string()),
     ]
 )
@@ -232,9 +225,10 @@ TABLES = {
     "comparisons": COMPARISONS,
     "failures": FAILURES,
     "gates": GATES,
+    **ANSWER_TABLES,
 }
 
-ADDED = frozenset({"gates"})
+ADDED = frozenset({"gates", *ANSWER_TABLES})
 """Tables that runs of earlier versions do not have."""
 
 

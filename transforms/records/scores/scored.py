@@ -14,8 +14,8 @@ class Status(IntEnum):
     """What became of a query in one panel.
 
     OK and EMPTY (nothing was retrieved: the value is 0) have values. FAILED has none because a call failed, MISSING
-    because the query is not in the run, and UNDEFINED because the value does not exist, such as the share of an
-    answer's claims that are supported where the answer makes no claim.
+    because the query is not in the run, or has no judgements, and UNDEFINED because the value does not exist, such as
+    the share of an answer's claims that are supported where the answer makes no claim.
     """
 
     OK = 0
