@@ -1,31 +1,48 @@
 -- How many queries does each configuration answer, and why not the others? `queries` were scored, `empty` of them
--- without any result; `failed` were not scored; `missing` are left out by the configuration's dialect. The columns
+-- without any result; `failed` were not scored; `undefined` have a value that does not exist; `missing` are left out by
+-- the configuration's dialect. Metrics that share a status are a `panel`: the counts are those of the one with the
+-- highest `failure_rate`, of rankings where no judged metric has a higher one. The columns
 -- `failed_…` count the calls that failed, by kind: its own or, of a fusion, those of its parts. They are null for a
 -- configuration that is cut from another (`cut_from`), where its calls are counted.
 SELECT
   r.run_id, r.experiment, r.started_at, r.is_latest, c.name AS configuration, c.retriever, c.dialect, c.position,
-  c.config_id, o.name AS cut_from, m.queries, m.empty, m.failed, m.missing,
+  c.config_id, o.name AS cut_from, m.panel, m.queries, m.empty, m.failed, m.undefined, m.missing,
   SAFE_DIVIDE(m.empty, m.queries) AS empty_rate,
-  SAFE_DIVIDE(m.failed, m.queries + m.failed) AS failure_rate,
+  m.failure_rate,
   COALESCE(f.failed_invalid, c.none_failed) AS failed_invalid,
   COALESCE(f.failed_permission, c.none_failed) AS failed_permission,
   COALESCE(f.failed_not_found, c.none_failed) AS failed_not_found,
   COALESCE(f.failed_quota, c.none_failed) AS failed_quota,
   COALESCE(f.failed_timeout, c.none_failed) AS failed_timeout,
   COALESCE(f.failed_unavailable, c.none_failed) AS failed_unavailable,
-  COALESCE(f.failed_malformed, c.none_failed) AS failed_malformed
+  COALESCE(f.failed_malformed, c.none_failed) AS failed_malformed,
+  COALESCE(f.failed_blocked, c.none_failed) AS failed_blocked,
+  COALESCE(f.failed_truncated, c.none_failed) AS failed_truncated,
+  COALESCE(f.failed_over_budget, c.none_failed) AS failed_over_budget
 FROM run_history AS r
 JOIN (
   SELECT *, IF(derived_from IS NULL, 0, NULL) AS none_failed FROM configurations
 ) AS c ON c.run_id = r.run_id
 JOIN (
   SELECT
-    run_id, config_id,
-    MAX(queries) AS queries, MAX(empty) AS empty, MAX(failed) AS failed, MAX(missing) AS missing
-  FROM configuration_metrics
-  WHERE slice = 'all'
-  GROUP BY run_id, config_id
-) AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+    *,
+    ROW_NUMBER() OVER (
+      PARTITION BY run_id, config_id ORDER BY COALESCE(failure_rate, -1) DESC, panel != 'retrieval', panel
+    ) AS place
+  FROM (
+    SELECT
+      run_id, config_id, panel, queries, empty, failed, undefined, missing,
+      SAFE_DIVIDE(failed, queries + undefined + failed) AS failure_rate
+    FROM (
+      SELECT
+        run_id, config_id, COALESCE(panel, 'retrieval') AS panel, MAX(queries) AS queries, MAX(empty) AS empty,
+        MAX(failed) AS failed, MAX(COALESCE(undefined, 0)) AS undefined, MAX(missing) AS missing
+      FROM configuration_metrics
+      WHERE slice = 'all'
+      GROUP BY run_id, config_id, COALESCE(panel, 'retrieval')
+    ) AS counts
+  ) AS rates
+) AS m ON m.run_id = r.run_id AND m.config_id = c.config_id AND m.place = 1
 LEFT JOIN configurations AS o ON o.run_id = r.run_id AND o.config_id = c.derived_from
 LEFT JOIN (
   SELECT
@@ -36,7 +53,10 @@ LEFT JOIN (
     SUM(IF(kind = 'quota', failures, 0)) AS failed_quota,
     SUM(IF(kind = 'timeout', failures, 0)) AS failed_timeout,
     SUM(IF(kind = 'unavailable', failures, 0)) AS failed_unavailable,
-    SUM(IF(kind = 'malformed', failures, 0)) AS failed_malformed
+    SUM(IF(kind = 'malformed', failures, 0)) AS failed_malformed,
+    SUM(IF(kind = 'blocked', failures, 0)) AS failed_blocked,
+    SUM(IF(kind = 'truncated', failures, 0)) AS failed_truncated,
+    SUM(IF(kind = 'over_budget', failures, 0)) AS failed_over_budget
   FROM failure_kinds
   GROUP BY run_id, config_id
 ) AS f ON f.run_id = r.run_id AND f.config_id = c.config_id

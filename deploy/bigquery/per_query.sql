@@ -1,6 +1,8 @@
--- What is every query worth, for every configuration and metric? Queries whose call failed have no values here.
+-- What is every query worth, for every configuration and metric? Queries whose call failed have no values of rankings
+-- here. Judged metrics have a status of their own, and a null value with a `reason` where they failed or do not exist.
 SELECT
-  r.run_id, r.experiment, q.started_at, r.is_latest, c.name AS configuration, q.query_id, q.text, q.status, q.slices,
+  r.run_id, r.experiment, q.started_at, r.is_latest, c.name AS configuration, q.query_id, q.text,
+  COALESCE(item.status, q.status) AS status, item.reason, q.slices,
   item.metric, item.value, item.tie_lowest, item.tie_highest, c.config_id
 FROM run_history AS r
 JOIN configurations AS c ON c.run_id = r.run_id

@@ -1,8 +1,10 @@
 -- For which queries do two configurations differ? A row for every query, metric and pair that the run compares.
--- A value is null where there is none, because the call failed: `status` and `baseline_status` say so.
+-- A value is null where there is none, because a call failed or it does not exist: `status` and
+-- `baseline_status` say so.
 SELECT
   d.run_id, d.experiment, q.started_at, d.is_latest, d.metric, d.configuration, d.baseline,
-  q.query_id, q.text, q.status, b.status AS baseline_status, v.value, w.value AS baseline_value,
+  q.query_id, q.text, COALESCE(v.status, q.status) AS status, COALESCE(w.status, b.status) AS baseline_status,
+  v.value, w.value AS baseline_value,
   v.value - w.value AS difference, q.slices, d.config_id, d.baseline_id
 FROM differences AS d
 JOIN query_metrics AS q ON q.run_id = d.run_id AND q.config_id = d.config_id

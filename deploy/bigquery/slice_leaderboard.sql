@@ -12,7 +12,9 @@ SELECT
     PARTITION BY m.started_at, r.run_id, c.dialect, m.slice, m.metric ORDER BY m.mean DESC NULLS LAST
   ) AS rank,
   c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error, m.joint_low, m.joint_high, m.may_be_best,
-  m.queries, m.empty, m.failed, m.missing, m.lowest, m.highest, m.tie_lowest, m.tie_highest, m.equal_to,
+  COALESCE(m.panel, 'retrieval') AS panel,
+  m.queries, m.empty, m.failed, COALESCE(m.undefined, 0) AS undefined, m.missing,
+  m.lowest, m.highest, m.tie_lowest, m.tie_highest, m.equal_to,
   c.position, c.config_id
 FROM run_history AS r
 JOIN configurations AS c ON c.run_id = r.run_id

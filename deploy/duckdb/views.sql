@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 794ef2bdd433e1a489dcfe85313ad4cd072b54c431379a6e513a19d28b9c8548
+-- sha256 6bab28eb37dd299c288ff0aaba1f9276f93ffbbb5b5ae4ed0a1c48e6d483e497
 
 CREATE VIEW run_history AS
 SELECT
@@ -139,9 +139,11 @@ SELECT
   m.joint_low,
   m.joint_high,
   m.may_be_best,
+  COALESCE(m.panel, 'retrieval') AS panel,
   m.queries,
   m.empty,
   m.failed,
+  COALESCE(m.undefined, 0) AS undefined,
   m.missing,
   m.lowest,
   m.highest,
@@ -167,7 +169,8 @@ SELECT
   c.name AS configuration,
   q.query_id,
   q.text,
-  q.status,
+  COALESCE(item.status, q.status) AS status,
+  item.reason,
   q.slices,
   item.metric,
   item.value,
@@ -230,9 +233,11 @@ SELECT
   m.joint_low,
   m.joint_high,
   m.may_be_best,
+  COALESCE(m.panel, 'retrieval') AS panel,
   m.queries,
   m.empty,
   m.failed,
+  COALESCE(m.undefined, 0) AS undefined,
   m.missing,
   m.lowest,
   m.highest,
@@ -271,6 +276,7 @@ SELECT
   p.queries,
   p.empty,
   p.failed,
+  p.undefined,
   p.missing,
   p.lowest,
   p.highest,
@@ -300,6 +306,7 @@ FROM (
     m.queries,
     m.empty,
     m.failed,
+    COALESCE(m.undefined, 0) AS undefined,
     m.missing,
     m.lowest,
     m.highest,
@@ -374,8 +381,8 @@ SELECT
   d.baseline,
   q.query_id,
   q.text,
-  q.status,
-  b.status AS baseline_status,
+  COALESCE(v.status, q.status) AS status,
+  COALESCE(w.status, b.status) AS baseline_status,
   v.value,
   w.value AS baseline_value,
   v.value - w.value AS difference,
@@ -410,8 +417,8 @@ SELECT
   t.metric,
   q.query_id,
   q.text,
-  q.status,
-  b.status AS previous_status,
+  COALESCE(v.status, q.status) AS status,
+  COALESCE(w.status, b.status) AS previous_status,
   v.value,
   w.value AS previous_value,
   v.value - w.value AS difference,
@@ -563,27 +570,24 @@ SELECT
   c.position,
   c.config_id,
   o.name AS cut_from,
+  m.panel,
   m.queries,
   m.empty,
   m.failed,
+  m.undefined,
   m.missing,
   CASE WHEN m.queries <> 0 THEN m.empty / m.queries ELSE NULL END AS empty_rate,
-  CASE
-    WHEN (
-      m.queries + m.failed
-    ) <> 0
-    THEN m.failed / (
-      m.queries + m.failed
-    )
-    ELSE NULL
-  END AS failure_rate,
+  m.failure_rate,
   COALESCE(f.failed_invalid, c.none_failed) AS failed_invalid,
   COALESCE(f.failed_permission, c.none_failed) AS failed_permission,
   COALESCE(f.failed_not_found, c.none_failed) AS failed_not_found,
   COALESCE(f.failed_quota, c.none_failed) AS failed_quota,
   COALESCE(f.failed_timeout, c.none_failed) AS failed_timeout,
   COALESCE(f.failed_unavailable, c.none_failed) AS failed_unavailable,
-  COALESCE(f.failed_malformed, c.none_failed) AS failed_malformed
+  COALESCE(f.failed_malformed, c.none_failed) AS failed_malformed,
+  COALESCE(f.failed_blocked, c.none_failed) AS failed_blocked,
+  COALESCE(f.failed_truncated, c.none_failed) AS failed_truncated,
+  COALESCE(f.failed_over_budget, c.none_failed) AS failed_over_budget
 FROM run_history AS r
 JOIN (
   SELECT
@@ -594,20 +598,51 @@ JOIN (
   ON c.run_id = r.run_id
 JOIN (
   SELECT
-    run_id,
-    config_id,
-    MAX(queries) AS queries,
-    MAX(empty) AS empty,
-    MAX(failed) AS failed,
-    MAX(missing) AS missing
-  FROM configuration_metrics
-  WHERE
-    slice = 'all'
-  GROUP BY
-    run_id,
-    config_id
+    *,
+    ROW_NUMBER() OVER (
+      PARTITION BY run_id, config_id
+      ORDER BY COALESCE(failure_rate, -1) DESC, panel <> 'retrieval' NULLS FIRST, panel NULLS FIRST
+    ) AS place
+  FROM (
+    SELECT
+      run_id,
+      config_id,
+      panel,
+      queries,
+      empty,
+      failed,
+      undefined,
+      missing,
+      CASE
+        WHEN (
+          queries + undefined + failed
+        ) <> 0
+        THEN failed / (
+          queries + undefined + failed
+        )
+        ELSE NULL
+      END AS failure_rate
+    FROM (
+      SELECT
+        run_id,
+        config_id,
+        COALESCE(panel, 'retrieval') AS panel,
+        MAX(queries) AS queries,
+        MAX(empty) AS empty,
+        MAX(failed) AS failed,
+        MAX(COALESCE(undefined, 0)) AS undefined,
+        MAX(missing) AS missing
+      FROM configuration_metrics
+      WHERE
+        slice = 'all'
+      GROUP BY
+        run_id,
+        config_id,
+        COALESCE(panel, 'retrieval')
+    ) AS counts
+  ) AS rates
 ) AS m
-  ON m.run_id = r.run_id AND m.config_id = c.config_id
+  ON m.run_id = r.run_id AND m.config_id = c.config_id AND m.place = 1
 LEFT JOIN configurations AS o
   ON o.run_id = r.run_id AND o.config_id = c.derived_from
 LEFT JOIN (
@@ -620,7 +655,10 @@ LEFT JOIN (
     SUM(CASE WHEN kind = 'quota' THEN failures ELSE 0 END) AS failed_quota,
     SUM(CASE WHEN kind = 'timeout' THEN failures ELSE 0 END) AS failed_timeout,
     SUM(CASE WHEN kind = 'unavailable' THEN failures ELSE 0 END) AS failed_unavailable,
-    SUM(CASE WHEN kind = 'malformed' THEN failures ELSE 0 END) AS failed_malformed
+    SUM(CASE WHEN kind = 'malformed' THEN failures ELSE 0 END) AS failed_malformed,
+    SUM(CASE WHEN kind = 'blocked' THEN failures ELSE 0 END) AS failed_blocked,
+    SUM(CASE WHEN kind = 'truncated' THEN failures ELSE 0 END) AS failed_truncated,
+    SUM(CASE WHEN kind = 'over_budget' THEN failures ELSE 0 END) AS failed_over_budget
   FROM failure_kinds
   GROUP BY
     run_id,

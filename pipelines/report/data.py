@@ -8,10 +8,11 @@ import numpy as np
 from rankbeam.pipelines.report import encode
 from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
 from rankbeam.pipelines.report.study import MOST_ROWS, Study
-from rankbeam.pipelines.report.values import STATUSES, QueryValues, chosen_queries, slices_of
+from rankbeam.pipelines.report.values import QueryValues, chosen_queries, slices_of
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
+from rankbeam.transforms.records.scores.scored import LABELS
 from rankbeam.transforms.records.slices import ALL
 
 MOST_QUERIES = 20_000
@@ -59,12 +60,14 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
 def _queries(values: QueryValues) -> dict[str, Any]:
     texts = [None if text is None else cut(text, _MOST_LETTERS) for text in values.rows["text"].to_pylist()]
     all_ok = not values.status.any()
+    judged = {str(metric): [encode.positions(column) for column in status] for metric, status in values.judged.items()}
     return {
         "ids": values.ids.to_pylist(),
         "texts": texts if any(texts) else None,
         "values": [[encode.numbers(column) for column in metric] for metric in values.values],
-        "statuses": STATUSES,
-        "status": None if all_ok else [encode.positions(column.astype(np.int64)) for column in values.status],
+        "statuses": LABELS,
+        "status": None if all_ok else [encode.positions(column) for column in values.status],
+        "judgedStatus": judged,
         "slices": [{"name": name, **encode.words(column)} for name, column in slices_of(values.rows).items()],
     }
 

@@ -1,6 +1,6 @@
 """Every query's values as arrays: read column by column, so that a million rows are no lists."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
-
-STATUSES = ("ok", "empty", "failed", "missing")
+from rankbeam.transforms.records.scores.scored import LABELS, Status
 
 
 @dataclass(frozen=True)
@@ -21,13 +20,15 @@ class QueryValues:
     Attributes:
         ids: n query ids, in order.
         values: float64[m, c, n]; NaN where there is none.
-        status: int8[c, n], positions in `STATUSES`.
+        status: int8[c, n], a `Status` each: that of the rankings.
+        judged: int8[c, n] by the position of a judged metric, whose status is its own.
         rows: per query one row of the table, with its text and its slices.
     """
 
     ids: pa.Array
     values: FloatArray
     status: npt.NDArray[np.int8]
+    judged: Mapping[int, npt.NDArray[np.int8]]
     rows: pa.Table
 
     def __len__(self) -> int:
@@ -37,8 +38,9 @@ class QueryValues:
     def taken(self, chosen: IntArray) -> "QueryValues":
         """Some of the queries."""
         places = pa.array(chosen)
+        judged = {metric: status[:, chosen] for metric, status in self.judged.items()}
         return QueryValues(
-            self.ids.take(places), self.values[:, :, chosen], self.status[:, chosen], self.rows.take(places)
+            self.ids.take(places), self.values[:, :, chosen], self.status[:, chosen], judged, self.rows.take(places)
         )
 
     def differences(self, metric: int, one: int, other: int) -> FloatArray:
@@ -63,19 +65,25 @@ def read_values(results: Results) -> QueryValues:
     ids = pc.unique(table["query_id"])
     ids = ids.take(pc.sort_indices(ids))
     values = np.full((len(metrics), len(configurations), len(ids)), np.nan)
-    status = np.full((len(configurations), len(ids)), STATUSES.index("missing"), np.int8)
+    status = np.full((len(configurations), len(ids)), Status.MISSING, np.int8)
+    judged = {metric: status.copy() for metric, name in enumerate(results.metrics) if results.is_judged(name)}
     queries = _positions(table["query_id"], ids)
     owners = _positions(table["config_id"], configurations)
-    status[owners, queries] = _positions(table["status"], pa.array(STATUSES))
+    status[owners, queries] = _positions(table["status"], pa.array(LABELS))
     start = 0
     for chunk in table["metrics"].chunks:
         row = start + pc.list_parent_indices(chunk).to_numpy(zero_copy_only=False)
         names, numbers = chunk.flatten().field("metric"), chunk.flatten().field("value")
         metric = _positions(names, metrics)
         values[metric, owners[row], queries[row]] = numbers.to_numpy(zero_copy_only=False)
+        if judged:
+            own = _positions(chunk.flatten().field("status"), pa.array(LABELS), absent=Status.MISSING)
+            for place, statuses in judged.items():
+                here = metric == place
+                statuses[owners[row[here]], queries[row[here]]] = own[here]
         start += len(chunk)
     _, first = np.unique(queries, return_index=True)
-    return QueryValues(ids, values, status, table.select(["text", "slices"]).take(pa.array(first)))
+    return QueryValues(ids, values, status, judged, table.select(["text", "slices"]).take(pa.array(first)))
 
 
 def slices_of(rows: pa.Table) -> dict[str, list[str]]:
@@ -103,6 +111,6 @@ def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline:
     return np.unique(np.concatenate(found))[:most] if found else np.arange(most)
 
 
-def _positions(column: pa.Array | pa.ChunkedArray, names: pa.Array) -> IntArray:
-    found: IntArray = np.asarray(pc.index_in(column, value_set=names)).astype(np.int64)
+def _positions(column: pa.Array | pa.ChunkedArray, names: pa.Array, absent: int = -1) -> IntArray:
+    found: IntArray = np.asarray(pc.fill_null(pc.index_in(column, value_set=names), absent)).astype(np.int64)
     return found

@@ -20,7 +20,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import UNMET
-from rankbeam.transforms.records.scores.panels import AnyMetric
+from rankbeam.transforms.records.scores.panels import RETRIEVAL, AnyMetric
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical
 
@@ -113,6 +113,10 @@ class Results:
     def comparisons(self) -> list[Comparison]:
         """The rows of `comparisons`."""
         return [Comparison.of(row) for row in self.table("comparisons").to_pylist()]
+
+    def is_judged(self, metric: str) -> bool:
+        """Whether a metric has a status of its own."""
+        return self.means[self.configurations[0]["config_id"], ALL, metric].panel != RETRIEVAL
 
     def failure_rate(self, config_id: str, name: str = ALL) -> float:
         """The share of a configuration's queries that failed, in the panel that has the most failures.

@@ -2,7 +2,7 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 MEANS = (
     "mean", "ci_low", "ci_high", "std_error", "joint_low", "joint_high", "may_be_best", "queries", "empty", "failed",
-    "missing", "lowest", "highest", "tie_lowest", "tie_highest",
+    "undefined", "missing", "lowest", "highest", "tie_lowest", "tie_highest",
 )  # fmt: skip
 
 PREVIOUS = ("previous_run_id", "previous_started_at", "previous_config_id")
@@ -41,7 +41,8 @@ class Expected:
             latest[row["experiment"]] = row
         self.latest = {row["run_id"] for row in latest.values()}
         self.values = {
-            (row["run_id"], row["config_id"], row["query_id"]): row | {"metrics": metrics_of(row)}
+            (row["run_id"], row["config_id"], row["query_id"]): row
+            | {"metrics": metrics_of(row), "statuses": {item["metric"]: item["status"] for item in row["metrics"]}}
             for row in tables["query_metrics"]
         }
 
@@ -152,7 +153,7 @@ class Expected:
                 ]
                 own = -1 if row["mean"] is None else row["mean"]
                 above = [other for other in others if other is not None and other > own]
-                yield self.run(run_id) | {each: row[each] for each in (*MEANS, "equal_to")} | {
+                yield self.run(run_id) | {each: row[each] for each in (*MEANS, "equal_to", "panel")} | {
                     "slice": name, "metric": metric, "config_id": config_id, "rank": 1 + len(above),
                     "configuration": configuration["name"], "position": configuration["position"],
                     "dialect": configuration["dialect"],
@@ -171,7 +172,8 @@ class Expected:
             kept = {name: row[name] for name in ("query_id", "text", "status", "slices", "config_id")}
             name = self.configurations[row["run_id"], row["config_id"]]["name"]
             for item in row["metrics"]:
-                yield self.run(row["run_id"]) | kept | {"configuration": name} | item
+                own = {"status": item["status"] or row["status"]}
+                yield self.run(row["run_id"]) | kept | {"configuration": name} | item | own
 
     def side_by_side(self) -> Iterator[Row]:
         for pair in self.differences():
@@ -194,8 +196,9 @@ class Expected:
             if (run, config) == (run_id, config_id) and (other_run, other_id, query_id) in self.values:
                 other = self.values[other_run, other_id, query_id]
                 value, before = ours["metrics"].get(metric), other["metrics"].get(metric)
-                yield {each: ours[each] for each in ("query_id", "text", "status", "slices")} | {
-                    f"{name}_status": other["status"], "value": value, f"{name}_value": before,
+                yield {each: ours[each] for each in ("query_id", "text", "slices")} | {
+                    "status": status_of(ours, metric), f"{name}_status": status_of(other, metric),
+                    "value": value, f"{name}_value": before,
                     "difference": minus(value, before),
                 }  # fmt: skip
 
@@ -237,7 +240,8 @@ class Expected:
 
     def coverage(self) -> Iterator[Row]:
         for (run_id, config_id), row in self.configurations.items():
-            states = [each["status"] for (run, of, _), each in self.values.items() if (run, of) == (run_id, config_id)]
+            queries_of = [each for (run, of, _), each in self.values.items() if (run, of) == (run_id, config_id)]
+            panel, states = worst_panel(self.means[run_id, config_id, "all"].values(), queries_of)
             kinds = [
                 each["kind"] for each in self.unanswered() if (each["run_id"], each["config_id"]) == (run_id, config_id)
             ]
@@ -245,8 +249,8 @@ class Expected:
             origin = self.configurations[run_id, row["derived_from"]]["name"] if row["derived_from"] else None
             yield self.run(run_id) | {name: row[name] for name in ("retriever", "dialect", "position", "config_id")} | {
                 "configuration": row["name"], "queries": queries, "empty": empty, "failed": states.count("failed"),
-                "missing": states.count("missing"), "empty_rate": ratio(empty, queries), "cut_from": origin,
-                "failure_rate": ratio(states.count("failed"), queries + states.count("failed")),
+                "missing": states.count("missing"), "undefined": states.count("undefined"), "panel": panel,
+                "empty_rate": ratio(empty, queries), "cut_from": origin, "failure_rate": failure_rate(states),
                 **{f"failed_{kind.value}": None if origin else kinds.count(kind.value) for kind in FailureKind},
             }  # fmt: skip
 
@@ -296,6 +300,25 @@ def verdict(rows: list[Row]) -> Row:
         "difference": mean, "std_error": error, "ci_low": low, "ci_high": high,
         "verdict": "same" if better + worse == 0 else sure,
     }  # fmt: skip
+
+
+def worst_panel(means: Iterable[Row], queries: list[Row]) -> tuple[str, list[str]]:
+    """The group of metrics of which most queries failed, and the status of every query there."""
+    judged = sorted(mean["metric"] for mean in means if mean["panel"] != "retrieval")
+    panels = {"retrieval": [query["status"] for query in queries]}
+    panels |= {metric: [status_of(query, metric) for query in queries] for metric in judged}
+    return max(panels.items(), key=lambda panel: -1.0 if (rate := failure_rate(panel[1])) is None else rate)
+
+
+def failure_rate(states: list[str]) -> float | None:
+    """The share of queries that failed, of those that were to be scored."""
+    return ratio(states.count("failed"), sum(each != "missing" for each in states))
+
+
+def status_of(row: Row, metric: str) -> str:
+    """What became of a query by a metric."""
+    status: str = row["statuses"].get(metric) or row["status"]
+    return status
 
 
 def has_mean(row: Row) -> bool:

@@ -88,6 +88,18 @@ view: coverage {
     sql: ${TABLE}.missing ;;
   }
 
+  dimension: undefined {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.undefined ;;
+  }
+
+  dimension: panel {
+    type: string
+    description: "The metrics that the counts are of: those with the highest failure rate"
+    sql: ${TABLE}.panel ;;
+  }
+
   dimension: empty_rate {
     type: number
     hidden: yes
@@ -142,6 +154,24 @@ view: coverage {
     sql: ${TABLE}.failed_malformed ;;
   }
 
+  dimension: failed_blocked {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_blocked ;;
+  }
+
+  dimension: failed_truncated {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_truncated ;;
+  }
+
+  dimension: failed_over_budget {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.failed_over_budget ;;
+  }
+
   measure: query_count {
     type: sum
     description: "Queries that were scored"
@@ -166,6 +196,12 @@ view: coverage {
     sql: ${missing} ;;
   }
 
+  measure: undefined_count {
+    type: sum
+    description: "Queries whose value does not exist"
+    sql: ${undefined} ;;
+  }
+
   measure: share_empty {
     type: number
     value_format: "0.0%"
@@ -175,7 +211,7 @@ view: coverage {
   measure: share_failed {
     type: number
     value_format: "0.0%"
-    sql: ${failed_count} / NULLIF(${query_count} + ${failed_count}, 0) ;;
+    sql: ${failed_count} / NULLIF(${query_count} + ${undefined_count} + ${failed_count}, 0) ;;
   }
 
   measure: invalid_count {
@@ -225,5 +261,26 @@ view: coverage {
     description: "Calls that failed: malformed; empty unless the row of the result is one row of the view"
     value_format: "0"
     sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_malformed}) END ;;
+  }
+
+  measure: blocked_count {
+    type: number
+    description: "Calls that failed: blocked; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_blocked}) END ;;
+  }
+
+  measure: truncated_count {
+    type: number
+    description: "Calls that failed: truncated; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_truncated}) END ;;
+  }
+
+  measure: over_budget_count {
+    type: number
+    description: "Calls that failed: over budget; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${failed_over_budget}) END ;;
   }
 }

@@ -18,6 +18,18 @@ view: query_values {
     sql: ${TABLE}.value ;;
   }
 
+  dimension: status {
+    type: string
+    description: "Of a judged metric; those of rankings have the status of the query"
+    sql: COALESCE(${TABLE}.status, ${queries.status}) ;;
+  }
+
+  dimension: reason {
+    type: string
+    description: "Why there is no value"
+    sql: ${TABLE}.reason ;;
+  }
+
   dimension: tie_lowest {
     type: number
     value_format: "0.0000"

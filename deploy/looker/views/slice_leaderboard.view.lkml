@@ -186,6 +186,18 @@ view: slice_leaderboard {
     sql: ${TABLE}.missing ;;
   }
 
+  dimension: undefined {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.undefined ;;
+  }
+
+  dimension: panel {
+    type: string
+    description: "Metrics of one panel share a status: those of rankings (retrieval); every judged metric has its own"
+    sql: ${TABLE}.panel ;;
+  }
+
   measure: score_sum {
     type: sum
     hidden: yes
@@ -294,5 +306,12 @@ view: slice_leaderboard {
     description: "Queries that the dialect leaves out; empty unless the row of the result is one row of the view"
     value_format: "0"
     sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${missing}) END ;;
+  }
+
+  measure: undefined_count {
+    type: number
+    description: "Queries whose value does not exist; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${undefined}) END ;;
   }
 }

@@ -147,6 +147,12 @@ view: trend {
     sql: ${TABLE}.missing ;;
   }
 
+  dimension: undefined {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.undefined ;;
+  }
+
   dimension: previous_mean {
     type: number
     hidden: yes
@@ -253,5 +259,12 @@ view: trend {
     description: "Queries that the dialect leaves out; empty unless the row of the result is one row of the view"
     value_format: "0"
     sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${missing}) END ;;
+  }
+
+  measure: undefined_count {
+    type: number
+    description: "Queries whose value does not exist; empty unless the row of the result is one row of the view"
+    value_format: "0"
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${undefined}) END ;;
   }
 }

@@ -10,7 +10,12 @@ const OUTCOMES = {
 const table = { order: [], page: 0, column: null, descending: false, open: new Set(), columns: [] };
 
 const statusCodes = remembered((configuration) => codes(state.data.status[configuration]));
-function statusOf(configuration, query) {
+const judgedCodes = remembered((metric, configuration) => codes(state.data.judgedStatus[metric][configuration]));
+// What became of a query: of its ranking or, where a metric is judged, of that.
+function statusOf(configuration, query, metric = null) {
+  if (metric !== null && metric in state.data.judgedStatus) {
+    return state.data.statuses[judgedCodes(metric, configuration)[query]];
+  }
   return state.data.status ? state.data.statuses[statusCodes(configuration)[query]] : "ok";
 }
 const sliceCodes = remembered((name) => codes(state.data.slices.find((slice) => slice.name === name)));
@@ -94,7 +99,7 @@ function valueCell(name, query) {
     const kind = value < 0 ? " loss" : value > 0 ? " win" : "";
     return make("td", { class: "number strong" + kind }, Number.isNaN(value) ? "–" : [signed(value), spark(value)]);
   }
-  const status = statusOf(column.configuration, query);
+  const status = statusOf(column.configuration, query, state.metric);
   if (Number.isNaN(value)) return make("td", { class: "number bad" }, status);
   return make("td", { class: "number" }, number(value) + (status === "empty" ? " (empty)" : ""));
 }
