@@ -108,7 +108,7 @@ def add_columns() -> None:
 
     def update_and_add(catalog: MemoryCatalogRepository, table: Any) -> Any:
         before = catalog.get_table(table.project_id, table.dataset_id, table.table_id)
-        known = {field.name for field in before.schema_.fields}
+        known = {field.name for field in before.schema_.fields} if before.table_type == "TABLE" else set()
         added = [_field_to_rest(field) for field in table.schema_.fields if field.name not in known]
         reference = quoted_table_ref(table.project_id, table.dataset_id, table.table_id)
         for name, kind in bq_schema_to_duckdb_columns(added) if known else ():
