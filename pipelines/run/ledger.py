@@ -113,7 +113,8 @@ def _cleared(folder: str, older_than_days: float | None) -> Cleared:
 def _told(folder: str, cleared: Cleared) -> str:
     if not cleared.files:
         return f"{folder}: nothing to clear"
-    held = f"{_number(cleared.answers, 'answer')}, {_size(cleared.bytes)} in {_number(cleared.files, 'file')}"
+    held = _number(cleared.answers, "answer") + (f", {_number(cleared.texts, 'text')}" if cleared.texts else "")
+    held += f", {_size(cleared.bytes)} in {_number(cleared.files, 'file')}"
     return f"{folder}: cleared {held}"
 
 

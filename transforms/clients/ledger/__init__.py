@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.ledger.search import Search
 from rankbeam.transforms.clients.ledger.survey import RunUse, Survey, survey
 from rankbeam.transforms.clients.ledger.uses import Counted, Use, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
+from rankbeam.transforms.clients.storage.texts import TextStore
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
 
@@ -97,6 +98,10 @@ class Ledger:
     def search(self) -> Search:
         """Something to look up with again and again."""
         return Search(self.folder)
+
+    def texts(self) -> TextStore:
+        """The long texts that requests refer to, beside the answers."""
+        return TextStore(store.texts_of(self.folder))
 
     def writer(self, before_part: Callable[[], None] = lambda: None, clock: Clock = SYSTEM_CLOCK) -> LedgerWriter:
         """Something to add finished calls with.

@@ -1,5 +1,6 @@
-"""Clears a ledger, wholly or of what is old."""
+"""Clears a ledger, wholly or of what is old, and the texts beside it that no answer uses any more."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +10,9 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
 from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.clients.storage.texts import Removed, TextStore
+
+_ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -19,11 +23,13 @@ class Cleared:
         files: parts that were deleted, or written again without what was old.
         answers: that are gone, as far as they could be read.
         bytes: by which the parts became less.
+        texts: stored texts that are gone; their files and bytes count as those of parts.
     """
 
     files: int
     answers: int
     bytes: int
+    texts: int = 0
 
 
 def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
@@ -32,7 +38,7 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
     Args:
         folder: of the ledger.
         older_than: remove only answers that are older than that; by default everything. Parts that cannot be read
-            stay then.
+            stay then, and texts that an answer refers to, or that were stored since: a run may be about to use them.
 
     Raises:
         InputError: the folder cannot be looked up, or what is to stay cannot be written.
@@ -40,7 +46,10 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
     limit = None if older_than is None else datetime.now(UTC) - older_than
     cleared = [_cleared(folder, part, limit) for part in store.parts_in(folder)]
     _clear_uses(folder, limit)
-    return Cleared(*(sum(amounts) for amounts in zip((0, 0, 0), *cleared, strict=True)))
+    texts = _clear_texts(folder, limit)
+    cleared.append((texts.files, 0, texts.bytes))
+    files, answers, count = (sum(amounts) for amounts in zip((0, 0, 0), *cleared, strict=True))
+    return Cleared(files, answers, count, texts.texts)
 
 
 def _cleared(folder: str, part: Stored, limit: datetime | None) -> tuple[int, int, int]:
@@ -76,6 +85,30 @@ def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
     if limit is None:
         return rows.slice(0, 0)
     return rows.filter(pc.fill_null(pc.greater_equal(rows.column("finished_at"), limit), True))
+
+
+def _clear_texts(folder: str, limit: datetime | None) -> Removed:
+    texts = TextStore(store.texts_of(folder))
+    if limit is None:
+        return texts.clear()
+    used = _used_texts(folder)
+    return Removed(0, 0, 0) if used is None else texts.keep(used, limit)
+
+
+def _used_texts(folder: str) -> set[str] | None:
+    """The hashes of all texts that an answer refers to; None where merges never pause for long enough to say."""
+    used: set[str] = set()
+    known: set[str] = set()
+    for _ in range(_ROUNDS):
+        listed = [part.path for part in store.parts_in(folder) if part.path not in known]
+        if not listed:
+            return used
+        for path in listed:
+            with suppress(PartError), PartReader(path) as reader:  # its rows may be in a part of the next round
+                for group in range(reader.groups if "texts" in reader.layout.checked else 0):
+                    used.update(pc.list_flatten(reader.rows(group, ["texts"]).column("texts")).to_pylist())
+            known.add(path)
+    return None
 
 
 def _clear_uses(folder: str, limit: datetime | None) -> None:

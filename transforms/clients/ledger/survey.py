@@ -93,7 +93,7 @@ def survey(folder: str) -> Survey:
         seconds=sum(each.seconds for each in counted),
         runs=runs,
         damaged=(*damaged, *unreadable),
-        foreign=tuple(stranger.path for stranger in store.strangers_in(folder)),
+        foreign=tuple(stored.path for stored in store.foreign_in(folder)),
     )
 
 
