@@ -28,8 +28,9 @@ from importlib.metadata import entry_points
 
 installed = sysconfig.get_path("purelib")
 modules = {name: os.path.relpath(importlib.import_module(name).__file__, installed) for name in sys.argv[1:]}
-retrievers = {point.name: point.load().__qualname__ for point in entry_points(group="rankbeam.retrievers")}
-print(json.dumps([modules, retrievers]))
+groups = [group for group in entry_points().groups if group.startswith("rankbeam.")]
+types = {group: {point.name: point.load().__qualname__ for point in entry_points(group=group)} for group in groups}
+print(json.dumps([modules, types]))
 """
 
 
@@ -133,23 +134,25 @@ def test_the_wheel_installs_nothing_but_rankbeam(built: Built) -> None:
 
 
 @pytest.mark.parametrize("archive", ["sdist", "wheel"])
-def test_the_command_and_the_retrievers_are_registered(built: Built, archive: str) -> None:
+def test_the_command_and_all_types_are_registered(built: Built, archive: str) -> None:
     packaged: Mapping[str, bytes] = getattr(built, archive)
     (written,) = (content for name, content in packaged.items() if name.endswith("/entry_points.txt"))
     registered = ConfigParser(delimiters="=")
     registered.read_string(written.decode())
     assert {group: dict(registered[group]) for group in registered.sections()} == {
         "console_scripts": {"rankbeam": "rankbeam.__main__:command"},
-        "rankbeam.retrievers": built.project["entry-points"]["rankbeam.retrievers"],
+        **built.project["entry-points"],
     }
 
 
 def test_a_worker_imports_every_module_from_the_wheel(built: Built, worker: Path, tmp_path: Path) -> None:
     printed = run(worker / "python", "-I", "-c", IMPORT_EVERYTHING, *sorted(built.modules), cwd=tmp_path)
-    modules, retrievers = json.loads(printed)
+    modules, types = json.loads(printed)
     assert modules == built.modules
-    classes = built.project["entry-points"]["rankbeam.retrievers"]
-    assert retrievers == {name: place.partition(":")[2] for name, place in classes.items()}
+    assert types == {
+        group: {name: place.partition(":")[2] for name, place in classes.items()}
+        for group, classes in built.project["entry-points"].items()
+    }
 
 
 def test_the_command_works_from_the_wheel(built: Built, worker: Path, tmp_path: Path) -> None:
