@@ -52,7 +52,16 @@ def replies(model: ModelParameters, prompts: Sequence[Prompt], timeout_s: float 
 
 def outcome(model: ModelParameters, prompt: Prompt, timeout_s: float = 20.0) -> Any:
     """What one attempt ends with, as the driver sees it: a value, or the error of the call or of reading."""
-    (reply,) = replies(model, [prompt], timeout_s)
+    return outcomes(model, [prompt], timeout_s)[0]
+
+
+def outcomes(model: ModelParameters, prompts: Sequence[Prompt], timeout_s: float = 20.0) -> list[Any]:
+    """As `outcome`, of attempts on one connection."""
+    given = replies(model, prompts, timeout_s)
+    return [_read(model, prompt, reply) for prompt, reply in zip(prompts, given, strict=True)]
+
+
+def _read(model: ModelParameters, prompt: Prompt, reply: Reply | CallError) -> Any:
     if isinstance(reply, CallError):
         return reply
     try:

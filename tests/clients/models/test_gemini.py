@@ -160,6 +160,10 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
 def test_a_refused_setting_is_named(gemini: Standin) -> None:
     problem = outcome(vertex(gemini, thinking=0), question("fault=invalid with thinking"))
     assert "asked with thinking: 0, which some models refuse" in problem.message
+    problem = outcome(vertex(gemini, thinking=0), question("fault=invalid with more thinking", thinking=64))
+    assert "asked with thinking: 64" in problem.message
+    config = as_proto(bodies(gemini, "with more thinking")[-1]["generationConfig"])
+    assert config["thinkingConfig"] == {"thinkingBudget": 64}
 
 
 def test_a_key_is_in_no_message(developer: Gemini) -> None:

@@ -25,7 +25,8 @@ class Gemini(ModelParameters):
         location: on Vertex AI, such as "us-central1" or "global".
         api_key: for the Developer API, as `${env:NAME}` or `${secret:…}`.
         api_endpoint: address of the service, where it is not the public one.
-        thinking: tokens that the model may think with; None leaves it to the model, and some refuse 0.
+        thinking: tokens that the model may think, where a prompt does not say; None leaves it to the model, and some
+            models refuse 0.
         dimensions: of embeddings; None for as many as the model has.
     """
 

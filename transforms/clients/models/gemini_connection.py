@@ -83,7 +83,7 @@ class GeminiConnection:
         except TimeoutError:
             raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
         except _errors() as error:
-            problem = translated(error, self.parameters)
+            problem = translated(error, self._thinking(prompt))
             # The library's errors hold requests with their headers: only the message goes on, without secrets.
             said, wait_s = self.secrets.hide(problem.message), problem.retry_after_s
             raise CallError(problem.kind, said, retry_after_s=wait_s, stops_pool=problem.stops_pool) from None
@@ -94,10 +94,13 @@ class GeminiConnection:
         """Close all connections."""
         await self.client.aio.aclose()
 
+    def _thinking(self, prompt: Prompt) -> int | None:
+        return self.parameters.thinking if prompt.thinking is None else prompt.thinking
+
     async def _answer(self, ask: Ask, prompt: Prompt, timeout_s: float) -> Reply:
         from google.genai import types
 
-        budget = self.parameters.thinking
+        budget = self._thinking(prompt)
         config = types.GenerateContentConfig(
             system_instruction=ask.texts.system or None,
             temperature=ask.temperature,

@@ -9,7 +9,6 @@ from typing import Any
 from rankbeam.transforms.clients.google import errors
 from rankbeam.transforms.clients.google.errors import shortened
 from rankbeam.transforms.clients.http.connection import retry_after_s
-from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -25,18 +24,18 @@ _KINDS = {
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
-def translated(error: Exception, parameters: Gemini) -> CallError:
+def translated(error: Exception, thinking: int | None) -> CallError:
     """What went wrong.
 
     Args:
         error: of google-genai, google.auth, aiohttp or JSON.
-        parameters: of the service that was called.
+        thinking: tokens that the model was allowed to think; None where the request does not say.
     """
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError
 
     if isinstance(error, APIError):
-        return _refusal(error, parameters)
+        return _refusal(error, thinking)
     if isinstance(error, GoogleAuthError):
         return errors.translated(error)
     if isinstance(error, json.JSONDecodeError):
@@ -44,15 +43,15 @@ def translated(error: Exception, parameters: Gemini) -> CallError:
     return CallError(FailureKind.UNAVAILABLE, shortened(f"{type(error).__name__}: {error}"))
 
 
-def _refusal(error: Any, parameters: Gemini) -> CallError:
+def _refusal(error: Any, thinking: int | None) -> CallError:
     default = FailureKind.UNAVAILABLE if error.code >= 500 else FailureKind.INVALID
     kind = _KINDS.get(error.code, default)
     details = list(_details(error.details))
     said = f"HTTP {error.code} {error.status or ''}: {error.message or ''}"
     if kind is FailureKind.INVALID and any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
         kind = FailureKind.PERMISSION
-    elif kind is FailureKind.INVALID and parameters.thinking is not None:
-        said = f"{said} (asked with thinking: {parameters.thinking}, which some models refuse)"
+    elif kind is FailureKind.INVALID and thinking is not None:
+        said = f"{said} (asked with thinking: {thinking}, which some models refuse)"
     return CallError(
         kind,
         shortened(said),
