@@ -143,7 +143,7 @@ def score(
         configurations=with_judged(
             [scored[position] for position in sorted(scored)], queries["query_id"], values, evaluation
         ),
-        unjudged=sum(answer.retrieved.strangers for answer in answers),
+        unjudged=sum(answer.retrieved.unjudged for answer in answers),
         failures=sum(map(len, failures.values())),
     )
 

@@ -275,7 +275,7 @@ def test_a_distance_cuts_before_top_k_and_keeps_the_order() -> None:
 def test_a_distance_needs_scores() -> None:
     rows = {0: {"q1": [("a", 0.1, None)], "q2": [("b", 0.1, None), ("c", None, None)]}}
     with pytest.raises(
-        InputError, match=r"^configuration 'system0': document 'c' of query 'q2' has no score.*0\.5.*take"
+        InputError, match=r"^configuration 'system0': document 'c' of query 'q2' has no score.*0\.5.*remove"
     ):
         scored([ASKED], rows, configurations=[configuration(0, distance=0.5)])
     plan = FusionPlan((FusionPart(0, None, distance=0.5), FusionPart(1, None)))
@@ -323,7 +323,7 @@ def test_parameters_become_a_plan() -> None:
     ("parameters", "told"),
     [
         ({"parts": ["x"]}, "at least 2"),
-        ({"parts": ["x", "x"]}, "stands twice"),
+        ({"parts": ["x", "x"]}, "is named twice"),
         ({"parts": ["x", "y"], "weights": [1]}, "1 weights for 2 parts"),
         ({"parts": ["x", "y"], "weights": [0, 0]}, "all weights are 0"),
         ({"parts": ["x", "y"], "weights": [1, -1]}, "greater than or equal to 0"),

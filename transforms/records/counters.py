@@ -1,7 +1,7 @@
-"""Everything that is counted while a pipeline runs, named once.
+"""The names of all counters of a running pipeline.
 
-A count goes to Beam's metrics, which every runner reports at the end, and to a tally that the progress display
-of a local run reads while the pipeline runs.
+A count goes to Beam's metrics, which every runner reports at the end, and to a tally, which the progress display of a
+local run reads while the pipeline runs.
 """
 
 from collections import Counter as Tally
@@ -28,9 +28,9 @@ class Counter(StrEnum):
     CACHED_TOKENS = "cached_tokens"
     OUTPUT_TOKENS = "output_tokens"
     RUNS_MISSED = "runs_that_miss_a_limit"
-    # Dataflow knows this very name: whoever waits on purpose does not get more workers.
+    # Dataflow looks for this name: a stage that waits on purpose does not get more workers.
     THROTTLED_S = "cumulativeThrottlingSeconds"
 
 
 Counts = Tally[tuple[Counter, str]]
-"""How much was counted, by counter and quota pool ("" for what belongs to none)."""
+"""Counts by counter and quota pool; the pool is "" for counters that belong to none."""

@@ -1,11 +1,11 @@
 """The errors that rankbeam raises on purpose.
 
     RankbeamError
-     ├── InputError        what the user gave cannot be used: exit status 2
+     ├── InputError        the user's input cannot be used: exit status 2
      │    └── InputErrors  several of them, reported together
-     └── CallError         a service could not answer one call: becomes a row of `failures` when retries do not help
+     └── CallError         a service did not answer one call: becomes a row of `failures` when retries do not help
 
-Anything else is a bug, and crashes.
+Any other exception is a bug, and crashes.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from rankbeam.transforms.records.visible import in_one_line, visible
 class RankbeamError(Exception):
     """Base of all errors raised on purpose.
 
-    Here foreign texts become messages: of servers, of files. None of their control characters reaches a terminal.
+    Messages may quote texts from servers and files. Their control characters are escaped for terminals.
     """
 
     def __init__(self, message: str) -> None:
@@ -29,7 +29,7 @@ class InputError(RankbeamError):
     """Input that cannot be used. The message names the file, the line where there is one, and what to do.
 
     Attributes:
-        problem: what is wrong and what to do about it.
+        problem: what is wrong, and what to do.
         path: the file.
         line: the line of the file, from 1.
     """
@@ -44,7 +44,7 @@ class InputError(RankbeamError):
 
 
 class InputErrors(InputError):
-    """Every problem of one input, one a line.
+    """All problems of one input, one per line.
 
     Attributes:
         errors: the problems, at least one.
@@ -59,15 +59,15 @@ class InputErrors(InputError):
 
 
 class CallError(RankbeamError):
-    """A service could not answer. What a retriever in this process raises is final; a remote call may be tried again.
+    """A call failed. If a retriever in this process raises it, it is final; a remote call may be retried.
 
     Attributes:
-        kind: what went wrong.
-        message: what the service said, in one line.
-        attempts: how often it was asked.
-        retry_after_s: after which the service wants to be asked again, where it said so.
-        tokens: that the failed attempt took.
-        stops_pool: no call of this quota pool will be answered soon: a budget of the day is used up.
+        kind: of the failure.
+        message: of the service, in one line.
+        attempts: how many were made.
+        retry_after_s: the wait that the service requested before a retry; None where it requested none.
+        tokens: that the failed attempt used.
+        stops_pool: whether no call of this quota pool can succeed soon, because a daily budget is used up.
     """
 
     def __init__(

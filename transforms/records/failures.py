@@ -1,4 +1,4 @@
-"""Failed calls: typed, kept, never dropped."""
+"""Failed calls as typed records, of which none is dropped."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ from enum import StrEnum
 class FailureKind(StrEnum):
     """Why a call has no result.
 
-    BLOCKED: a model, or what guards it, would not answer. TRUNCATED: the answer reached its limit of tokens.
-    OVER_BUDGET: the call was not made, since it might have cost more than is left.
+    BLOCKED: a model or its safety filter refused to answer. TRUNCATED: the answer reached its limit of tokens.
+    OVER_BUDGET: the call was not made, because it might have cost more than the rest of the budget.
     """
 
     INVALID = "invalid"
@@ -35,15 +35,16 @@ _TRANSIENT = {FailureKind.QUOTA, FailureKind.TIMEOUT, FailureKind.UNAVAILABLE, F
 
 @dataclass(frozen=True)
 class Failure:
-    """One call that failed for good.
+    """One call that failed after all its retries.
 
     Attributes:
-        stage: the stage that made the call, such as "retrieve".
-        kind: why.
-        query_id: the query that was asked.
-        attempts: how often it was tried.
-        message: what the service said.
-        only_thresholds: it has an answer, which those configurations cannot use that have a distance threshold.
+        stage: that made the call, such as "retrieve".
+        kind: of the failure.
+        query_id: of the call's query.
+        attempts: how many were made.
+        message: of the service.
+        only_thresholds: whether the call has an answer after all, which only configurations with a distance threshold
+            cannot use.
     """
 
     stage: str
@@ -55,21 +56,21 @@ class Failure:
 
 
 def failure_warnings(rows: Iterable[tuple[str, int, str]]) -> list[str]:
-    """What failed, for people: of each kind how many queries, and what the service said to one of them.
+    """Warnings about failures: for each kind, the number of queries and one message of the service.
 
     Args:
-        rows: of each failure kind, attempts and message.
+        rows: kind, attempts and message of each failure.
 
     >>> failure_warnings([("quota", 3, "slow down"), ("quota", 9, "wait"), ("timeout", 1, "too late")])
     ['2 queries have no answer (quota): wait', '1 query has no answer (timeout): too late']
     """
     counts: Counter[str] = Counter()
-    said: dict[str, tuple[int, str]] = {}
+    messages: dict[str, tuple[int, str]] = {}
     for kind, attempts, message in rows:
         counts[kind] += 1
-        said[kind] = max(said.get(kind, (0, "")), (attempts, message))
+        messages[kind] = max(messages.get(kind, (0, "")), (attempts, message))
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [f"{_queries(count)} no answer ({kind}): {said[kind][1]}" for kind, count in ordered]
+    return [f"{_queries(count)} no answer ({kind}): {messages[kind][1]}" for kind, count in ordered]
 
 
 def _queries(count: int) -> str:

@@ -1,18 +1,18 @@
-"""What a fusion of rankings is: which ones, and by which rule they become one."""
+"""The plan of a fusion of rankings: which rankings are combined, and by which rule."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class FusionMethod(StrEnum):
-    """How several rankings become one."""
+    """How several rankings are combined into one."""
 
     RRF = "rrf"
     WEIGHTED = "weighted"
 
 
 class Normalisation(StrEnum):
-    """How the scores of one ranking become comparable with those of another."""
+    """How scores are made comparable between rankings."""
 
     MIN_MAX = "min_max"
     Z_SCORE = "z_score"
@@ -25,11 +25,11 @@ class FusionPart:
     """One of the rankings that are combined.
 
     Attributes:
-        source: position of the source it is cut from.
-        top_k: results looked at per query; None for all.
+        source: position of the source that the ranking comes from.
+        top_k: only so many results per query; None for all.
         distance: only results nearer than this; None for all.
-        weight: what its votes or scores are multiplied with.
-        lower_is_better: its scores are distances.
+        weight: factor of its votes or scores.
+        lower_is_better: whether its scores are distances.
     """
 
     source: int
@@ -41,10 +41,10 @@ class FusionPart:
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """How a ranking is made of others.
+    """How a ranking is made from others.
 
     Attributes:
-        parts: those that are combined, at least two.
+        parts: the rankings that are combined, at least two.
         method: the rule.
         c: the constant of reciprocal rank fusion: a result at rank r (from 1) gets weight / (c + r).
         normalisation: of scores, for weighted score fusion.

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Query:
-    """One query as a retriever sees it.
+    """One query as a retriever receives it.
 
     Attributes:
         query_id: its identifier.
-        text: what is asked.
+        text: of the query.
     """
 
     query_id: str
@@ -18,12 +18,12 @@ class Query:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a retriever returns for one query, best first.
+    """The results of a retriever for one query, best first.
 
     Attributes:
-        doc_ids: identifiers; one document may stand at several ranks, once a chunk.
-        scores: the retriever's scores, one a document; the order of `doc_ids` counts, not theirs.
-        texts: what each result says; empty where the retriever has none.
+        doc_ids: identifiers; a document may have several ranks, one for each chunk.
+        scores: the retriever's scores, one per result; the ranking is the order of `doc_ids`, not of the scores.
+        texts: of the results; empty where the retriever gives none.
     """
 
     doc_ids: tuple[str, ...]

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Run:
-    """One execution of an experiment, as the tables name it.
+    """One execution of an experiment.
 
     Attributes:
         run_id: its identifier.
         experiment: the experiment's name.
         started_at: when it began, in UTC.
-        experiment_yaml: the experiment as it was given.
+        experiment_yaml: the text of the experiment file.
     """
 
     run_id: str

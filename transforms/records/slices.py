@@ -15,11 +15,11 @@ MISSING = "(none)"
 """The value of an attribute that a query does not have."""
 
 CROSS = "×"
-"""Between attributes that are crossed; `*` is taken as well."""
+"""Joins crossed attributes; experiments may also write `*`."""
 
 
 def canonical(name: str) -> str:
-    """A slice as an experiment names it, in the form that the tables have.
+    """The form that the tables use for a slice named in an experiment.
 
     >>> canonical("intent * difficulty")
     'intent×difficulty'
@@ -37,7 +37,7 @@ def attributes_of(name: str) -> list[str]:
 
 
 def grouping_of(name: str) -> str:
-    """What one slice of a run is a slice by.
+    """The attributes that one slice of a run groups by.
 
     >>> grouping_of("intent=how_to×difficulty=easy"), grouping_of("intent=a×b")
     ('intent×difficulty', 'intent')
@@ -46,7 +46,7 @@ def grouping_of(name: str) -> str:
 
 
 def value_of(name: str) -> str:
-    """The values that one slice of a run stands for.
+    """The values of the attributes in one slice of a run.
 
     >>> value_of("intent=how_to×difficulty=easy"), value_of("intent=a×b")
     ('how_to × easy', 'a×b')
@@ -58,15 +58,15 @@ def value_of(name: str) -> str:
 
 def slice_values(queries: pa.RecordBatch, name: str) -> list[str]:
     """The value of one attribute of every query, `MISSING` where a query has none."""
-    found = []
+    values = []
     for attributes in queries.column("attributes").to_pylist():
         value = next((item["value"] for item in attributes or () if item["name"] == name), None)
-        found.append(MISSING if value is None else value)
-    return found
+        values.append(MISSING if value is None else value)
+    return values
 
 
 def slices_of(queries: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str, BoolArray]]:
-    """The slices of some queries: all of them, then one for each value of each attribute or crossing that is named.
+    """The slices of some queries: all queries, then one slice for each value of each named attribute or crossing.
 
     Args:
         queries: n rows of `columns.QUERIES`.
@@ -76,15 +76,16 @@ def slices_of(queries: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[s
         The name of a slice, and bool[n]: which of the queries belong to it.
     """
     yield ALL, np.ones(queries.num_rows, bool)
-    values = {each: slice_values(queries, each) for name in names for each in attributes_of(name)}
+    values = {attribute: slice_values(queries, attribute) for name in names for attribute in attributes_of(name)}
     for name in names:
-        labels = [np.array([f"{each}={value}" for value in values[each]], object) for each in attributes_of(name)]
+        attributes = attributes_of(name)
+        labels = [np.array([f"{attribute}={value}" for value in values[attribute]], object) for attribute in attributes]
         crossed = reduce(lambda left, right: left + CROSS + right, labels)
         yield from _members(crossed)
 
 
 def _members(labels: np.ndarray) -> Iterator[tuple[str, BoolArray]]:
-    """Every label that there is, ascending, with its rows."""
+    """Every distinct label, ascending, and its rows."""
     names, numbers = np.unique(labels, return_inverse=True)
     for number, name in enumerate(names.tolist()):
         yield name, numbers == number

@@ -1,11 +1,11 @@
-"""Names in messages: the nearest valid one to a misspelt one, and no more of a long one than tells it apart."""
+"""Names in messages: suggest the valid name nearest to a misspelt one, and shorten long ones."""
 
 import difflib
 from collections.abc import Iterable
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """What to add to "unknown …": the nearest valid name, or all of them when none is near.
+    """The end of a message "unknown …": the nearest valid name, or all of them where none is near.
 
     >>> did_you_mean("retriver", ["retriever", "name"])
     "did you mean 'retriever'?"
@@ -14,15 +14,15 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
     """
     by_lower: dict[str, str] = {}
     for name in valid:
-        by_lower.setdefault(name.lower(), name)  # of two spellings the first is ours
+        by_lower.setdefault(name.lower(), name)  # of two spellings, suggest the first
     near = difflib.get_close_matches(word.lower(), by_lower, n=max(1, len(by_lower)))
-    # Swapped letters are the commonest slip, and difflib does not prefer them.
+    # Swapped letters are the most common mistake, and difflib does not rank them first.
     near.sort(key=lambda name: sorted(name) != sorted(word.lower()))
     return f"did you mean {by_lower[near[0]]!r}?" if near else f"valid are: {', '.join(sorted(by_lower.values()))}"
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """A text as messages show it: its beginning, where it is longer.
+    """A text of at most so many characters; a longer one is cut, and ends in "…".
 
     >>> shortened("abc"), shortened("abcdef", most=4)
     ('abc', 'abc…')

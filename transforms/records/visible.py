@@ -1,4 +1,4 @@
-"""What others wrote, made fit for a terminal."""
+"""Make text from files and servers safe to print on a terminal."""
 
 import re
 
@@ -6,18 +6,19 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def visible(text: str) -> str:
-    r"""A text whose control characters are spelled out, so that none of them acts; tabs and newlines stay.
+    r"""A text with its control characters escaped, so that the terminal does not obey them; tabs and newlines stay.
 
-    They are C0, DEL and C1, the separators of lines and paragraphs, and what turns the direction of writing.
+    Escaped are C0, DEL and C1, the separators of lines and paragraphs, and characters that change the direction of
+    writing.
 
     >>> visible("\x1b[2J\x07 all\tis well\n\u202e")
     '\\x1b[2J\\x07 all\tis well\n\\u202e'
     """
-    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def in_one_line(text: str) -> str:
-    r"""As `visible`, in one line.
+    r"""Like `visible`, with tabs and newlines replaced by blanks.
 
     >>> in_one_line("<html>\r\n\t<p>busy\r\n")
     '<html> <p>busy '

@@ -1,4 +1,4 @@
-"""How other tools score a run, as far as they differ: why two of them disagree can be seen side by side."""
+"""Dialects: the rules of other tools where they differ from rankbeam's, to show side by side why tools disagree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ class Dialect:
 
     Attributes:
         name: of the tool.
-        by_score: rankings are ordered by score, also those of a service whose own order stands with rankbeam.
+        by_score: rankings are ordered by score, even those of services, whose own order rankbeam keeps.
         single_precision: scores are compared as 32-bit floats, so more of them tie.
         skips_missing: a judged query without results is left out of the mean, instead of scoring 0.
-        drops_self: a document with the id of its query is taken out first.
-        counts_chunks: every chunk of a document counts, precision is over the number retrieved, whatever is judged is
-            relevant, and gain is exponential: P, R and nDCG are those of Google's RAG Engine notebook.
+        drops_self: a document with the id of its query is removed first.
+        counts_chunks: every chunk of a document counts, precision is over the number retrieved, every judged document
+            is relevant, and gain is exponential: P, R and nDCG are those of Google's RAG Engine notebook.
     """
 
     name: str
@@ -30,21 +30,21 @@ class Dialect:
     drops_self: bool = False
     counts_chunks: bool = False
 
-    def metric(self, asked: Metric) -> Metric:
-        """The metric that this tool computes under the name of the one that was asked for.
+    def metric(self, requested: Metric) -> Metric:
+        """The metric that this tool computes under the name of the requested one.
 
         >>> from rankbeam.transforms.records.metrics.names import parse_metric
         >>> str(DIALECTS["notebook"].metric(parse_metric("P@5"))), str(DIALECTS["beir"].metric(parse_metric("P@5")))
         ('chunk_P(rel=0)@5', 'P@5')
         """
-        name = _BY_CHUNKS.get(asked.name)
-        if not self.counts_chunks or name is None or asked.cutoff is None:
-            return asked
-        exact = parse_metric(f"{name}@{asked.cutoff}")
-        options = {"rel": 0.0, **dict(asked.options)}  # whatever is in the qrels counts there
+        name = _BY_CHUNKS.get(requested.name)
+        if not self.counts_chunks or name is None or requested.cutoff is None:
+            return requested
+        exact = parse_metric(f"{name}@{requested.cutoff}")
+        options = {"rel": 0.0, **dict(requested.options)}  # the notebook counts every judged document as relevant
         for option, value in options.items():
             exact = exact.with_default(option, value)
-        return replace(exact, judged_only=asked.judged_only)
+        return replace(exact, judged_only=requested.judged_only)
 
 
 _BY_CHUNKS: Mapping[str, str] = MappingProxyType({"P": "chunk_P", "R": "chunk_R", "nDCG": "chunk_nDCG"})
@@ -54,8 +54,8 @@ _PYTREC_EVAL = Dialect("pytrec_eval", by_score=True, single_precision=True, skip
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {
-        each.name: each
-        for each in (
+        dialect.name: dialect
+        for dialect in (
             RANKBEAM,
             Dialect("trec_eval", by_score=True),
             _PYTREC_EVAL,
@@ -64,15 +64,15 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         )
     }
 )
-"""By name. trec_eval is version 10 with -c; pytrec_eval has the rules of trec_eval 9 without -c; beir is what
-`EvaluateRetrieval.evaluate` does, not its own `evaluate_custom`."""
+"""Dialects by name. trec_eval is version 10 with -c; pytrec_eval has the rules of trec_eval 9 without -c; beir has the
+rules of `EvaluateRetrieval.evaluate`, not of its `evaluate_custom`."""
 
 
 def parse_dialect(name: str) -> Dialect:
     """The dialect of that name.
 
     Raises:
-        InputError: there is none.
+        InputError: no dialect has that name.
     """
     if name not in DIALECTS:
         raise InputError(f"unknown dialect {name!r}; {did_you_mean(name, DIALECTS)}")

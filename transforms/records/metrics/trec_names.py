@@ -1,4 +1,4 @@
-"""trec_eval's names for the metrics both have, in the order in which trec_eval prints them."""
+"""trec_eval's names for the metrics that both tools have, in the order in which trec_eval prints them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -29,17 +29,17 @@ _FAMILIES: tuple[tuple[str, str, tuple[int, ...] | None], ...] = (
 _OFFICIAL = ("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "P")
 _SETS = ("all_trec", "official")
 _BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
-_ORDER = {(name, cutoffs is not None): place for place, (_, name, cutoffs) in enumerate(_FAMILIES)}
+_ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
 
 def parse_metrics(words: Iterable[str]) -> tuple[Metric, ...]:
     """Read metrics in rankbeam's names, in trec_eval's (`map`, `P.5,10`, `ndcg_cut_10`), or in its sets.
 
     Args:
-        words: names; `official` and `all_trec` stand for trec_eval's sets, as far as both tools go.
+        words: names; `official` and `all_trec` stand for those metrics of trec_eval's sets that both tools have.
 
     Raises:
-        InputError: a word is none of them.
+        InputError: a word is not a metric or a set.
 
     >>> [str(metric) for metric in parse_metrics(["map", "P.5,10", "nDCG@3"])]
     ['AP', 'P@5', 'P@10', 'nDCG@3']
@@ -79,17 +79,17 @@ def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequenc
 
 
 def trec_name(metric: Metric) -> str | None:
-    """What trec_eval calls a metric; None where it has no such metric.
+    """trec_eval's name of a metric; None where it has no such metric.
 
     The relevance level and "judged only" are options of trec_eval's command line, not part of a name.
 
     >>> trec_name(parse_metric("nDCG@10")), trec_name(parse_metric("AP(rel=2)")), trec_name(parse_metric("ERR@20"))
     ('ndcg_cut_10', 'map', None)
     """
-    place = _ORDER.get((metric.name, metric.cutoff is not None))
-    if place is None or set(dict(metric.options)) - {"rel"}:
+    position = _ORDER.get((metric.name, metric.cutoff is not None))
+    if position is None or set(dict(metric.options)) - {"rel"}:
         return None
-    trec = _FAMILIES[place][0]
+    trec = _FAMILIES[position][0]
     return trec if metric.cutoff is None else f"{trec}_{metric.cutoff}"
 
 

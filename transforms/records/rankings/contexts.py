@@ -1,4 +1,4 @@
-"""The contexts of configurations: the first results of each ranking, with their texts, as a model is given them."""
+"""The contexts of configurations: the first results of each ranking, with their texts, which a model receives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Passage:
 
     Attributes:
         doc_id: of the document or chunk.
-        text: what it says; None where the retriever gave no text.
+        text: of the result; None where the retriever gave none.
     """
 
     doc_id: str
@@ -32,8 +32,8 @@ class Contexts:
 
     Attributes:
         configuration: its position.
-        passages: best first; of one document there may be several chunks.
-        failed: the retriever gave no answer to this query.
+        passages: best first; several may be chunks of one document.
+        failed: whether the retriever gave no answer for this query.
     """
 
     configuration: int
@@ -50,14 +50,14 @@ def contexts_of(
 ) -> list[list[Contexts]]:
     """The contexts of some queries.
 
-    A configuration's dialect has no part in them: it only says how a ranking is scored.
+    A configuration's dialect does not affect them: it only affects how a ranking is scored.
 
     Args:
-        queries: n of them, as `columns.JUDGED_QUERIES`.
-        rows: for each source, batches of `columns.RANKINGS` (ordered by score) or `columns.RETRIEVED` (as given).
+        queries: n rows of `columns.JUDGED_QUERIES`.
+        rows: for each source, batches of `columns.RANKINGS` (to be ordered by score) or `columns.RETRIEVED` (in order).
         failures: for each source, the queries without an answer.
         evaluation: the configurations and their sources.
-        counts: for each configuration that has contexts, how many; None for all that its `top_k` leaves.
+        counts: for each configuration with contexts, their largest number; None for all within its `top_k`.
 
     Returns:
         For each of the n queries the contexts of these configurations, in their order.
@@ -87,6 +87,6 @@ def _passages(answer: Answers, distance: float | None, count: int | None, querie
     row = pa.array(ranked.row)
     doc_ids = retrieved.doc_id.take(row).to_pylist()
     texts = [None] * len(doc_ids) if retrieved.text is None else retrieved.text.take(row).to_pylist()
-    passages = [Passage(*each) for each in zip(doc_ids, texts, strict=True)]
+    passages = [Passage(doc_id, text) for doc_id, text in zip(doc_ids, texts, strict=True)]
     offsets = offsets_of(ranked.query, queries).tolist()
     return [tuple(passages[offsets[query] : offsets[query + 1]]) for query in range(queries)]

@@ -1,4 +1,4 @@
-"""The different rankings that are cut from the rows of one source."""
+"""The different rankings that are made from the rows of one source."""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 
 
 class Cut(NamedTuple):
-    """What the rows of a source are ranked for, once."""
+    """One ranking of a source's rows, and the configurations that share it."""
 
     dialect: Dialect
     distance: float | None
@@ -19,15 +19,15 @@ class Cut(NamedTuple):
 def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
     """The different rankings of a source, each with the positions of its configurations.
 
-    A tool that orders answers by score orders what it was given: the first `top_k`, as the service gave them.
+    A tool that orders answers by score orders only what it received: the first `top_k` results in the service's order.
     """
     source = evaluation.sources[number]
     is_given = source.path is None and source.fusion is None
     positions: defaultdict[tuple[Dialect, float | None, int | None], list[int]] = defaultdict(list)
-    for position, each in enumerate(evaluation.configurations):
-        if each.source == number:
-            top_k = each.top_k if is_given and each.dialect.by_score else None
-            positions[each.dialect, each.distance, top_k].append(position)
+    for position, configuration in enumerate(evaluation.configurations):
+        if configuration.source == number:
+            top_k = configuration.top_k if is_given and configuration.dialect.by_score else None
+            positions[configuration.dialect, configuration.distance, top_k].append(position)
     if not positions and source.refuse_repeats:
-        positions[RANKBEAM, None, None] = []  # it is only part of a fusion: ranked to be checked
-    return [Cut(*cut, tuple(found)) for cut, found in positions.items()]
+        positions[RANKBEAM, None, None] = []  # only part of a fusion: ranked to check it for repeated documents
+    return [Cut(*cut, tuple(configurations)) for cut, configurations in positions.items()]

@@ -1,4 +1,4 @@
-"""What every source says of the queries of one bucket: read, asked, or made of what others say."""
+"""Rankings of every source for one bucket of queries: read, retrieved, or fused from those of other sources."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,15 +20,15 @@ from rankbeam.transforms.records.rankings.retrieved import Retrieved
 
 @dataclass(frozen=True)
 class Answers:
-    """What one source says of n judged queries.
+    """The rankings of one source for n judged queries.
 
     Attributes:
         source: the source.
-        name: what it is called in messages.
+        name: of the source in messages.
         query_ids: Arrow strings [n].
         retrieved: its rows.
         failed: bool[n], the query has no answer, because a call failed.
-        uncut: bool[n], it has none that a distance threshold could be applied to.
+        uncut: bool[n], the query has no answer to which a distance threshold can be applied.
     """
 
     source: Source
@@ -39,27 +39,27 @@ class Answers:
     uncut: BoolArray
 
     def failed_at(self, distance: float | None) -> BoolArray:
-        """Which queries have no answer that is cut there; None is no threshold."""
+        """Which queries have no answer under a distance threshold; None is no threshold."""
         return self.failed if distance is None else self.failed | self.uncut
 
     def nearer_than(self, distance: float | None) -> Retrieved:
-        """The rows whose score is a smaller distance; None keeps all.
+        """The rows whose distance, their score, is below a threshold; None keeps all.
 
         Raises:
-            InputError: a row has no score, so that nobody can tell.
+            InputError: a row has no score.
         """
         if distance is None:
             return self.retrieved
         retrieved = self.retrieved.only(~self.uncut[self.retrieved.query])
         if (row := retrieved.first_without_score()) is not None:
-            problem = f"so whether it is nearer than {distance:g} cannot be told"
-            raise self._no_score(retrieved, row, f"{problem}; take the threshold out, or let the service give scores")
+            problem = f"so it cannot be compared with the distance threshold {distance:g}"
+            raise self._no_score(retrieved, row, f"{problem}; remove the threshold, or have the service return scores")
         return retrieved.nearer_than(distance)
 
     def votes(self, plan: FusionPlan, part: FusionPart) -> tuple[Retrieved, FloatArray]:
-        """The best row of every document in this source's ranking, best first, and what it counts in a fusion.
+        """The best row of every document in this source's ranking, best first, and its vote in a fusion.
 
-        The ranking is that of a configuration in rankbeam's own dialect.
+        The source is ranked by the rules of rankbeam's own dialect.
 
         Raises:
             InputError: scores are needed, and a row has none.
@@ -69,9 +69,7 @@ class Answers:
         if plan.method == FusionMethod.RRF:
             return rows, fusion.reciprocal_ranks(ranked.rank, plan.c, part.weight)
         if (row := rows.first_without_score()) is not None:
-            raise self._no_score(
-                rows, row, "so it has no part in a weighted fusion; use method: rrf, which goes by ranks"
-            )
+            raise self._no_score(rows, row, "which a weighted fusion needs; use method: rrf, which uses ranks")
         score = -rows.score if part.lower_is_better else rows.score
         return rows, part.weight * _normalised(plan.normalisation, rows.query, score, len(self.query_ids))
 
@@ -94,12 +92,12 @@ def answers_of(
     failures: Mapping[int, Sequence[Failure]],
     evaluation: Evaluation,
 ) -> tuple[Answers, ...]:
-    """What each source of an evaluation says of some queries.
+    """The rankings of each source of an evaluation for some queries.
 
     Args:
         queries: the judged ones, as `columns.JUDGED_QUERIES`.
-        rows: for each source that is read or asked, batches of `columns.RANKINGS` or `columns.RETRIEVED`.
-        failures: for each source that is asked, the queries without an answer.
+        rows: for each source except fusions, batches of `columns.RANKINGS` or `columns.RETRIEVED`.
+        failures: for each source that makes calls, the queries without an answer.
         evaluation: the sources.
 
     Raises:
@@ -111,24 +109,24 @@ def answers_of(
 
 @dataclass(frozen=True)
 class _Bucket:
-    """Finds the answers of each source once. A function in a function, calling itself, would keep them all alive."""
+    """Makes the answers of each source once. A class, because a recursive inner function would keep them all alive."""
 
     queries: pa.RecordBatch
     rows: Mapping[int, Sequence[pa.RecordBatch]]
     failures: Mapping[int, Sequence[Failure]]
     evaluation: Evaluation
-    found: dict[int, Answers] = field(default_factory=dict)
+    made: dict[int, Answers] = field(default_factory=dict)
 
     def answers(self, number: int) -> Answers:
-        """Of one source; the parts of a fusion may come after it."""
-        if number not in self.found:
+        """The answers of one source; the parts of a fusion may come after it in the evaluation."""
+        if number not in self.made:
             source, name = self.evaluation.sources[number], _name(self.evaluation, number)
             query_ids = self.queries["query_id"]
             uncut = np.zeros(len(query_ids), bool)
             if source.fusion is None:
                 failures = self.failures.get(number, ())
-                failed = _failed(query_ids, [each for each in failures if not each.only_thresholds])
-                uncut = _failed(query_ids, [each for each in failures if each.only_thresholds])
+                failed = _failed(query_ids, [failure for failure in failures if not failure.only_thresholds])
+                uncut = _failed(query_ids, [failure for failure in failures if failure.only_thresholds])
                 retrieved = Retrieved.of(self.queries, self.rows.get(number, ()))
             else:
                 parts = [self.answers(part.source) for part in source.fusion.parts]
@@ -137,28 +135,28 @@ class _Bucket:
                     [part.failed_at(distance) for part, distance in zip(parts, distances, strict=True)]
                 )
                 retrieved = fuse(source.fusion, parts, failed, name)
-            self.found[number] = Answers(source, name, query_ids, retrieved, failed, uncut)
-        return self.found[number]
+            self.made[number] = Answers(source, name, query_ids, retrieved, failed, uncut)
+        return self.made[number]
 
 
 def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: str) -> Retrieved:
-    """Make one ranking of several, for each of n queries.
+    """Combine several rankings into one, for each of n queries.
 
     Args:
         plan: the rule.
-        parts: what its sources say, in the plan's order.
-        failed: bool[n], queries of which a part could not be had: they are not fused of the others.
-        name: what the fusion is called in messages.
+        parts: the answers of its sources, in the plan's order.
+        failed: bool[n], queries for which a part has no answer; they get no ranking from the other parts.
+        name: of the fusion in messages.
 
     Returns:
         The documents of all parts: by fused score, ties by document id descending; each with the text of the first
         part that has one.
 
     Raises:
-        InputError: the sum of some scores is no number.
+        InputError: the sum of some scores is not finite.
     """
     voted = []
-    with np.errstate(over="ignore", invalid="ignore"):  # a sum that is no number is refused below
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum that is not finite is refused below
         for part, answers in zip(plan.parts, parts, strict=True):
             rows, vote = answers.votes(plan, part)
             answered = ~failed[rows.query]
@@ -176,26 +174,26 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
         worst = int(np.argmin(finite))
         query_id = parts[0].query_ids[int(fused.query[worst])].as_py()
         problem = f"the scores of document {doc_id[worst].as_py()!r} for query {query_id!r} are too large to be summed"
-        raise InputError(f"{name}: {problem}; use method: rrf, which goes by ranks")
-    return Retrieved(fused.query, doc_id, fused.score, _texts([rows for rows, _ in voted], fused.rows), strangers=0)
+        raise InputError(f"{name}: {problem}; use method: rrf, which uses ranks")
+    return Retrieved(fused.query, doc_id, fused.score, _texts([rows for rows, _ in voted], fused.rows), unjudged=0)
 
 
-def _texts(parts: Sequence[Retrieved], place: IntArray) -> StringArray | None:
+def _texts(parts: Sequence[Retrieved], row: IntArray) -> StringArray | None:
     """The text of each document in the first part that has one; None where no part has any.
 
     Args:
-        parts: what the p parts say.
-        place: int64[p, u], where each document stands in the rows of all parts together; -1 where a part lacks it.
+        parts: the rows of the p parts.
+        row: int64[p, u], each document's row among the rows of all parts together; -1 where a part lacks it.
     """
     if all(rows.text is None for rows in parts):
         return None
-    # Together they may have more bytes than the offsets of a plain string array can count.
+    # Together the texts may have more bytes than the 32-bit offsets of a plain string array can address.
     texts = [pa.nulls(len(rows.query), pa.large_string()) if rows.text is None else rows.text for rows in parts]
-    text = pa.concat_arrays([each.cast(pa.large_string()) for each in texts])
+    text = pa.concat_arrays([part_texts.cast(pa.large_string()) for part_texts in texts])
     known = np.append(text.is_valid().to_numpy(zero_copy_only=False), False)
-    chosen = np.full(place.shape[1], -1)
-    for of_part in place[::-1]:
-        chosen = np.where(known[of_part], of_part, chosen)
+    chosen = np.full(row.shape[1], -1)
+    for part_row in row[::-1]:
+        chosen = np.where(known[part_row], part_row, chosen)
     return text.take(pa.array(chosen, mask=chosen < 0)).cast(pa.string())
 
 
@@ -209,13 +207,13 @@ def _normalised(how: Normalisation, query: IntArray, score: FloatArray, queries:
 
 
 def _failed(query_ids: StringArray, failures: Sequence[Failure]) -> BoolArray:
-    names = pa.array([each.query_id for each in failures], pa.string())
+    names = pa.array([failure.query_id for failure in failures], pa.string())
     failed: BoolArray = pc.is_in(query_ids, value_set=names).to_numpy(zero_copy_only=False)
     return failed
 
 
 def _name(evaluation: Evaluation, number: int) -> str:
-    """What users know a source by: the path of its run, or what they called it, or what it is a part of."""
+    """A source's name for users: the path of its run, the name of its configuration, or the fusion it is a part of."""
     path, primary = evaluation.sources[number].path, evaluation.primary(number)
     if path is not None:
         return path

@@ -1,4 +1,4 @@
-"""The rankings of one source in order, each row with its judgement: where both files and answers arrive."""
+"""The rankings of one source, from a file or from calls: rows in rank order, joined with their judgements."""
 
 from dataclasses import dataclass
 
@@ -22,10 +22,10 @@ class RankedSource:
 
     Attributes:
         retrieved: the rows.
-        judgement: int64[m], by row: its row of the pool, or -1.
+        judgement: int64[m], the row of the pool for each row, or -1.
         ranked: the rows in order, not cut.
-        by_score: the order is that of the scores.
-        missing: bool[n], the source says nothing of the query.
+        by_score: whether the scores decide the order.
+        missing: bool[n], the source has no row for the query.
     """
 
     retrieved: Retrieved
@@ -51,9 +51,9 @@ class RankedSource:
             retrieved: its rows.
             query_ids: Arrow strings [n], of the judged queries.
             pool: the judgements.
-            source: where the rows come from; what was read from a file is ordered by score, an answer stands as it is.
-            dialect: the tool whose rules decide. If it orders answers by score, too, those without a score for each of
-                their documents stand as they are.
+            source: of the rows. Rows from a file are ordered by score; rows of an answer keep the service's order.
+            dialect: the tool whose rules apply. If it also orders answers by score, an answer in which a document has
+                no score still keeps the service's order.
             ties: whether to find the ranks that ties allow.
         """
         missing = np.bincount(retrieved.query, minlength=pool.queries) == 0
@@ -76,18 +76,18 @@ class RankedSource:
         return cls(retrieved, judgement, ranked, by_score, missing)
 
     def first_repeat(self, top_k: int | None) -> int | None:
-        """A row that repeats a document of its query within the first `top_k`; None where there is none."""
+        """A row within the first `top_k` whose document has an earlier row for the same query; None where none has."""
         repeated = self.ranked.upto(top_k).repeated
         return int(self.ranked.upto(top_k).row[np.argmax(repeated)]) if repeated.any() else None
 
     def assess(self, pool: Pool, top_k: int | None, *, chunks: bool) -> tuple[Assessment, Assessment | None]:
-        """The rankings with one row a document, and, where asked for, with every chunk."""
+        """The rankings with one row per document, and, where `chunks` is set, with one row per chunk."""
         cut = self.ranked.upto(top_k)
         documents = assess(cut.collapsed(pool.queries), self.judgement, pool)
         return documents, assess(cut, self.judgement, pool) if chunks else None
 
     def first_ids(self, pool: Pool) -> tuple[str, str]:
-        """The first id, in order, of a document that was retrieved, and of one that is judged."""
+        """The smallest id of the retrieved documents, and of the judged ones."""
         return pc.min(self.retrieved.doc_id).as_py(), pc.min(pool.doc_id).as_py()
 
     def documents(self, pool: Pool, top_k: int | None) -> pa.ListArray:
@@ -95,13 +95,13 @@ class RankedSource:
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved
         row = pa.array(ranked.row)
         judged_by = self.judgement[ranked.row]
-        place = pa.array(judged_by, mask=judged_by < 0)
+        pool_row = pa.array(judged_by, mask=judged_by < 0)
         text = pa.nulls(len(row), pa.string()) if retrieved.text is None else retrieved.text.take(row)
         fields = [
             pa.array(ranked.rank, pa.int32()),
             retrieved.doc_id.take(row),
             pa.array(retrieved.score[ranked.row], from_pandas=True),  # NaN becomes null
-            pa.array(pool.grade).take(place),
+            pa.array(pool.grade).take(pool_row),
             text,
         ]
         structs = pa.StructArray.from_arrays(fields, fields=list(tables.DOCUMENT))
@@ -109,6 +109,6 @@ class RankedSource:
 
 
 def _given_order_as_score(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
-    """Scores that keep the rows of a query in order, and untied, where any of them has none."""
+    """The scores; for a query with a missing score, new ones that keep its rows in the given order without ties."""
     without = np.bincount(query, weights=np.isnan(score), minlength=queries) > 0
     return np.where(without[query], -np.arange(len(score), dtype=np.float64), score)

@@ -18,7 +18,7 @@ from rankbeam.transforms.kernels.arrays import (
 )
 from rankbeam.transforms.records import columns
 
-_CERTAIN = 20
+_STEPS_TO_BE_CERTAIN = 20
 
 
 @dataclass(frozen=True)
@@ -30,28 +30,28 @@ class Retrieved:
         doc_id: Arrow strings [m].
         score: float64[m]; NaN where the source gives none.
         text: Arrow strings [m]; None where the source has none.
-        strangers: how many further queries were not judged.
+        unjudged: number of the source's further queries, which have no judgements.
     """
 
     query: IntArray
     doc_id: StringArray
     score: FloatArray
     text: StringArray | None
-    strangers: int
+    unjudged: int
 
     @classmethod
     def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "Retrieved":
-        """The rows that several batches hold of some queries.
+        """The rows of some queries in several batches.
 
         Args:
             queries: the judged ones, as `columns.JUDGED_QUERIES`.
-            batches: of `columns.RANKINGS` or of `columns.RETRIEVED`; a query may stand in several.
+            batches: of `columns.RANKINGS` or of `columns.RETRIEVED`; rows of one query may be in several.
         """
         table = pa.Table.from_batches(batches, batches[0].schema if batches else columns.RANKINGS).combine_chunks()
-        place = pc.index_in(table["query_id"], value_set=queries["query_id"])
-        strangers = len(pc.unique(table["query_id"].filter(place.is_null()))) if place.null_count else 0
-        known = np.flatnonzero(place.is_valid().to_numpy())
-        query = place.drop_null().to_numpy().astype(np.int64)
+        position = pc.index_in(table["query_id"], value_set=queries["query_id"])
+        unjudged = len(pc.unique(table["query_id"].filter(position.is_null()))) if position.null_count else 0
+        known = np.flatnonzero(position.is_valid().to_numpy())
+        query = position.drop_null().to_numpy().astype(np.int64)
         order = stable_order(query, queries.num_rows)
         lists = _one_chunk(table["documents"]).take(pa.array(known[order]))
         documents = lists.flatten()
@@ -60,11 +60,11 @@ class Retrieved:
             doc_id=documents.field("doc_id"),
             score=documents.field("score").to_numpy(zero_copy_only=False),  # null becomes NaN
             text=documents.field("text") if "text" in documents.type.names else None,
-            strangers=strangers,
+            unjudged=unjudged,
         )
 
     def without_self(self, query_ids: StringArray) -> "Retrieved":
-        """The rows but those of documents that have their query's id.
+        """The rows whose document's id is not their query's id.
 
         Args:
             query_ids: Arrow strings, the ids of the judged queries.
@@ -73,25 +73,25 @@ class Retrieved:
         return self.only(other.to_numpy(zero_copy_only=False))
 
     def nearer_than(self, distance: float) -> "Retrieved":
-        """The rows whose score is a smaller distance; those without a score are not among them."""
+        """The rows whose distance, their score, is below a threshold; rows without a score are left out."""
         return self.only(self.score < distance)
 
     def first_without_score(self) -> int | None:
-        """The first row that has no score; None where all have one."""
+        """The first row without a score; None where all rows have one."""
         without = np.isnan(self.score)
         return int(np.argmax(without)) if without.any() else None
 
     def falls(self) -> bool:
-        """Whether scores fall along all rankings, and that for certain: those of distances rise."""
+        """Whether scores certainly fall with the rank in all rankings; distances rise."""
         step = np.diff(self.score)[np.diff(self.query) == 0]
-        return bool((step < 0).sum() >= _CERTAIN and not (step > 0).any())
+        return bool((step < 0).sum() >= _STEPS_TO_BE_CERTAIN and not (step > 0).any())
 
     def first(self, count: int, queries: int) -> "Retrieved":
         """The first rows of every query.
 
         Args:
-            count: how many.
-            queries: how many queries are judged.
+            count: number of rows.
+            queries: number of judged queries.
         """
         return self.only(position_in_group(self.query, queries) < count)
 
@@ -107,7 +107,7 @@ class Retrieved:
         """Some of the rows, in another order.
 
         Args:
-            row: int64[≤ m], which ones.
+            row: int64[≤ m], the rows to take.
         """
         if np.array_equal(row, np.arange(len(self.query))):
             return self
@@ -117,7 +117,7 @@ class Retrieved:
 
 
 def by_query(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a run as one row a query, in the order in which the queries first come.
+    """Rows of a run as one row per query, in order of each query's first row.
 
     Args:
         rows: `columns.RUN`.
@@ -134,7 +134,7 @@ def by_query(rows: pa.RecordBatch) -> pa.RecordBatch:
     names = query_id.take(pa.array(begins))
     offsets = np.append(begins, len(query_id))
     encoded = names.dictionary_encode()
-    if len(encoded.dictionary) < len(names):  # a query comes back
+    if len(encoded.dictionary) < len(names):  # the rows of some query are not all together
         code = np.repeat(encoded.indices.to_numpy(), np.diff(offsets)).astype(np.int64)
         order = pa.array(stable_order(code, len(encoded.dictionary)))
         doc_id, score = doc_id.take(order), score.take(order)
