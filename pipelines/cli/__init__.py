@@ -1,4 +1,4 @@
-"""The command line, a module for each kind of command. What is heavy to import is imported by the command itself."""
+"""The command line, one module for each kind of command. Commands import their slow dependencies themselves."""
 
 from rankbeam.pipelines.cli import compare, execute, gate, inspect, report, status, views, warehouse
 from rankbeam.pipelines.cli.group import main

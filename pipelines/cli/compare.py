@@ -11,10 +11,10 @@ _BASELINE_HELP = "The configuration that the others are compared with, in DIR2 w
 _METRIC_HELP = "Only this metric. Repeatable."
 _SLICE_HELP = 'Over this slice: "intent=how_to", or "intent" for each of its values; "all" by default. Repeatable.'
 _ALL_PAIRS_HELP = "Also compare the configurations with each other."
-_CONFIDENCE_HELP = "Of the intervals, and for telling apart; by default as in the run. So are the next two."
+_CONFIDENCE_HELP = "Of the intervals and verdicts. This and the next two options default to those of the run."
 _RUN_ID_HELP = "Which run of DIR; the latest by default."
-_BASELINE_RUN_ID_HELP = "Which run of DIR2, or else of DIR, has the baseline; the experiment's latest other one."
-_OTHER_DATASET_HELP = "Compare the queries that both have, although the datasets differ."
+_BASELINE_RUN_ID_HELP = "The baseline's run, in DIR2 or else in DIR; by default the experiment's latest other run."
+_OTHER_DATASET_HELP = "Compare the queries that both runs have, although the datasets differ."
 
 
 @main.command()
@@ -43,9 +43,9 @@ def compare(
 ) -> None:
     """Compare the configurations of the run in DIR with a baseline, query by query.
 
-    The baseline is a configuration of the same run, or of the run in DIR2; without a name, each configuration is
-    compared with the one of the same name there. Intervals and tests are those of the experiment itself. DIR and DIR2
-    may be bigquery://project.dataset, for runs that are there.
+    The baseline is a configuration of the same run, or of the run in DIR2. Without --baseline, each configuration is
+    compared with the one of the same name in DIR2. Intervals and tests are those of the experiment itself. DIR and DIR2
+    may be bigquery://project.dataset, for runs in BigQuery.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ import click
 
 from rankbeam.pipelines.cli.group import allow_disjoint, main, messages, warn
 from rankbeam.pipelines.cli.status import on_dataflow
-from rankbeam.pipelines.run.interrupt import Interrupted, in_background, settle
+from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_background
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -25,10 +25,10 @@ _PASTED = ("markdown", "latex")
 _FORMATS = click.Choice(["table", "json", "csv", *_PASTED])
 _SCORE_FORMATS = click.Choice(["table", "json", "csv", "trec", *_PASTED])
 _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
-_DUPLICATES_HELP = "A document given twice for a query: refuse it, or let its best rank stand for it."
+_DUPLICATES_HELP = "If a document is given twice for a query: refuse the run, or keep the document's best rank."
 _REPLICATES_HELP = "Of the bootstrap behind the intervals; 0 for Student's intervals."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
-_LEASE_HELP = "For another run that makes calls with the same ledger; 0: be refused at once. By default to its end."
+_LEASE_HELP = "How long to wait for another run that uses the same ledger; by default to its end, 0 refuses at once."
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
@@ -67,10 +67,10 @@ def evaluate(
 
         _refuse_option(experiment)
         loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
-        found = replace(loaded, wait_for_lease_s=wait_for_lease)
+        loaded = replace(loaded, wait_for_lease_s=wait_for_lease)
         if output is not None:
-            found = replace(found, output=output)
-        _run(found, run_id, form, beam_options, reported=True, wait=wait)
+            loaded = replace(loaded, output=output)
+        _run(loaded, run_id, form, beam_options, reported=True, wait=wait)
 
 
 @main.command(context_settings=_BEAM)
@@ -79,14 +79,14 @@ def evaluate(
 @click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
 @click.option("-q", "--per-query", is_flag=True, help="Also show every query.")
 @click.option("-l", "--relevance-level", type=_GRADE, metavar="GRADE", help="The lowest relevant grade (1).")
-@click.option("-M", "--max-documents", type=_COUNT, metavar="N", help="Look at the first N documents per query.")
-@click.option("-J", "--judged-only", is_flag=True, help="Take documents without a judgement out first.")
-@click.option("-c", "--complete", is_flag=True, expose_value=False, help="Accepted; it is always so here.")
+@click.option("-M", "--max-documents", type=_COUNT, metavar="N", help="Score only the first N documents per query.")
+@click.option("-J", "--judged-only", is_flag=True, help="Remove documents without a judgement first.")
+@click.option("-c", "--complete", is_flag=True, expose_value=False, help="Accepted, without effect: always on here.")
 @click.option("--duplicates", type=_DUPLICATES, default="refuse", show_default=True, help=_DUPLICATES_HELP)
-@click.option("--ties", is_flag=True, help="Also show how far the order of tied documents moves every mean.")
+@click.option("--ties", is_flag=True, help="Also show each mean's lowest and highest value over all orders of ties.")
 @click.option("--replicates", type=_REPLICATES, default=1000, show_default=True, help=_REPLICATES_HELP)
 @click.option("--confidence", type=_CONFIDENCE, default=0.95, show_default=True, help="Of the intervals.")
-@click.option("--all-pairs", is_flag=True, help="Compare every two runs, not only each with the first.")
+@click.option("--all-pairs", is_flag=True, help="Compare every pair of runs, not only each run with the first.")
 @click.option("--dialect", "dialects", default="", metavar="NAME,…", help=_DIALECT_HELP)
 @allow_disjoint
 @click.option("--format", "form", type=_SCORE_FORMATS, default="table", show_default=True)
@@ -102,7 +102,7 @@ def score(
 ) -> None:
     """Score existing runs against QRELS, like trec_eval.
 
-    The mean runs over every judged query; one that is missing from a run scores 0 (trec_eval -c).
+    Means are over all judged queries; a query that is missing from a run scores 0 (trec_eval -c).
 
     \b
     Examples:
@@ -113,19 +113,19 @@ def score(
         import contextlib
 
         if per_query and form in _PASTED:
-            raise click.UsageError(f"--format {form} has no room for every query; use --per-query with another format")
+            raise click.UsageError(f"--format {form} does not show queries; use --per-query with another format")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
-            if paths and not beam_options:  # this process is the one that will read them
+            if paths and not beam_options:  # then this process reads the files itself, and can begin now
                 from rankbeam.transforms.clients.formats import rows
 
                 stack.enter_context(rows.reading(qrels, paths[0]))
             from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
 
             folder = output or stack.enter_context(_scratch())
-            found = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
-            found = found.with_disjoint(allow_disjoint)
-            _run(found, None, form, beam_options, per_query=per_query, temporary=output is None, tags=tags(found))
+            scoring = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
+            scoring = scoring.with_disjoint(allow_disjoint)
+            _run(scoring, None, form, beam_options, per_query=per_query, temporary=output is None, tags=tags(scoring))
 
 
 def _run(
@@ -164,28 +164,28 @@ def _run(
         results = _here(experiment, execution, options, temporary=temporary)
     over = results.over_failure_rate(experiment.max_failure_rate)
     for warning in filter(notices.is_news, results.run["warnings"]):
-        if warning not in (*early, over):  # that is said last
+        if warning not in (*early, over):  # `over` is shown last
             warn(warning)
     shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary)
     outcome.end(results, experiment, shown, reported=reported)
 
 
 def _here(experiment: "Experiment", execution: "Run", options: "PipelineOptions", *, temporary: bool) -> "Results":
-    """Run an experiment to its end while this process waits, on whatever runner."""
+    """Run an experiment to its end while this process waits, on any runner but Dataflow."""
     from rankbeam.pipelines.run import evaluate as evaluation
     from rankbeam.pipelines.run import progress
     from rankbeam.transforms.clients.storage import spill
 
-    todo = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
+    work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
     try:
-        with progress.shown(todo):
+        with progress.shown(work):
             return in_background(lambda: evaluation.run(experiment, execution, options))
     except KeyboardInterrupt:
-        kept = [settle(experiment.ledger)] if experiment.remote else []
-        evaluation.forget(experiment.output, execution.run_id)
+        kept = [finish_calls(experiment.ledger)] if experiment.remote else []
+        evaluation.delete_rows(experiment.output, execution.run_id)
         folders = evaluation.run_folders(experiment.output, execution.run_id)
-        left = [] if (spilled := spill.folder()) is None else [spilled]
-        raise Interrupted(left + ([experiment.output] if temporary else folders), *kept) from None
+        spilled = [] if (folder := spill.folder()) is None else [folder]
+        raise Interrupted(spilled + ([experiment.output] if temporary else folders), *kept) from None
 
 
 def _scratch() -> AbstractContextManager[str]:
@@ -196,7 +196,7 @@ def _scratch() -> AbstractContextManager[str]:
 
 def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Paths of runs, and Beam's options after them."""
-    first = next((place for place, word in enumerate(words) if word.startswith("--")), len(words))
+    first = next((position for position, word in enumerate(words) if word.startswith("--")), len(words))
     return words[:first], words[first:]
 
 

@@ -1,12 +1,12 @@
-"""The command that holds a finished run against gates."""
+"""The command that checks a finished run against gates."""
 
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, MISSED, TABLE_OR_JSON, leave, main, messages
 
-_EXPERIMENT_HELP = "Take the gates of this file: an experiment, or one with gates alone. By default the run's own."
+_EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
-_BASELINE_RUN_HELP = "Which run of DIR2, or, without that, of DIR; by default the experiment's latest but this one."
+_BASELINE_RUN_HELP = "Which run of DIR2, or, without DIR2, of DIR; by default the experiment's latest other run."
 _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead of the table."
 
 
@@ -33,10 +33,10 @@ def gate(
     markdown: str | None,
     form: str,
 ) -> None:
-    """Hold the run in DIR against gates: thresholds on means, on intervals, and on differences from a baseline.
+    """Check the run in DIR against gates: limits on means, on intervals, and on differences from a baseline.
 
     Exit status: 0 every gate is met, 3 some are missed, 2 the input was refused. A gate whose value is missing is
-    missed. DIR and DIR2 may be bigquery://project.dataset, for runs that are there.
+    missed. DIR and DIR2 may be bigquery://project.dataset, for runs in BigQuery.
 
     \b
     Examples:
@@ -54,8 +54,8 @@ def gate(
         if markdown == "-" and form == "json":
             raise click.UsageError("--markdown - and --format json both print; name a file for one of them")
         given = None if experiment is None else read_gates(experiment)
-        asked = experiment_name or (None if given is None else name_of(given))
-        run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, asked)
+        name = experiment_name or (None if given is None else name_of(given))
+        run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, name)
         gates = located_gates(given or run.given, gate_checks.known_of(run, other))
         checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
         if junit is not None:
@@ -68,6 +68,6 @@ def gate(
             click.echo(gate_show.as_json(checks, run, other) if form == "json" else gate_show.as_text(checks))
         if other is not None:
             click.echo(f"differences are from {other.named}, in {other.output}", err=True)
-        if not all(each.is_met for each in checks):
+        if not all(check.is_met for check in checks):
             leave(gate_show.summary(checks), MISSED)
         click.echo(gate_show.summary(checks), err=True)

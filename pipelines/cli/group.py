@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import click
 
-from rankbeam.pipelines.run.interrupt import Interrupted, vanish
+from rankbeam.pipelines.run.interrupt import Interrupted, end_process
 
 FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
 
@@ -15,7 +15,7 @@ TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
 
 allow_disjoint = click.option(
-    "--allow-disjoint", is_flag=True, help="Go on where runs or the corpus share no id with the judgements."
+    "--allow-disjoint", is_flag=True, help="Continue where runs or the corpus share no id with the judgements."
 )
 
 
@@ -33,7 +33,7 @@ def main() -> None:
 
 @contextmanager
 def messages() -> Iterator[None]:
-    """Turn the errors that users cause, or can do something about, into one message and an exit status."""
+    """Convert the errors that rankbeam raises on purpose into one message and an exit status."""
     from rankbeam.transforms.records.errors import InputError, RankbeamError
 
     try:
@@ -45,8 +45,8 @@ def messages() -> Iterator[None]:
     except KeyboardInterrupt as interrupt:
         interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
         click.echo(f"rankbeam: interrupted; {interrupted.kept}", err=True)
-        vanish(interrupted.folders)
-    except BrokenPipeError:  # whoever read the output, such as head, has enough
+        end_process(interrupted.folders)
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)
     except OSError as error:
@@ -60,5 +60,5 @@ def leave(message: str, status: int) -> None:
 
 
 def warn(warning: str) -> None:
-    """Say what users should know, and go on."""
+    """Print a warning."""
     click.echo(f"warning: {warning}", err=True)

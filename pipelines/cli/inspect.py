@@ -1,4 +1,4 @@
-"""The commands that look before a run: validate, plan and ledger."""
+"""The commands that inspect an experiment before a run: validate, plan and ledger."""
 
 import click
 
@@ -11,8 +11,8 @@ from rankbeam.pipelines.cli.group import TABLE_OR_JSON, allow_disjoint, main, me
 def validate(experiment: str, allow_disjoint: bool) -> None:
     """Check EXPERIMENT and the files it names, without running anything.
 
-    Judgements are read, and of runs and the corpus as much as shows that they name the same queries and documents.
-    What is in BigQuery is only looked up.
+    Judgements are read in full; runs and the corpus only until they share a query and a document with the judgements.
+    Tables of BigQuery are checked without reading their rows.
 
     \b
     Example:
@@ -22,14 +22,14 @@ def validate(experiment: str, allow_disjoint: bool) -> None:
         from rankbeam.pipelines.experiment import dataset_checks
         from rankbeam.pipelines.experiment.load import load_experiment
 
-        found = load_experiment(experiment)
-        evaluation = found.evaluation
+        loaded = load_experiment(experiment)
+        evaluation = loaded.evaluation
         if not allow_disjoint:
-            dataset_checks.refuse_disjoint(found)
+            dataset_checks.refuse_disjoint(loaded)
         for warning in evaluation.warnings():
             warn(warning)
         click.echo(
-            f"{experiment}: good. {_number(len(evaluation.configurations), 'configuration')} from "
+            f"{experiment}: valid. {_number(len(evaluation.configurations), 'configuration')} from "
             f"{_number(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
             f"{_number(len(evaluation.metrics), 'metric')}."
         )
@@ -41,10 +41,10 @@ def validate(experiment: str, allow_disjoint: bool) -> None:
 @allow_disjoint
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
 def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -> None:
-    """Say what EXPERIMENT would cost, before any call is made.
+    """Show what EXPERIMENT would cost, before any call is made.
 
-    Calls per quota pool, minutes at the quota, what the ledger holds already, configurations that are derived from
-    others, and the price where `quotas:` names one.
+    Shown are calls per quota pool, minutes at the quota, calls that the ledger already has, configurations that are
+    derived from others, and the price where `quotas:` names one.
 
     \b
     Example:
@@ -56,11 +56,11 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.run.plan import plan_of
 
-        found = load_experiment(experiment).with_disjoint(allow_disjoint)
-        found = found if output is None else replace(found, output=output)
-        for warning in found.evaluation.warnings():
+        loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
+        loaded = loaded if output is None else replace(loaded, output=output)
+        for warning in loaded.evaluation.warnings():
             warn(warning)
-        planned = plan_of(found)
+        planned = plan_of(loaded)
         for warning in planned.warnings:
             click.echo(f"warning: {warning}", err=True)
         click.echo(planned.as_json() if form == "json" else planned.as_text())
@@ -68,15 +68,15 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
 
 @main.command()
 @click.argument("place")
-@click.option("--clear", is_flag=True, help="Delete the answers; calls are made, and paid for, again.")
+@click.option("--clear", is_flag=True, help="Delete the answers; the next run makes, and pays for, the calls again.")
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
-@click.option("--compact", is_flag=True, help="Merge small files into few; no answer is lost, and runs may go on.")
+@click.option("--compact", is_flag=True, help="Merge small files into a few; keeps all answers, even during a run.")
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
 def ledger(place: str, clear: bool, older_than: float | None, compact: bool, form: str) -> None:
     """Show the ledger of finished calls, clear it, or merge its files.
 
-    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file). Damaged files are named with what
-    is wrong. Runs merge files by themselves when there are many.
+    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file). Damaged files are listed with
+    their faults. Runs merge files by themselves when there are many.
 
     \b
     Examples:
@@ -85,9 +85,9 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, for
       rankbeam ledger out/helpdesk --compact
     """
     with messages():
-        from rankbeam.pipelines.run import ledger as book
+        from rankbeam.pipelines.run import ledger as ledger_command
 
-        click.echo(book.run(place, clear, older_than, form, compact=compact))
+        click.echo(ledger_command.run(place, clear, older_than, form, compact=compact))
 
 
 def _number(count: int, one: str, many: str | None = None) -> str:

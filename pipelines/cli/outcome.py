@@ -1,6 +1,6 @@
-"""What evaluate and score do with a finished run: show it, hold it against its limits, and write what is made of it.
+"""The end of evaluate and score: show a finished run, check its limits, and write the files made from its tables.
 
-The result comes first: it may be long in the making, and what fails after it, such as a full disk, must not hide it.
+The result is shown first: it may have taken hours, and a later failure, such as a full disk, must not hide it.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ class Shown:
 
     Attributes:
         form: the output format.
-        per_query: also show every query.
-        tags: what trec_eval would print as `runid`, by configuration name.
-        temporary: the tables are deleted afterwards.
+        per_query: whether to show every query, too.
+        tags: trec_eval's `runid`, by configuration name.
+        temporary: whether the tables are deleted afterwards.
     """
 
     form: str
@@ -34,10 +34,10 @@ class Shown:
 
 
 def refuse_foreign(output: str, *, reported: bool) -> None:
-    """Make sure that what will be written after the run replaces nothing that rankbeam did not make.
+    """Refuse to replace files that rankbeam did not write.
 
     Raises:
-        InputError: it would.
+        InputError: such a file is in the place of the DuckDB file or the report.
     """
     warehouse.refuse_foreign(output)
     if reported:
@@ -45,23 +45,23 @@ def refuse_foreign(output: str, *, reported: bool) -> None:
 
 
 def end(results: Results, experiment: Experiment, shown: Shown, *, reported: bool) -> None:
-    """Show a result, write what is made of its tables, and end with a status if not all is well."""
+    """Show a result, write the files made from its tables, and exit with a status if something failed or was missed."""
     closed, missed = None, ""
     try:
         missed = _shown(results, experiment, shown)
-    except BrokenPipeError as error:  # the files are written all the same
+    except BrokenPipeError as error:  # write the files all the same
         closed = error
-    lost = [] if shown.temporary else _write(results, shown.form, reported=reported, told=closed is None)
+    unwritten = [] if shown.temporary else _write(results, shown.form, reported=reported, listed=closed is None)
     if closed is not None:
         raise closed
-    if lost:
-        leave("; ".join([f"not written: {', '.join(lost)}", *filter(None, [missed])]), FAILED)
+    if unwritten:
+        leave("; ".join([f"not written: {', '.join(unwritten)}", *filter(None, [missed])]), FAILED)
     if missed:
         leave(missed, MISSED)
 
 
 def _shown(results: Results, experiment: Experiment, shown: Shown) -> str:
-    """Show a result and its gates; returns which limits it misses, in words, or ""."""
+    """Show a result and its gates; return a text about the limits that it misses, or ""."""
     _show(results, shown)
     over = results.over_failure_rate(experiment.max_failure_rate)
     return "; ".join(filter(None, [over, results.unmet(), _gates(results, experiment, shown.form)]))
@@ -85,7 +85,7 @@ def _show(results: Results, shown: Shown) -> None:
 
 
 def _gates(results: Results, experiment: Experiment, form: str) -> str:
-    """Hold the run against the experiment's gates; returns how many it misses, in words, or ""."""
+    """Check the run against the experiment's gates; return a text about those that it misses, or ""."""
     if not experiment.gates:
         return ""
     from rankbeam.pipelines.gates import checks as gate_checks
@@ -93,26 +93,26 @@ def _gates(results: Results, experiment: Experiment, form: str) -> str:
 
     checks = gate_checks.check(results, experiment.gates)
     click.echo(f"\n{gate_show.as_text(checks)}", err=form != "table")
-    return "" if all(each.is_met for each in checks) else gate_show.summary(checks)
+    return "" if all(check.is_met for check in checks) else gate_show.summary(checks)
 
 
-def _write(results: Results, form: str, *, reported: bool, told: bool) -> list[str]:
-    """Write the DuckDB file and the report, and say where all is; returns what could not be written."""
+def _write(results: Results, form: str, *, reported: bool, listed: bool) -> list[str]:
+    """Write the DuckDB file and the report, and list all places; return the names of files that were not written."""
     makers: dict[str, Callable[[], str]] = {"DuckDB": lambda: warehouse.build(results.output)}
     if reported:
         makers["report"] = lambda: report.write(results)
-    places, lost = {"tables": results.output}, []
+    places, unwritten = {"tables": results.output}, []
     for name, make in makers.items():
         try:
             places[name] = make()
         except InputError as error:
             warn(str(error))
-            lost.append(name)
+            unwritten.append(name)
         except OSError as error:
             warn(f"{error.filename or results.output}: {error.strerror or error}")
-            lost.append(name)
-    if told:
+            unwritten.append(name)
+    if listed:
         lines = [f"{name:<7} {place}" for name, place in places.items()]
         text = "\n".join([f"\nrun {results.run_id} of {results.run['experiment']}", *lines])
         click.echo(text, err=form != "table")
-    return lost
+    return unwritten

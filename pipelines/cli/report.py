@@ -1,4 +1,4 @@
-"""The command that shows a finished run as a page."""
+"""The command that writes the HTML report of a finished run."""
 
 import click
 
@@ -13,9 +13,9 @@ from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
 def report(folder: str, run_id: str | None, experiment_name: str | None, output: str | None) -> None:
     """Write the HTML report of a finished run in DIR, the output folder of `rankbeam evaluate`.
 
-    It is one file that needs no network: leaderboard, comparisons, sweeps, the queries with the largest differences and
-    their rankings, slices, failures, and how the numbers were made. DIR may be bigquery://project.dataset, and then
-    --output says where the file goes.
+    The report is one file that needs no network: leaderboard, comparisons, sweeps, the queries with the largest
+    differences and their rankings, slices, failures, and how the numbers were computed. DIR may be
+    bigquery://project.dataset; then --output names the file.
 
     \b
     Example:
@@ -28,5 +28,5 @@ def report(folder: str, run_id: str | None, experiment_name: str | None, output:
         from rankbeam.transforms.clients.bigquery.read_source import is_table
 
         if output is None and is_table(folder):
-            raise click.UsageError("a report of a run in BigQuery needs a place: add --output FILE")
+            raise click.UsageError("the report of a run in BigQuery needs a file: add --output FILE")
         click.echo(page.write(find_run(folder, run_id, experiment_name), output))

@@ -1,4 +1,4 @@
-"""Jobs on Dataflow, as the command line has them: what `evaluate` does with one, and the command `status`."""
+"""Jobs on Dataflow on the command line: submission by `evaluate`, and the command `status`."""
 
 from typing import TYPE_CHECKING
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 @click.option("--run-id", metavar="ID", help="Which run of DIR; by default the one that was submitted last.")
 @click.option("--project", metavar="ID", help="The project of JOB.")
 @click.option("--region", metavar="REGION", help="The region of JOB.")
-@click.option("--dataflow_endpoint", metavar="URL", help="Another address of Dataflow's interface.")
+@click.option("--dataflow_endpoint", metavar="URL", help="Another address of Dataflow's API.")
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
 def status(
     place: str, run_id: str | None, project: str | None, region: str | None, dataflow_endpoint: str | None, form: str
 ) -> None:
-    """Say how a job on Dataflow is getting on, and what it has counted.
+    """Show the state and the counters of a job on Dataflow.
 
-    DIR is the output folder that it was submitted with; a JOB id needs --project and --region. The exit status is 1
-    when the job has failed or was cancelled.
+    DIR is the output folder of the job; a JOB id needs --project and --region. The exit status is 1 if the job has
+    failed or was cancelled.
 
     \b
     Examples:
@@ -44,18 +44,18 @@ def status(
 
         job = _job(place, run_id, project, region)
         job = job if dataflow_endpoint is None else replace(job, endpoint=dataflow_endpoint)
-        seen = Service(job.endpoint).look(job)
-        click.echo(show.as_json(job, seen) if form == "json" else show.as_text(job, seen))
-    if seen.has_failed:
+        snapshot = Service(job.endpoint).snapshot(job)
+        click.echo(show.as_json(job, snapshot) if form == "json" else show.as_text(job, snapshot))
+    if snapshot.has_failed:
         click.get_current_context().exit(FAILED)
 
 
 def on_dataflow(
     experiment: "Experiment", execution: "Run", options: "PipelineOptions", form: str, *, wait: bool
 ) -> "Results | None":
-    """Submit a run, say where it is, and, if one is to wait for it, follow it; returns what it found.
+    """Submit a run and show its job; with `wait`, follow it to its end and return its results.
 
-    None where nobody waits: the job goes on by itself.
+    Without `wait` the result is None, and the job goes on.
     """
     from rankbeam.pipelines.dataflow import launch, record, settings, show
     from rankbeam.pipelines.results.run import Results
@@ -64,13 +64,13 @@ def on_dataflow(
         job = in_background(lambda: launch.submit(experiment, execution, options))
     except KeyboardInterrupt:
         name = settings.job_name(execution)
-        shown = f"if it was submitted already it goes on, and `gcloud dataflow jobs list --filter name={name}` shows it"
-        raise Interrupted([], shown) from None
+        listing = f"`gcloud dataflow jobs list --filter name={name}`"
+        raise Interrupted([], f"a job that was already submitted goes on; {listing} shows it") from None
     if form == "json" and not wait:
         click.echo(show.as_json(job))
     else:
         click.echo(show.submitted(job), err=wait)
-    record.keep(job)
+    record.save(job)
     if not wait:
         return None
     _follow(job, experiment, options)
@@ -80,9 +80,9 @@ def on_dataflow(
 def _follow(job: "Job", experiment: "Experiment", options: "PipelineOptions") -> None:
     from rankbeam.pipelines.dataflow import launch, show
 
-    told = show.Told(len(experiment.local), len(experiment.evaluation.configurations))
+    status_line = show.StatusLine(len(experiment.local), len(experiment.evaluation.configurations))
     try:
-        launch.follow(job, options, lambda seen: click.echo(told.line(seen), err=True))
+        launch.follow(job, options, lambda snapshot: click.echo(status_line.line(snapshot), err=True))
     except KeyboardInterrupt:
         raise Interrupted([], f"the job goes on; `{show.command(job)}` shows it, `{job.cancel}` cancels it") from None
 
@@ -93,5 +93,5 @@ def _job(place: str, run_id: str | None, project: str | None, region: str | None
     if not record.is_job_id(place):
         return record.find(place, run_id)
     if project is None or region is None:
-        raise click.UsageError("a job is found by its --project and --region")
+        raise click.UsageError("a job id needs --project and --region")
     return record.Job(place, project, region)

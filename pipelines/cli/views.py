@@ -1,4 +1,4 @@
-"""The command that makes the views of BigQuery."""
+"""The command that creates rankbeam's views in BigQuery."""
 
 import click
 
@@ -10,9 +10,9 @@ from rankbeam.pipelines.cli.warehouse import warehouse
 @click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="The dataset that holds the tables.")
 @click.option("--dry-run", is_flag=True, help="Print the statements instead of running them.")
 def apply(name: str, dry_run: bool) -> None:
-    """Make the views over the tables in a dataset of BigQuery, or replace them by those of this version.
+    """Create the views over the tables in a dataset of BigQuery, or replace them by those of this version.
 
-    Tables that are absent are made, so that the views can be there before the first run.
+    Missing tables are created, so that the views can exist before the first run.
 
     \b
     Examples:

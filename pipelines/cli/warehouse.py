@@ -7,7 +7,7 @@ from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
 
 @main.group()
 def warehouse() -> None:
-    """Keep the results of runs in BigQuery, and ask them questions there."""
+    """Store the results of runs in BigQuery, and create views that query them."""
 
 
 @warehouse.command()
@@ -18,7 +18,7 @@ def warehouse() -> None:
 def load(folder: str, name: str, run_id: str | None, experiment_name: str | None) -> None:
     """Load a finished run in DIR, the output folder of `rankbeam evaluate`, into BigQuery.
 
-    Tables that are absent are made. Rows of the same run that are there already are replaced, in all tables at once.
+    Missing tables are created. Rows of the same run that are already there are replaced, in all tables at once.
 
     \b
     Example:
@@ -32,8 +32,8 @@ def load(folder: str, name: str, run_id: str | None, experiment_name: str | None
         from rankbeam.transforms.records.errors import InputError
 
         if is_table(folder):
-            raise InputError(f"{folder} is in BigQuery already; name the output folder of the run")
-        found = find_run(folder, run_id, experiment_name)
+            raise InputError(f"{folder} is already in BigQuery; name the output folder of the run")
+        run = find_run(folder, run_id, experiment_name)
         dataset = tables.destination(name)
-        loaded = publish.load_run(dataset, found.run_id, table_folders(folder, found.run_id))
+        loaded = publish.load_run(dataset, run.run_id, table_folders(folder, run.run_id))
         click.echo(f"run {loaded.run_id} is in {dataset}")

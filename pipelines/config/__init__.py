@@ -1,1 +1,1 @@
-"""YAML files that people write: where everything stands in them, and what is wrong with it."""
+"""Read YAML files that users write: values with their lines, and errors that name the line."""

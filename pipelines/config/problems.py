@@ -20,9 +20,9 @@ def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], 
 
     Args:
         located: the document.
-        model: what was validated.
+        model: the model that the value was validated against.
         error: an item of `ValidationError.errors()`.
-        at: where in the document the validated value stands.
+        at: place of the validated value in the document.
     """
     place: Place = tuple(part for part in (*at, *error["loc"]) if part != _KEY)
     kind, value = error["type"], error["input"]
@@ -33,8 +33,8 @@ def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], 
         return located.error(place, "is missing")
     message = error["msg"].removeprefix("Value error, ")
     # Pydantic's own setting for models whose values may be secrets.
-    found = "" if model.model_config.get("hide_input_in_errors") else f", found {_shown(value)}"
-    return located.error(place, f"{message[0].lower()}{message[1:]}{found}")
+    shown = "" if model.model_config.get("hide_input_in_errors") else f", found {_shown(value)}"
+    return located.error(place, f"{message[0].lower()}{message[1:]}{shown}")
 
 
 def _keys_of(model: type[BaseModel] | None, place: Place) -> list[str]:
@@ -54,28 +54,28 @@ def _shown(value: object) -> str:
 
 
 def salvage(model: type[Model], value: object) -> Model:
-    """What can be used of a value that is no valid `model`, so that the rest of it is checked in the same pass.
+    """The valid parts of a value that is not a valid `model`, so that one pass can check them further.
 
     Args:
-        model: what the value should be.
-        value: what was given.
+        model: that the value should fit.
+        value: from the file.
 
     Returns:
-        A model whose fields are the valid ones; the others have their default, or None. Models inside it, and those
-        in lists and mappings, are salvaged in turn.
+        A model with the valid fields of the value; other fields have their default, or None. The same applies to
+        models inside it, and to those in lists and mappings.
     """
     given = value if isinstance(value, dict) else {}
     kept = model.model_construct()
     for name, field in model.model_fields.items():
         inner = _model_in(field.annotation)
-        found = given.get(name)
+        given_value = given.get(name)
         if inner is not None:
-            kept.__dict__[name] = _salvaged(inner, get_origin(field.annotation), found)
+            kept.__dict__[name] = _salvaged(inner, get_origin(field.annotation), given_value)
             continue
         kept.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)
         if name in given:
             with contextlib.suppress(ValidationError):
-                kept.__pydantic_validator__.validate_assignment(kept, name, found)
+                kept.__pydantic_validator__.validate_assignment(kept, name, given_value)
     return kept
 
 

@@ -1,4 +1,4 @@
-"""YAML that remembers where everything stood, so that a message can name the line."""
+"""Read YAML together with the line of every value, so that messages can name the line."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Place = tuple[str | int, ...]
 _TAG = "tag:yaml.org,2002:"
 _MERGE, _VALUE, _INT, _FLOAT = (_TAG + name for name in ("merge", "value", "int", "float"))
 _MOST_REPEATED = 100_000
-"""Values that aliases stand for, at most, counted each time: ten lines of aliases of aliases make ten billion."""
+"""The most values that aliases may expand to: ten lines of nested aliases could expand to ten billion values."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class Located:
     """A YAML document.
 
     Attributes:
-        path: the file, for messages; None for a text that no user wrote.
+        path: the file, for messages; None for a text that rankbeam made itself.
         value: its content, as Python values.
         lines: the line, from 1, of every key and item, by place: ("dataset", "qrels"), ("metrics", 0).
-        repeated: keys that were given twice in one mapping.
+        repeated: keys that occur twice in one mapping.
     """
 
     path: str | None
@@ -33,7 +33,7 @@ class Located:
     repeated: tuple[Place, ...]
 
     def error(self, place: Place, problem: str) -> InputError:
-        """The problem at a place, with the line of the nearest place that stands in the file."""
+        """The error for a problem at a place, with the line of the place or of its nearest parent in the file."""
         line = next((self.lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in self.lines), 1)
         name = spelled(place)
         if self.path is None:
@@ -42,7 +42,7 @@ class Located:
 
 
 def spelled(place: Place) -> str:
-    """A place as people write it.
+    """A place in the notation of messages.
 
     >>> spelled(("configurations", 0, "retriever", "k1"))
     'configurations[0].retriever.k1'
@@ -58,10 +58,10 @@ def load(text: str, path: str | None) -> Located:
 
     Args:
         text: its text.
-        path: the file it comes from, for messages; None for a text that no user wrote.
+        path: the file of the text, for messages; None for a text that rankbeam made itself.
 
     Raises:
-        InputError: it is not valid YAML.
+        InputError: the text is not valid YAML.
 
     >>> load("metrics:\\n- AP\\n- RR", "e.yaml").lines[("metrics", 1)]
     3
@@ -83,9 +83,9 @@ def load(text: str, path: str | None) -> Located:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe, and without the numbers that nobody means: 1:30 is no 90 here, and 010 no 8, but texts."""
+    """Safe, and without YAML 1.1's surprising numbers: 1:30 and 010 are texts here, not 90 and 8."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012  as the base class has it
+    yaml_implicit_resolvers = {  # noqa: RUF012  as in the base class
         first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_INT, _FLOAT)]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
@@ -104,7 +104,7 @@ _Loader.add_implicit_resolver(
 
 
 class _Reader:
-    """Turns nodes into values, and notes where they stood."""
+    """Converts nodes into values, and records their lines."""
 
     def __init__(self, loader: _Loader) -> None:
         self.lines: dict[Place, int] = {}
@@ -124,7 +124,7 @@ class _Reader:
         self._count(node)
         self.lines[place] = self.lines.get(place, node.start_mark.line + 1)
         if node in self._open:
-            raise _error(node, "an anchor holds itself")
+            raise _error(node, "an anchor contains itself")
         self._open.append(node)
         try:
             if isinstance(node, yaml.SequenceNode):
@@ -134,11 +134,11 @@ class _Reader:
             self._open.pop()
 
     def _count(self, node: yaml.Node) -> None:
-        """Refuse a few lines of aliases that stand for more values than memory holds."""
+        """Refuse aliases that expand to more values than memory holds."""
         self._read_again += node in self._read_once
         self._read_once.add(node)
         if self._read_again > _MOST_REPEATED:
-            raise _error(node, f"aliases stand for more than {_MOST_REPEATED:,} values from here; write them out")
+            raise _error(node, f"aliases expand to more than {_MOST_REPEATED:,} values here; write fewer of them")
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
         own: set[str] = set()
@@ -152,11 +152,11 @@ class _Reader:
         return value
 
     def _pairs(self, node: yaml.MappingNode) -> "_Pairs":
-        """Keys with their nodes: what is merged comes first, and what is given in the mapping itself replaces it."""
+        """Keys with their nodes: merged keys come first, and the mapping's own keys replace them."""
         if node in self._merged:
             return self._merged[node]
         if node in self._merging:
-            raise _error(node, "an anchor holds itself")
+            raise _error(node, "an anchor contains itself")
         self._merging.append(node)
         pairs: _Pairs = {}
         for key, item in node.value:
@@ -173,7 +173,7 @@ class _Reader:
 
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
-            raise _error(node, "a key must be a word")
+            raise _error(node, "a key must be a single value")
         return str(node.value if node.tag == _VALUE else self._scalar(node))
 
     def _scalar(self, node: yaml.Node) -> Any:

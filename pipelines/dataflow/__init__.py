@@ -1,6 +1,6 @@
-"""Jobs on Dataflow: what is set for them, what they are made of, and how they are followed.
+"""Jobs on Dataflow: their options, their package, how they are submitted, followed and shown.
 
-settings ─► what a job gets that its user does not name      package ─► the wheel that its workers install
-uploads  ─► which files it could not read                    launch  ─► submit it, follow it to its end
-record   ─► what is kept of it beside the output             service ─► what Dataflow says of it
+settings ─► default options of a job                     package ─► the wheel that its workers install
+uploads  ─► refuses files that workers cannot read       launch  ─► submits a job and waits for its end
+record   ─► the record of a job beside its output        service ─► state and counters of a job from Dataflow
 """

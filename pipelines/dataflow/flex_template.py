@@ -1,8 +1,8 @@
-"""The entry point of the Dataflow template: `rankbeam evaluate`, for a launcher that gives parameters and leaves.
+"""The entry point of the Dataflow Flex Template: `rankbeam evaluate` for the template's launcher.
 
 The launcher runs in the template's image, on a machine that Dataflow starts for it. Its own options, such as
---template_location, have Beam write the job down there instead of submitting it; Dataflow starts it from that. So the
-job has no id yet, nobody waits, and nothing is shown but a line in the launcher's log.
+--template_location, make Beam write the job to a file instead of submitting it; Dataflow starts the job from that file.
+So here the job has no id yet, the launcher does not wait for it, and the only output is a line in the launcher's log.
 """
 
 import argparse
@@ -15,12 +15,12 @@ import click
 
 from rankbeam.pipelines.cli.group import messages
 
-_IMAGE = "RANKBEAM_IMAGE"  # the Dockerfile sets it to where its image lies
+_IMAGE = "RANKBEAM_IMAGE"  # the Dockerfile sets it to the address of its image
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What the template is asked to do, under the names that metadata.json gives these.
+    """The template's parameters, under their names in metadata.json.
 
     Attributes:
         experiment: the YAML file.
@@ -34,7 +34,7 @@ class Parameters:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Hand the job over that the launcher asks for; ends the process with the exit statuses of `rankbeam`.
+    """Build the job that the launcher requests; end the process with the exit statuses of `rankbeam`.
 
     Args:
         arguments: such as `--experiment=gs://bucket/experiment.yaml --runner=DataflowRunner`; by default the process's.
@@ -45,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def read(arguments: Sequence[str]) -> tuple[Parameters, list[str]]:
-    """The template's parameters, and Beam's options; what is given empty, as forms do, is not given.
+    """The template's parameters, and Beam's options; empty values, which forms send, count as not given.
 
     Raises:
-        InputError: there is no experiment.
+        InputError: the experiment is missing.
 
     >>> read(["--experiment=gs://b/e.yaml", "--run_id=", "--region=us-central1"])
     (Parameters(experiment='gs://b/e.yaml', output=None, run_id=None), ['--region=us-central1'])
@@ -58,19 +58,19 @@ def read(arguments: Sequence[str]) -> tuple[Parameters, list[str]]:
     parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
     for name in Parameters.__dataclass_fields__:
         parser.add_argument(f"--{name}")
-    found, beam_options = parser.parse_known_args(arguments)
-    given = {name: value for name, value in vars(found).items() if value}
+    parameters, beam_options = parser.parse_known_args(arguments)
+    given = {name: value for name, value in vars(parameters).items() if value}
     if "experiment" not in given:
         raise InputError("the template needs the parameter experiment")
     return Parameters(**given), beam_options
 
 
 def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
-    """Build the job and give it to the runner; returns what to say of it.
+    """Build the job and give it to the runner; return a line for the log.
 
     Raises:
-        InputError: the experiment or an option is unusable, or names files that workers cannot read.
-        ServiceError: the job cannot be written down.
+        InputError: the experiment or an option cannot be used, or names files that workers cannot read.
+        ServiceError: the job cannot be written to its file.
     """
     from tempfile import TemporaryDirectory
 
@@ -92,7 +92,7 @@ def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
     worker = options.view_as(WorkerOptions)
     worker.sdk_container_image = worker.sdk_container_image or os.environ.get(_IMAGE) or None
     execution = evaluate.new_run(experiment, parameters.run_id)
-    settings.complete(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
+    settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     with TemporaryDirectory(prefix="rankbeam-") as folder, translated(execution.run_id):
         package.stage(options, folder)
         evaluate.submit(experiment, execution, options)
@@ -100,10 +100,10 @@ def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
 
 
 def _known(arguments: Sequence[str]) -> Iterator[str]:
-    """The options that Beam knows. A launcher newer than this Beam may add others, which must not end every launch.
+    """The options that Beam knows. A launcher newer than this Beam may add others, which must not fail every launch.
 
     Raises:
-        InputError: a value is no value of its option.
+        InputError: an option has an invalid value.
     """
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.records.errors import InputError

@@ -23,13 +23,13 @@ _NOT_LOADED = f"{LoadFailed.__name__}: "
 
 
 def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> Job:
-    """Submit a run as a job; returns as soon as Dataflow has it.
+    """Submit a run as a job; return as soon as Dataflow has accepted it.
 
     Raises:
-        InputError: an option is missing, or another job is making this very run.
-        RankbeamError: Dataflow does not take the job.
+        InputError: an option is missing, or another job is still writing the same run.
+        RankbeamError: Dataflow refuses the job.
     """
-    settings.complete(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
+    settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     _refuse_no_job(options)
     _refuse_unwritable(options)
     _refuse_second(experiment.output, execution.run_id, options)
@@ -47,47 +47,47 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> 
         output=experiment.output,
         submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         endpoint=record.endpoint_of(options),
-        options=record.kept(options),
+        options=record.recorded(options),
     )
 
 
 def follow(
     job: Job,
     options: PipelineOptions,
-    tell: Callable[[Snapshot], None],
+    show: Callable[[Snapshot], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until a job is done; nothing happens to it when this ends early.
+    """Wait until a job is done; the job goes on when this ends early.
 
     Args:
         job: that was submitted.
         options: Beam's options.
-        tell: is given every look at it.
+        show: receives every snapshot of the job.
         sleep: waits some seconds.
 
     Raises:
-        InputError: an input turned out to be unusable.
-        RunFailed: the job ended otherwise.
+        InputError: the job failed because an input cannot be used.
+        RunFailed: the job failed for another reason.
     """
     service = Service(job.endpoint, options, _LOST_AFTER_S)
     for pause_s in _pauses():
         try:
-            seen = service.look(job)
+            snapshot = service.snapshot(job)
         except ServiceError as error:
-            raise ServiceError(f"{error}; the job goes on by itself") from error
-        tell(seen)
-        if seen.has_ended:
+            raise ServiceError(f"{error}; the job continues") from error
+        show(snapshot)
+        if snapshot.has_ended:
             break
         sleep(pause_s)
-    if seen.state == DONE:
+    if snapshot.state == DONE:
         return
-    told = "\n".join(seen.problems)
-    if _NOT_LOADED not in told:  # otherwise all files are complete, and the message says how to load them
-        evaluate.forget(job.output, job.run_id)
-    if (refused := evaluate.find_input_error(RuntimeError(told))) is not None:
+    messages = "\n".join(snapshot.problems)
+    if _NOT_LOADED not in messages:  # otherwise all files are complete, and the message says how to load them
+        evaluate.delete_rows(job.output, job.run_id)
+    if (refused := evaluate.find_input_error(RuntimeError(messages))) is not None:
         raise refused
-    last = f": {gist(seen.problems[-1])}" if seen.problems else ""
-    raise evaluate.RunFailed(f"the job ended in state {seen.state}{last}\nsee {job.console}")
+    last = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
+    raise evaluate.RunFailed(f"the job ended in state {snapshot.state}{last}\nsee {job.console}")
 
 
 def _pauses() -> Iterator[float]:
@@ -98,31 +98,31 @@ def _pauses() -> Iterator[float]:
 
 
 def _refuse_no_job(options: PipelineOptions) -> None:
-    """Make sure that the options submit a job, and do nothing instead of it."""
+    """Refuse options with which Beam does not submit a job."""
     if options.view_as(GoogleCloudOptions).template_location:
-        raise InputError("--template_location writes a job down instead of submitting it; see deploy/flex_template")
+        raise InputError("--template_location writes a template instead of submitting a job; see deploy/flex_template")
     if options.view_as(TestOptions).dry_run:
-        raise InputError("--dry_run submits no job; rankbeam plan says what a run would cost")
+        raise InputError("--dry_run submits no job; rankbeam plan shows what a run would cost")
 
 
 def _refuse_unwritable(options: PipelineOptions) -> None:
-    """Make sure that the job's own files can be written: Beam tries for minutes, without a word."""
+    """Refuse folders in which the job's own files cannot be written: Beam would retry silently for minutes."""
     cloud = options.view_as(GoogleCloudOptions)
     for name in ("temp_location", "staging_location"):
-        if place := getattr(cloud, name):
+        if folder := getattr(cloud, name):
             try:
-                files.make_folder(place)
+                files.make_folder(folder)
             except InputError as error:
                 raise InputError(f"--{name}: {error}") from error
 
 
 def _refuse_second(output: str, run_id: str, options: PipelineOptions) -> None:
-    """Make sure that no other job is making this run: it would lose its rows."""
+    """Refuse a run that another job is still writing: that job would lose its rows."""
     try:
         earlier = record.find(output, run_id)
-        has_ended = Service(earlier.endpoint, options).look(earlier).has_ended
-    except InputError:  # none was submitted, or Dataflow has forgotten it
+        has_ended = Service(earlier.endpoint, options).snapshot(earlier).has_ended
+    except InputError:  # no job was submitted, or Dataflow no longer has it
         return
     if not has_ended:
-        way_out = f"wait for it, cancel it ({earlier.cancel}), or choose another --run-id"
-        raise InputError(f"the job {earlier.job_id} is making the run {run_id}; {way_out}")
+        advice = f"wait for it, cancel it ({earlier.cancel}), or choose another --run-id"
+        raise InputError(f"the job {earlier.job_id} is still writing the run {run_id}; {advice}")

@@ -1,8 +1,8 @@
-"""What workers install: a wheel of the rankbeam that is running, made without network and without build tools.
+"""The package that workers install: a wheel of the running rankbeam, made without network and without build tools.
 
-It holds the very modules that submit the job, whether they were installed from a wheel or stand in a checkout, changes
-that were not committed included. What rankbeam depends on stands in the wheel's metadata, and pip on the workers
-installs it. They use neither duckdb nor jinja2, rich and click, which an image of one's own may leave out.
+The wheel holds the same modules that submit the job, from an installed wheel or from a checkout with its uncommitted
+changes. Its metadata names rankbeam's dependencies, which pip installs on the workers. Workers use neither duckdb nor
+jinja2, rich and click, so a custom image may leave those out.
 """
 
 import base64
@@ -19,17 +19,17 @@ _CODE = ("pipelines", "transforms")
 _DATA = ("deploy/bigquery", "deploy/duckdb")
 _TABLES = ("entry_points.txt", "top_level.txt")
 _WHEEL = "Wheel-Version: 1.0\nGenerator: rankbeam\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-_MADE = (1980, 1, 1, 0, 0, 0)  # the same code makes the same file, which Beam then need not upload again
+_MADE = (1980, 1, 1, 0, 0, 0)  # a fixed date: the same code makes the same file, which Beam does not upload again
 
 
 def stage(options: PipelineOptions, folder: str) -> None:
-    """Have the workers install rankbeam, unless the options say where they get it from.
+    """Have the workers install rankbeam, unless the options already name its source.
 
-    Those are `--setup_file`, `--sdk_container_image`, and an `--extra_package` that is named rankbeam-….
+    Such options are `--setup_file`, `--sdk_container_image`, and an `--extra_package` that is named rankbeam-….
 
     Args:
-        options: Beam's options, which get one more package.
-        folder: where the wheel may lie until the job is submitted.
+        options: Beam's options; the wheel is added to their packages.
+        folder: for the wheel; it must exist until the job is submitted.
     """
     setup = options.view_as(SetupOptions)
     given = setup.extra_packages or []
@@ -39,12 +39,13 @@ def stage(options: PipelineOptions, folder: str) -> None:
 
 
 def write_wheel(folder: str) -> str:
-    """Write a wheel of what is running; returns its path."""
-    known = list(distributions(name=_NAME))  # a checkout that Python was started in may come before what is installed
-    found = next((each for each in known if each.read_text("METADATA") is not None), known[0])
-    version = found.version.replace("-", "_")
+    """Write a wheel of the running rankbeam; return its path."""
+    known = list(distributions(name=_NAME))  # a checkout in the current folder may come before the installed one
+    installed = (distribution for distribution in known if distribution.read_text("METADATA") is not None)
+    distribution = next(installed, known[0])
+    version = distribution.version.replace("-", "_")
     about = f"{_NAME}-{version}.dist-info"
-    content = _code() | _metadata(found, about)
+    content = _code() | _metadata(distribution, about)
     record = "".join(f"{name},{_digest(data)},{len(data)}\n" for name, data in content.items())
     content[f"{about}/RECORD"] = f"{record}{about}/RECORD,,\n".encode()
     path = Path(folder) / f"{_NAME}-{version}-py3-none-any.whl"
@@ -58,20 +59,20 @@ def _code() -> dict[str, bytes]:
     """Every file of the package, by its path in the archive."""
     folder = Path(str(import_module(_NAME).__file__)).parent
     paths = [path for path in folder.glob("*") if path.is_file()]
-    for part in _CODE:  # in a checkout these are links to folders, into which rglob goes only from here
+    for part in _CODE:  # in a checkout these are links to folders, which rglob on `folder` would not follow
         paths += [path for path in (folder / part).rglob("*") if path.suffix != ".pyc" and path.is_file()]
     for part in _DATA:
         paths += (folder / part).glob("*.sql")
-    found = {path.relative_to(folder.parent).as_posix(): path for path in paths}
-    return {name: found[name].read_bytes() for name in sorted(found)}
+    by_name = {path.relative_to(folder.parent).as_posix(): path for path in paths}
+    return {name: by_name[name].read_bytes() for name in sorted(by_name)}
 
 
-def _metadata(found: Distribution, about: str) -> dict[str, bytes]:
-    texts = {name: found.read_text(name) for name in _TABLES}
-    texts |= {"WHEEL": _WHEEL, "METADATA": found.read_text("METADATA") or found.read_text("PKG-INFO")}
+def _metadata(distribution: Distribution, about: str) -> dict[str, bytes]:
+    texts = {name: distribution.read_text(name) for name in _TABLES}
+    texts |= {"WHEEL": _WHEEL, "METADATA": distribution.read_text("METADATA") or distribution.read_text("PKG-INFO")}
     licences = {
         f"{about}/licenses/{file.name}": Path(str(file.locate())).read_bytes()
-        for file in found.files or ()
+        for file in distribution.files or ()
         if file.parent.name == "licenses" and file.parent.parent.suffix == ".dist-info"
     }
     return licences | {f"{about}/{name}": text.encode() for name, text in texts.items() if text is not None}

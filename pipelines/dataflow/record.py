@@ -1,4 +1,4 @@
-"""What is kept of a submitted job beside the output it writes: enough to find it again, and no secret."""
+"""The record of a submitted job beside its output: enough to find the job again, and no secrets."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from rankbeam.transforms.records.errors import InputError
 _FOLDER = "jobs"
 _MOST_NAMED = 20
 _JOB_ID = re.compile(r"\d{4}-\d\d-\d\d_\d\d_\d\d_\d\d-\d+")
-_KEPT = (
+_RECORDED = (
     "runner",
     "job_name",
     "labels",
@@ -37,7 +37,7 @@ _KEPT = (
     "flexrs_goal",
     "setup_file",
     "requirements_file",
-)  # fmt: skip  options that say where and how a job runs; any other may be a secret
+)  # fmt: skip  options that say where and how a job runs; other options may hold secrets
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Job:
     """A job that was submitted.
 
     Attributes:
-        job_id: Dataflow's name for it.
+        job_id: Dataflow's id of the job.
         project, region: where it runs.
-        run_id, experiment: what it does; empty where only the job is known.
+        run_id, experiment: of the run; empty where only the job is known.
         output: the folder that it writes to.
-        submitted_at: in UTC, as ISO 8601 has it.
+        submitted_at: in UTC, in ISO 8601.
         endpoint: of Dataflow's API, where that is not Google's own.
-        options: how it runs.
+        options: of Beam and Dataflow.
     """
 
     job_id: str
@@ -81,18 +81,18 @@ def endpoint_of(options: PipelineOptions) -> str | None:
     return None if endpoint == GoogleCloudOptions.DATAFLOW_ENDPOINT else endpoint
 
 
-def kept(options: PipelineOptions) -> dict[str, Any]:
-    """The options that are kept of a job.
+def recorded(options: PipelineOptions) -> dict[str, Any]:
+    """The options that a job's record holds.
 
-    >>> kept(PipelineOptions(["--runner=DataflowRunner", "--num_workers=2", "--gbek=type:gcpsecret"]))
+    >>> recorded(PipelineOptions(["--runner=DataflowRunner", "--num_workers=2", "--gbek=type:gcpsecret"]))
     {'runner': 'DataflowRunner', 'num_workers': 2}
     """
     given = options.get_all_options(drop_default=True)
-    return {name: given[name] for name in _KEPT if given.get(name) is not None}
+    return {name: given[name] for name in _RECORDED if given.get(name) is not None}
 
 
 def is_job_id(text: str) -> bool:
-    """Whether that is how Dataflow names jobs.
+    """Whether a text has the form of Dataflow's job ids.
 
     >>> is_job_id("2026-01-02_03_04_05-1234567890"), is_job_id("out/helpdesk")
     (True, False)
@@ -100,11 +100,11 @@ def is_job_id(text: str) -> bool:
     return _JOB_ID.fullmatch(text) is not None
 
 
-def keep(job: Job) -> None:
-    """Write a job down beside its output.
+def save(job: Job) -> None:
+    """Write the record of a job beside its output.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the file cannot be written.
     """
     files.write(_path(job.output, job.run_id), json.dumps(asdict(job), indent=2).encode())
 
@@ -114,10 +114,10 @@ def find(output: str, run_id: str | None = None) -> Job:
 
     Args:
         output: the folder of all tables.
-        run_id: which run; None for the one that was submitted last.
+        run_id: of the run; None for the one that was submitted last.
 
     Raises:
-        InputError: no job of such a run was submitted from here.
+        InputError: the folder has no record of such a job.
     """
     try:
         paths = files.expand(_path(output, "*"))
@@ -140,4 +140,4 @@ def _read(path: str) -> Job:
     try:
         return Job(**json.loads(files.read_all(path)))
     except (TypeError, ValueError) as error:
-        raise InputError(f"is no record of a job: {error}", path=path) from error
+        raise InputError(f"is not a record of a job: {error}", path=path) from error

@@ -1,4 +1,4 @@
-"""What Dataflow says of a job: its state, what was counted in it, and what went wrong."""
+"""The state of a job, its counters and its errors, from Dataflow's API."""
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ _TIMEOUT_S, _PATIENCE_S = 30.0, 60.0
 
 
 class ServiceError(RankbeamError):
-    """Dataflow does not answer, or refuses to: exit status 1."""
+    """Dataflow does not answer, or refuses a request: exit status 1."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Snapshot:
     """A job at one moment.
 
     Attributes:
-        state: in Dataflow's words, such as "running".
-        counts: what rankbeam counted; the pool is always "", for Dataflow adds up all of them.
-        problems: of a job that failed, the error messages in their order.
+        state: Dataflow's name of the state, such as "running".
+        counts: of rankbeam's counters; the pool is always "", because Dataflow adds up all pools.
+        problems: the error messages of a failed job, in order.
     """
 
     state: str
@@ -46,17 +46,17 @@ class Snapshot:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended without being done."""
+        """Whether the job ended without finishing."""
         return self.state in _FAILED
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing will change any more."""
+        """Whether the state is final."""
         return self.state == DONE or self.has_failed
 
 
 def gist(problem: str) -> str:
-    """What an error message says, without the way there.
+    """The last line of an error message with a traceback; any other message as a whole.
 
     >>> gist("Traceback (most recent call last):\\n  File 'a.py', line 1\\nValueError: no [while running 'Read']\\n")
     "ValueError: no [while running 'Read']"
@@ -69,9 +69,9 @@ class Service:
     """Dataflow's API.
 
     Args:
-        endpoint: where it is; None for Google's own.
-        options: Beam's options, which say as whom it is asked.
-        patience_s: how long it may fail to answer.
+        endpoint: address of the API; None for Google's own.
+        options: Beam's options, which choose the credentials.
+        patience_s: how long to retry while the API fails.
     """
 
     def __init__(
@@ -85,22 +85,22 @@ class Service:
             "client_options": ClientOptions(api_endpoint=endpoint),
             "transport": "rest",
         }
-        self._call = {"timeout": _TIMEOUT_S, "retry": Retry(timeout=patience_s)}  # of what Google calls transient
+        self._call = {"timeout": _TIMEOUT_S, "retry": Retry(timeout=patience_s)}  # retries what Google calls transient
 
-    def look(self, job: Job) -> Snapshot:
+    def snapshot(self, job: Job) -> Snapshot:
         """A job as it is now.
 
         Raises:
             InputError: there is no such job.
-            ServiceError: Dataflow does not say.
+            ServiceError: Dataflow does not answer.
         """
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
         with translated(job.job_id):
             state = self._state(place)
             request = dataflow.GetJobMetricsRequest(place)
             metrics = dataflow.MetricsV1Beta3Client(**self._client).get_job_metrics(request, **self._call).metrics
-            found = Snapshot(state, counts_of(metrics, is_final=state == DONE))
-            return Snapshot(state, found.counts, self._problems(place)) if found.has_failed else found
+            snapshot = Snapshot(state, counts_of(metrics, is_final=state == DONE))
+            return Snapshot(state, snapshot.counts, self._problems(place)) if snapshot.has_failed else snapshot
 
     def _state(self, place: dict[str, str]) -> str:
         request = dataflow.GetJobRequest(place)
@@ -108,38 +108,38 @@ class Service:
             job = dataflow.JobsV1Beta3Client(**self._client).get_job(request, **self._call)
         except NotFound as error:
             problem = (
-                f"Dataflow knows no such job in region {place['location']} of {place['project_id']}: {error.message}"
+                f"Dataflow has no such job in region {place['location']} of {place['project_id']}: {error.message}"
             )
             raise InputError(problem, path=place["job_id"]) from error
-        name = getattr(job.current_state, "name", str(job.current_state))  # one that this client does not know yet
+        name = getattr(job.current_state, "name", str(job.current_state))  # a state newer than this client has no name
         return name.removeprefix("JOB_STATE_").lower()
 
     def _problems(self, place: dict[str, str]) -> tuple[str, ...]:
         least = dataflow.JobMessageImportance.JOB_MESSAGE_ERROR
         request = dataflow.ListJobMessagesRequest({**place, "minimum_importance": least})
         messages = dataflow.MessagesV1Beta3Client(**self._client).list_job_messages(request, **self._call)
-        return tuple(visible(each.message_text) for each in messages if each.message_importance == least)
+        return tuple(visible(message.message_text) for message in messages if message.message_importance == least)
 
 
 def counts_of(metrics: "Iterable[dataflow.MetricUpdate]", *, is_final: bool) -> Counts:
-    """What rankbeam counted, over all steps.
+    """The values of rankbeam's counters, summed over all steps.
 
-    While a job runs, Dataflow has two values of each counter: what bundles that are done have counted, and what all
-    have, those at work and those that failed included. A lane is one bundle for hours, so the larger one tells more;
-    of a job that is done, only the first is right.
+    While a job runs, Dataflow has two values for each counter: a committed one of finished bundles, and a tentative one
+    of all bundles, running and failed ones included. A lane is one bundle for hours, so the larger value is closer to
+    the truth. For a finished job only the committed value is right.
 
     Args:
-        metrics: as Dataflow has them.
-        is_final: whether the job is done.
+        metrics: from Dataflow.
+        is_final: whether the job has ended.
     """
-    seen: dict[tuple[str, str], dict[bool, int]] = {}
-    for each in metrics:
-        context = each.name.context
-        if each.name.origin == "user" and context.get("namespace") == NAMESPACE:
+    by_step: dict[tuple[str, str], dict[bool, int]] = {}
+    for metric in metrics:
+        context = metric.name.context
+        if metric.name.origin == "user" and context.get("namespace") == NAMESPACE:
             is_tentative = context.get("tentative") == "true"
-            seen.setdefault((each.name.name, context.get("step", "")), {})[is_tentative] = int(each.scalar or 0)
+            by_step.setdefault((metric.name.name, context.get("step", "")), {})[is_tentative] = int(metric.scalar or 0)
     total: Counts = Tally()
-    for (name, _), values in seen.items():
+    for (name, _), values in by_step.items():
         with suppress(ValueError):  # a counter of another version of rankbeam
             total[Counter(name), ""] += values.get(False, 0) if is_final else max(values.values())
     return total
@@ -147,16 +147,16 @@ def counts_of(metrics: "Iterable[dataflow.MetricUpdate]", *, is_final: bool) -> 
 
 @contextmanager
 def translated(about: str) -> Iterator[None]:
-    """Raise what Google's libraries raise as an error of ours.
+    """Translate errors of Google's libraries.
 
     Args:
-        about: the job that it is about.
+        about: the job, for the message.
 
     Raises:
-        ServiceError: something went wrong.
+        ServiceError: a request to Google Cloud failed.
     """
     try:
         yield
     except (GoogleAPIError, GoogleAuthError, RequestException) as error:
-        told = error.message if isinstance(error, GoogleAPICallError) else error
-        raise ServiceError(f"{about}: Google Cloud does not do as it is asked: {told}") from error
+        reason = error.message if isinstance(error, GoogleAPICallError) else error
+        raise ServiceError(f"{about}: a request to Google Cloud failed: {reason}") from error

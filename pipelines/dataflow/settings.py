@@ -1,6 +1,6 @@
-"""What a job on Dataflow gets that its user does not name. Each can be named instead, as Beam's own option.
+"""rankbeam's default options for a job on Dataflow. Beam's own options override each of them.
 
-`deploy/dataflow.md` lists them with their reasons, and what is left to the defaults of Dataflow and Beam.
+`deploy/dataflow.md` lists them with their reasons, and the options that keep the defaults of Dataflow and Beam.
 """
 
 import re
@@ -25,22 +25,22 @@ _LONGEST_NAME = 63  # of jobs and of the values of labels
 _REQUIRED = ("project", "region", "temp_location")
 
 
-def complete(options: PipelineOptions, execution: Run, lanes: int) -> None:
-    """Set what is not set.
+def set_defaults(options: PipelineOptions, execution: Run, lanes: int) -> None:
+    """Set options that the user did not set.
 
     Args:
-        options: Beam's options, as the user gave them.
-        execution: what the job is named after.
+        options: Beam's options from the user; they are changed.
+        execution: the run, after which the job is named.
         lanes: of all quota pools.
 
     Raises:
-        InputError: an option is missing that Dataflow needs, or names a file that is not there.
+        InputError: an option that Dataflow needs is missing, or an option names a missing file.
     """
     _refuse_incomplete(options)
     cloud, debug = options.view_as(GoogleCloudOptions), options.view_as(DebugOptions)
     workers = options.view_as(WorkerOptions)
     cloud.job_name = cloud.job_name or job_name(execution)
-    cloud.labels = [*labels(execution), *(cloud.labels or ())]  # the last of a name counts
+    cloud.labels = [*labels(execution), *(cloud.labels or ())]  # of two labels with one name, the last counts
     workers.num_workers = workers.num_workers or 1
     workers.max_num_workers = workers.max_num_workers or max(_WORKERS, workers.num_workers)
     if debug.number_of_worker_harness_threads is None:
@@ -52,7 +52,7 @@ def complete(options: PipelineOptions, execution: Run, lanes: int) -> None:
 
 
 def job_name(execution: Run) -> str:
-    """The name of a run's job: small letters, digits and hyphens, a letter first, at most 63 of them.
+    """The name of a run's job: at most 63 lower-case letters, digits and hyphens, a letter first.
 
     >>> from datetime import datetime
     >>> job_name(Run("20260102-030405-ab12", "FiQA, chunked", datetime(2026, 1, 2), ""))
@@ -64,7 +64,7 @@ def job_name(execution: Run) -> str:
 
 
 def labels(execution: Run) -> list[str]:
-    """The labels of a run's job, as Beam's option has them.
+    """The labels of a run's job, in the form of Beam's option.
 
     >>> from datetime import datetime
     >>> labels(Run("r_1.A", "FiQA", datetime(2026, 1, 2), ""))
@@ -84,7 +84,7 @@ def _refuse_incomplete(options: PipelineOptions) -> None:
     if missing:
         raise InputError(f"a job on Dataflow needs {', '.join(missing)}")
     if not cloud.temp_location.startswith("gs://"):
-        raise InputError(f"--temp_location is a folder on gs://; found {cloud.temp_location!r}")
+        raise InputError(f"--temp_location must be a folder on gs://; found {cloud.temp_location!r}")
     for path in filter(None, [setup.setup_file, setup.requirements_file, *(setup.extra_packages or ())]):
         if files.is_local(path) and not Path(path).is_file():
             raise InputError("no such file", path=path)

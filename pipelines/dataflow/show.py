@@ -1,4 +1,4 @@
-"""A job, for people and for programs."""
+"""Show a job as text and as JSON."""
 
 import json
 import shlex
@@ -29,24 +29,24 @@ _WORDS = {
 
 
 @dataclass
-class Told:
-    """What is said of a job while somebody waits for it.
+class StatusLine:
+    """The status line of a job that a user waits for.
 
     Attributes:
-        sources: how many retrievers are asked in process.
-        configurations: how many configurations are scored.
+        sources: number of retrievers that answer in process.
+        configurations: number of configurations that are scored.
     """
 
     sources: int
     configurations: int
     _began: float = field(default_factory=time.monotonic)
 
-    def line(self, seen: Snapshot) -> str:
+    def line(self, snapshot: Snapshot) -> str:
         """The state and the counters, in one line."""
-        seconds, counts = time.monotonic() - self._began, seen.counts
+        seconds, counts = time.monotonic() - self._began, snapshot.counts
         if not counts[Counter.JUDGED_QUERIES, ""]:
-            return f"{seen.state} · {clock(seconds)}"
-        parts = [seen.state]
+            return f"{snapshot.state} · {clock(seconds)}"
+        parts = [snapshot.state]
         if planned := counts[Counter.CALLS_PLANNED, ""]:
             needed = planned - counts[Counter.LEDGER_HITS, ""]
             parts.append(f"{counts[Counter.CALLS_DONE, '']:,}/{needed:,} calls")
@@ -54,33 +54,34 @@ class Told:
 
 
 def submitted(job: Job) -> str:
-    """What to know of a job that was just submitted."""
+    """A job that was just submitted, and the commands that show and cancel it."""
     return "\n".join([*_about(job), f"status   {command(job)}", f"cancel   {job.cancel}"])
 
 
 def command(job: Job) -> str:
-    """The command that shows how a job is getting on."""
+    """The command that shows the status of a job."""
     return shlex.join(["rankbeam", "status", job.output, "--run-id", job.run_id])
 
 
-def as_text(job: Job, seen: Snapshot) -> str:
+def as_text(job: Job, snapshot: Snapshot) -> str:
     """A job and its counters."""
-    lines = [*_about(job), f"state    {seen.state}"]
-    if seen.state == DONE and job.output:
+    lines = [*_about(job), f"state    {snapshot.state}"]
+    if snapshot.state == DONE and job.output:
         lines.append(f"report   {shlex.join(['rankbeam', 'report', job.output, '--run-id', job.run_id])}")
-    counted = [(f"{seen.counts[counter, '']:,}", word) for counter, word in _WORDS.items() if seen.counts[counter, ""]]
-    width = max((len(number) for number, _ in counted), default=0)
-    lines += ["", *(f"{number:>{width}}  {word}" for number, word in counted)] if counted else []
-    lines += ["", *map(gist, seen.problems)] if seen.problems else []
+    counts = {word: snapshot.counts[counter, ""] for counter, word in _WORDS.items()}
+    numbers = {word: f"{count:,}" for word, count in counts.items() if count}
+    width = max(map(len, numbers.values()), default=0)
+    lines += ["", *(f"{number:>{width}}  {word}" for word, number in numbers.items())] if numbers else []
+    lines += ["", *map(gist, snapshot.problems)] if snapshot.problems else []
     return "\n".join(lines)
 
 
-def as_json(job: Job, seen: Snapshot | None = None) -> str:
-    """A job as one JSON document, with what it counted where that is known."""
+def as_json(job: Job, snapshot: Snapshot | None = None) -> str:
+    """A job as one JSON document, with its state and counters where they are known."""
     document: dict[str, Any] = {**asdict(job), "console": job.console}
-    if seen is not None:
-        counters = {str(counter): seen.counts[counter, ""] for counter in Counter}
-        document |= {"state": seen.state, "counters": counters, "problems": list(seen.problems)}
+    if snapshot is not None:
+        counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
+        document |= {"state": snapshot.state, "counters": counters, "problems": list(snapshot.problems)}
     return json.dumps(document, indent=2)
 
 

@@ -1,4 +1,4 @@
-"""Files of this machine, which workers elsewhere could not read: what is refused, and how to bring them there."""
+"""Refuse files of this machine, which workers elsewhere cannot read, and show the commands that upload them."""
 
 import glob
 import os
@@ -16,10 +16,10 @@ _ANY_BUCKET = "gs://BUCKET"
 
 
 def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
-    """Make sure that workers on other machines can read and write all that an experiment names.
+    """Refuse an experiment that names paths which workers on other machines cannot read or write.
 
     Raises:
-        InputError: it names paths of this machine; the message has all of them, and the command that uploads.
+        InputError: it names paths of this machine; the message lists them, and the commands that upload them.
     """
     read = {place: path for place, path in _inputs(experiment).items() if files.is_local(path)}
     written = {"output": experiment.output}
@@ -34,39 +34,39 @@ def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
     folder = f"{bucket}/{_name(experiment)}"
     if read:
         places = _places(list(read.values()), folder)
-        lines += ["upload what is read:", *(f"  {each}" for each in _commands(places))]
-        lines += ["name it in the experiment by its new place:"]
+        lines += ["upload the inputs:", *(f"  {command}" for command in _commands(places))]
+        lines += ["and name their new places in the experiment:"]
         lines += [f"  {place}: {places[path]}" for place, path in read.items()]
     if "output" in written:
-        lines += [f"write elsewhere: --output {folder}/out"]
+        lines += [f"write results to a bucket: --output {folder}/out"]
     if "ledger" in written and experiment.ledger_path is not None:
-        lines += [f"keep answers elsewhere: output.ledger: {folder}/ledger"]
+        lines += [f"keep answers in a bucket: output.ledger: {folder}/ledger"]
     raise InputError("\n".join(lines))
 
 
 def _inputs(experiment: Experiment) -> dict[str, str]:
-    """Every file that is read, by its place in the experiment."""
+    """Every input file, by its place in the experiment."""
     dataset = {f"dataset.{role}": getattr(experiment, role) for role in ("qrels", "queries", "corpus")}
-    found = {place: path for place, path in dataset.items() if path is not None}
-    for source, retriever in enumerate(each.retriever.parameters for each in experiment.sources):
+    inputs = {place: path for place, path in dataset.items() if path is not None}
+    for source, retriever in enumerate(planned.retriever.parameters for planned in experiment.sources):
         name = experiment.evaluation.configurations[experiment.evaluation.owner(source)].name
-        found |= {f"{name}, retriever.{key}": path for key, path in retriever.inputs().items() if path is not None}
-    return found
+        inputs |= {f"{name}, retriever.{key}": path for key, path in retriever.inputs().items() if path is not None}
+    return inputs
 
 
 def _places(paths: list[str], folder: str) -> dict[str, str]:
-    """Where each path is to go: below a folder as it now lies below the one that all have in common.
+    """The target of each path: its path relative to the common parent of all, below a folder.
 
     >>> _places(["/a/qrels/test.tsv", "/a/runs/*.run"], "gs://b/e")
     {'/a/qrels/test.tsv': 'gs://b/e/qrels/test.tsv', '/a/runs/*.run': 'gs://b/e/runs/*.run'}
     """
     absolute = {path: Path(path).expanduser().absolute() for path in paths}
-    root = os.path.commonpath([_fixed(each).parent for each in absolute.values()])
-    return {path: f"{folder}/{each.relative_to(root).as_posix()}" for path, each in absolute.items()}
+    root = os.path.commonpath([_fixed(full).parent for full in absolute.values()])
+    return {path: f"{folder}/{full.relative_to(root).as_posix()}" for path, full in absolute.items()}
 
 
 def _commands(places: Mapping[str, str]) -> Iterator[str]:
-    """The commands that upload: files of one folder together, and a folder with all that it holds."""
+    """The commands that upload: one for the files of each target folder, and one for each whole folder."""
     together: dict[str, list[str]] = {}
     for path, place in places.items():
         fixed = _fixed(Path(path))
@@ -81,13 +81,13 @@ def _commands(places: Mapping[str, str]) -> Iterator[str]:
 
 
 def _fixed(path: Path) -> Path:
-    """The beginning of a path, up to a folder whose name is a pattern."""
-    patterns = [] if path.exists() else [each for each in path.parents if glob.has_magic(each.name)]
+    """The beginning of a path, before the first folder whose name is a pattern."""
+    patterns = [] if path.exists() else [parent for parent in path.parents if glob.has_magic(parent.name)]
     return patterns[-1].parent if patterns else path
 
 
 def _bucket(options: PipelineOptions) -> str:
-    """The bucket that the job's own files go to.
+    """The bucket of the job's own files.
 
     >>> _bucket(PipelineOptions(["--temp_location=gs://b/tmp"])), _bucket(PipelineOptions([]))
     ('gs://b', 'gs://BUCKET')

@@ -22,7 +22,7 @@ from rankbeam.transforms.records.errors import InputError, RankbeamError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write import tables as write
 
-_BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it raises again
+_BEAM_SUFFIX = " [while running"  # Beam appends the step to the message of an exception
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SYSTEM_ERROR = re.compile(r"\[Errno \d+\] (?P<what>.+) \[while running '(?P<step>[^']*)'\]")
 
@@ -35,7 +35,7 @@ def new_run(experiment: Experiment, run_id: str | None = None) -> Run:
     """A run of an experiment that begins now.
 
     Raises:
-        InputError: the run id could not be part of a path.
+        InputError: the run id cannot be part of a path.
     """
     now = datetime.now(UTC)
     if run_id is None:
@@ -46,23 +46,23 @@ def new_run(experiment: Experiment, run_id: str | None = None) -> Run:
 
 
 def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Results:
-    """Run an experiment to its end; returns what it found.
+    """Run an experiment to its end; return its results.
 
-    A second run of the same run_id replaces the first: its row in `runs` goes first and comes last.
+    A second run of the same run_id replaces the first: the row in `runs` is deleted first and written last.
 
     Raises:
-        InputError: an input turned out to be unusable.
+        InputError: an input cannot be used.
         RunFailed: the pipeline failed for another reason.
     """
-    _make_room(experiment, execution)
+    _delete_previous_rows(experiment, execution)
     try:
-        with refusals(), quiet_beam(), notices.heard(), _spilling(options):
+        with refusals(), quiet_beam(), notices.shown(), _spilling(options):
             pipeline = build(experiment, execution, options)
             state = pipeline.run().wait_until_finish()
     except BaseException as error:
         if (not_loaded := failure_behind(error)) is not None:  # all files are complete
             raise RunFailed(not_loaded) from error
-        forget(experiment.output, execution.run_id)
+        delete_rows(experiment.output, execution.run_id)
         if system := _SYSTEM_ERROR.search(str(error)):
             kept = f"only the ledger {experiment.ledger} was kept" if experiment.remote else "nothing was kept"
             raise RunFailed(f"{system['what']} (in step {system['step']}); of this run {kept}") from error
@@ -73,21 +73,21 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
 
 
 def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> PipelineResult:
-    """Hand a run to a service that works on by itself; returns the service's own handle of it.
+    """Submit a run to a service that executes it without this process; return the service's handle.
 
     Raises:
-        InputError: an input turned out to be unusable, or the service has it that an option is.
+        InputError: an input or an option cannot be used.
     """
-    _make_room(experiment, execution)
+    _delete_previous_rows(experiment, execution)
     try:
         with refusals(), quiet_beam():
             return build(experiment, execution, options).run()
     except BaseException:
-        forget(experiment.output, execution.run_id)
+        delete_rows(experiment.output, execution.run_id)
         raise
 
 
-def _make_room(experiment: Experiment, execution: Run) -> None:
+def _delete_previous_rows(experiment: Experiment, execution: Run) -> None:
     if experiment.bigquery is not None:
         from rankbeam.transforms.clients.bigquery import places  # few experiments need it
 
@@ -99,31 +99,31 @@ def _make_room(experiment: Experiment, execution: Run) -> None:
 
 
 def _refuse_taken(output: str, execution: Run) -> None:
-    """Leave a finished run of another experiment alone.
+    """Refuse to replace a finished run of another experiment.
 
     Raises:
-        InputError: it has the run id.
+        InputError: another experiment has a finished run with this run id.
     """
     try:
-        theirs = Results(output, execution.run_id).experiment
+        existing = Results(output, execution.run_id).experiment
     except InputError:  # there is no such run
         return
-    if theirs != execution.experiment:
+    if existing != execution.experiment:
         problem = (
-            f"run {execution.run_id!r} is of the experiment {theirs!r}, and {execution.experiment!r} would replace it"
+            f"run {execution.run_id!r} is of the experiment {existing!r}, and {execution.experiment!r} would replace it"
         )
         raise InputError(f"{problem}; choose another --run-id, or another --output", path=output)
 
 
 def find_input_error(error: BaseException | None) -> InputError | None:
-    """The refusal behind an exception of Beam's, which wraps what a DoFn raises."""
+    """The InputError behind an exception of Beam's, which wraps the exceptions of DoFns."""
     while error is not None:
         if isinstance(error, InputError):
             return InputError(str(error).partition(_BEAM_SUFFIX)[0])
         marker = f"{InputError.__module__}.InputError: "
-        if marker in str(error):  # from another process there is only its traceback
-            told = str(error).rpartition(marker)[2]
-            return InputError(told.partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip())
+        if marker in str(error):  # an exception of another process arrives as the text of its traceback
+            message = str(error).rpartition(marker)[2]
+            return InputError(message.partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip())
         error = error.__cause__ or error.__context__
     return None
 
@@ -133,10 +133,10 @@ def _spilling(options: PipelineOptions) -> contextlib.AbstractContextManager[Non
     return spill.spilling() if local else contextlib.nullcontext()
 
 
-def forget(output: str, run_id: str) -> None:
-    """Delete what a run that did not finish has written, as far as that goes.
+def delete_rows(output: str, run_id: str) -> None:
+    """Delete the rows of an unfinished run, as far as possible.
 
-    Workers may still be writing. What they leave has no row in `runs`, and so is part of no run.
+    Workers may still be writing. Rows that they leave behind belong to no run, because `runs` has no row for it.
     """
     for folder in run_folders(output, run_id):
         with contextlib.suppress(OSError):
@@ -144,7 +144,7 @@ def forget(output: str, run_id: str) -> None:
 
 
 def run_folders(output: str, run_id: str) -> list[str]:
-    """Where a run's rows lie. `runs` comes first: once that is deleted, the run does not look finished.
+    """The folders of a run's rows. `runs` comes first: once that is deleted, the run does not look finished.
 
     >>> run_folders("out", "r1")[:2]
     ['out/runs/r1', 'out/configurations/r1']
@@ -154,10 +154,10 @@ def run_folders(output: str, run_id: str) -> list[str]:
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """Raise what was wrong with the input, instead of what Beam makes of it.
+    """Raise the InputError behind an exception of Beam's.
 
     Raises:
-        InputError: an input turned out to be unusable.
+        InputError: an input cannot be used.
     """
     try:
         yield
@@ -168,7 +168,7 @@ def refusals() -> Iterator[None]:
 
 
 class quiet_beam:  # noqa: N801  reads like the context managers of contextlib
-    """Keeps Beam's log silent: what went wrong is raised, with its traceback, and rankbeam says it."""
+    """Silences Beam's log: errors are raised with their tracebacks, and rankbeam reports them."""
 
     def __enter__(self) -> None:
         self._loggers = {name: logging.getLogger(name) for name in ("apache_beam", "root")}

@@ -1,4 +1,4 @@
-"""What the code below says while a pipeline runs: on standard error at once, though Beam's log is silent."""
+"""Print rankbeam's own log messages on standard error while a pipeline runs and Beam's log is silent."""
 
 import logging
 from collections.abc import Iterator
@@ -6,24 +6,24 @@ from contextlib import contextmanager
 
 import click
 
-_said: set[str] = set()
+_printed: set[str] = set()
 
 
 class _OnStandardError(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        if message not in _said:  # every lane of a pool meets the same damage
-            _said.add(message)
+        if message not in _printed:  # every lane of a pool logs the same damaged files
+            _printed.add(message)
             click.echo(f"{'warning' if record.levelno >= logging.WARNING else 'rankbeam'}: {message}", err=True)
 
 
 @contextmanager
-def heard() -> Iterator[None]:
-    """Say what rankbeam logs; each message once."""
+def shown() -> Iterator[None]:
+    """Print rankbeam's log messages, each once."""
     logger = logging.getLogger("rankbeam")
     before = logger.level, logger.propagate
     handler = _OnStandardError()
-    _said.clear()
+    _printed.clear()
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
@@ -36,5 +36,5 @@ def heard() -> Iterator[None]:
 
 
 def is_news(message: str) -> bool:
-    """Whether a message was not said while the last pipeline ran."""
-    return message not in _said
+    """Whether a message was not printed during the last pipeline."""
+    return message not in _printed

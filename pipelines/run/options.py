@@ -1,4 +1,4 @@
-"""Beam's options, as they stand on the command line: all of them pass through, and none is dropped in silence."""
+"""Beam's options from the command line: all of them pass through, and unknown ones are refused."""
 
 import argparse
 import re
@@ -30,8 +30,8 @@ def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> Pipel
         own: the options of the command that passes these on, to suggest when one is misspelt.
 
     Raises:
-        InputError: an option that neither rankbeam nor Beam knows, a value that is no value of its option, or a
-            word that belongs to no option.
+        InputError: neither rankbeam nor Beam knows an option, an option has an invalid value, or a word is neither an
+            option nor the value of one.
     """
     parser = _beam_parser()
     known = {*parser._option_string_actions, *own}  # argparse has no public list of them
@@ -41,7 +41,7 @@ def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> Pipel
             raise InputError(f"unknown option {name}; {did_you_mean(name, known)}")
     _, stray = parser.parse_known_args(arguments)
     if stray:
-        raise InputError(f"{stray[0]!r} belongs to no option; what is to be read comes before Beam's options")
+        raise InputError(f"{stray[0]!r} is not an option; put files before Beam's options")
     options = _Options(list(arguments))
     standard = options.view_as(StandardOptions)
     if standard.runner in (None, *LOCAL_RUNNERS):
@@ -55,9 +55,9 @@ def is_dataflow(options: PipelineOptions) -> bool:
 
 
 def works_elsewhere(options: PipelineOptions) -> bool:
-    """Whether the work is done on other machines, which do not have this one's files.
+    """Whether workers run on other machines, which do not have this machine's files.
 
-    Where Flink, Spark or the job server run on this machine, so do their workers, if not in containers.
+    Where Flink, Spark or the job server run on this machine, their workers do so too, unless they run in containers.
 
     >>> [works_elsewhere(PipelineOptions([f"--runner={name}"])) for name in ("FnApiRunner", "DataflowRunner")]
     [False, True]
@@ -81,12 +81,12 @@ def works_elsewhere(options: PipelineOptions) -> bool:
 
 
 def _runner(options: PipelineOptions) -> str:
-    """The runner's name, without the module that some put before it."""
+    """The runner's class name, without its module."""
     return str(options.view_as(StandardOptions).runner).rpartition(".")[2]
 
 
 class _Options(PipelineOptions):
-    """Beam's options, without parsing them all again each time that a step looks at one (a fifth of a short run)."""
+    """Beam's options, parsed once: parsing them again for every step would take a fifth of a short run."""
 
     def view_as(self, cls: type[View]) -> View:
         """The options of one class; views share the values of all."""
@@ -106,7 +106,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _beam_parser() -> argparse.ArgumentParser:
-    """A parser of all of Beam's options; Beam itself only logs that it drops what it does not know."""
+    """A parser of all of Beam's options; Beam itself only logs unknown options and drops them."""
     parser = _Parser(conflict_handler="resolve", allow_abbrev=False)
     pending = PipelineOptions.__subclasses__()
     while pending:

@@ -21,11 +21,11 @@ _RATE_OVER_S = 10.0
 
 @dataclass
 class Progress:
-    """What is to be done, and how fast it has been going.
+    """The work of a run, and its recent speed.
 
     Attributes:
-        sources: how many retrievers are asked in process.
-        configurations: how many configurations are scored.
+        sources: number of retrievers that answer in process.
+        configurations: number of configurations that are scored.
         quotas: of the pools that pay for remote calls.
     """
 
@@ -35,7 +35,7 @@ class Progress:
     _seen: deque[tuple[float, Counts]] = field(default_factory=deque)
 
     def lines(self, counts: Counts, seconds: float) -> list[str]:
-        """What is known: a line for everything, and a line a quota pool.
+        """The progress: a line for the whole run, and a line per quota pool.
 
         Args:
             counts: since the beginning.
@@ -62,14 +62,15 @@ class Progress:
         return " · ".join(parts)
 
     def _rate(self, pool: str, counts: Counts, seconds: float) -> float:
-        """Calls a second in the last seconds, but not before the first one."""
+        """Calls per second in the last 10 s, or since the first call if that is more recent."""
         made = Counter.CALLS_MADE, pool
-        began, earlier = next((each for each, after in pairwise(self._seen) if after[1][made] > 0), (seconds, counts))
+        first = (before for before, after in pairwise(self._seen) if after[1][made] > 0)
+        began, earlier = next(first, (seconds, counts))
         return (counts[made] - earlier[made]) / (seconds - began) if seconds > began else 0.0
 
 
 def overview(counts: Counts, sources: int, configurations: int, seconds: float) -> str:
-    """What is known of everything, in one line.
+    """The progress of the whole run, in one line.
 
     >>> counts = Counts({(Counter.JUDGED_QUERIES, ""): 10, (Counter.QUERIES_ASKED, ""): 4})
     >>> overview(counts, 1, 2, 2.0)
@@ -88,7 +89,7 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
 
 
 def clock(seconds: float) -> str:
-    """A span of time, for people.
+    """A duration as text.
 
     >>> clock(42.2), clock(3 * 60 + 5), clock(2 * 3600 + 240)
     ('42 s', '3 min 5 s', '2 h 4 min')
@@ -101,14 +102,14 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
-    """Show progress while the block runs, and the totals when it ends well.
+    """Show progress while the block runs, and the totals when it ends without an error.
 
     Args:
-        progress: what is to be done.
-        stream: where; stderr by default.
+        progress: the work of the run.
+        stream: to print to; stderr by default.
     """
     out = sys.stderr if stream is None else stream
-    if out is None:  # stderr is closed, as cron and daemons have it
+    if out is None:  # stderr is closed, as under cron
         yield
         return
     began = time.monotonic()

@@ -24,16 +24,16 @@ class ScoreOptions:
 
     Attributes:
         output: the folder for the tables.
-        metrics: names in rankbeam's or trec_eval's words; none means `DEFAULT_METRICS`.
+        metrics: in rankbeam's or trec_eval's names; none means `DEFAULT_METRICS`.
         relevance_level: the lowest grade that counts as relevant; None means 1.
-        max_documents: look at the first so many documents per query; None means all.
-        judged_only: take documents without a judgement out first.
+        max_documents: score only the first so many documents per query; None means all.
+        judged_only: remove documents without a judgement first.
         duplicates: "refuse" or "collapse".
-        ties: also find how far each value depends on the order of documents with equal scores.
-        dialects: names of tools, separated by commas, by whose rules every run is scored.
+        ties: also compute the bounds of each value over all orders of documents with equal scores.
+        dialects: names of tools, separated by commas; every run is scored by the rules of each.
         replicates: of the bootstrap; 0 for Student's intervals.
         confidence: of intervals.
-        all_pairs: compare every two runs, not only each with the first.
+        all_pairs: compare every pair of runs, not only each run with the first.
     """
 
     output: str
@@ -83,27 +83,27 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
 
 
 def tags(experiment: Experiment) -> dict[str, str]:
-    """The tag that stands in each run, by configuration name; runs without one are left out."""
-    found = {}
-    for each in experiment.evaluation.configurations:
-        path = experiment.evaluation.sources[each.source].path
+    """The tag in each run file, by configuration name; runs without a tag are left out."""
+    by_name = {}
+    for configuration in experiment.evaluation.configurations:
+        path = experiment.evaluation.sources[configuration.source].path
         tag = None if path is None else rows.run_tag(files.expand(path)[0])
         if tag is not None:
-            found[each.name] = tag
-    return found
+            by_name[configuration.name] = tag
+    return by_name
 
 
 def _metrics(names: Sequence[str]) -> list[Metric]:
-    found: dict[Metric, None] = {}
+    metrics: dict[Metric, None] = {}
     problems = []
     for name in names:
         try:
-            found |= dict.fromkeys(parse_metrics([name]))
+            metrics |= dict.fromkeys(parse_metrics([name]))
         except InputError as error:
             problems.append(error)
     if problems:
         raise InputErrors(problems)
-    return list(found)
+    return list(metrics)
 
 
 def _with(metric: Metric, options: ScoreOptions) -> Metric:
@@ -113,7 +113,7 @@ def _with(metric: Metric, options: ScoreOptions) -> Metric:
 
 
 def _names(paths: Sequence[str]) -> list[str]:
-    """File names without their endings, where these tell the runs apart, else the paths."""
+    """File names without their endings where these are unique, else the paths."""
     stems = [PurePosixPath(path).name for path in paths]
     for ending in (".gz", ".parquet", ".run", ".txt", ".trec"):
         stems = [stem.removesuffix(ending) or stem for stem in stems]

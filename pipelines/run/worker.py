@@ -1,4 +1,4 @@
-"""A worker process of Beam's local runner: Beam's own, but that it ends as it is told, and says nothing of it."""
+"""A worker process of Beam's local runner: like Beam's own, but it ends cleanly and silently on SIGTERM."""
 
 import fcntl
 import os
@@ -17,11 +17,10 @@ def main(folder: Path) -> None:
     """Work until the runner has no more work, or until SIGTERM.
 
     Args:
-        folder: where `rankbeam.pipelines.run.worker_processes` looks for worker processes.
+        folder: in which `rankbeam.pipelines.run.worker_processes` finds the files of worker processes.
     """
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches all processes of a terminal; the parent says what to do
+    # Ctrl-C reaches all processes of a terminal; the parent decides when its workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=_leave, args=(folder,), daemon=True).start())
     with _announced(folder):
         import grpc
@@ -36,16 +35,16 @@ def main(folder: Path) -> None:
 @contextmanager
 def _announced(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
-    with _own(folder).open("w") as file:
+    with _own_file(folder).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         try:
             yield
         finally:
-            _forget(folder)
+            _remove_file(folder)
 
 
 def _leave(folder: Path) -> None:
-    """End the calls in flight, and then the process, at once: nobody is left to hear what Beam says of it."""
+    """End the calls in flight, and then the process; Beam's messages about it are discarded."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     from rankbeam.transforms.clients.calls import fanout
     from rankbeam.transforms.records.errors import InputError
@@ -54,17 +53,17 @@ def _leave(folder: Path) -> None:
         fanout.stop_all(GRACE_S)
     except InputError as error:
         (folder / f"{PROBLEM}{os.getpid()}").write_text(str(error), encoding="utf-8")
-    _forget(folder)
+    _remove_file(folder)
     os._exit(0)
 
 
-def _forget(folder: Path) -> None:
-    _own(folder).unlink(missing_ok=True)
-    with suppress(OSError):  # others are still there
+def _remove_file(folder: Path) -> None:
+    _own_file(folder).unlink(missing_ok=True)
+    with suppress(OSError):  # not empty: other workers are still running
         folder.rmdir()
 
 
-def _own(folder: Path) -> Path:
+def _own_file(folder: Path) -> Path:
     return folder / str(os.getpid())
 
 

@@ -1,7 +1,7 @@
-"""Worker processes of Beam's local runner, which are asked to end before this process does.
+"""Worker processes of Beam's local runner, which must end before this process does.
 
-Each has a file, named by its process id, that it keeps locked while it lives: a lock, unlike a process id, is never
-another process's. The last one takes the folder away.
+Each worker has a file, named by its process id, and keeps it locked while it lives: unlike a process id, a lock cannot
+pass to another process. The last worker deletes the folder.
 """
 
 import fcntl
@@ -23,20 +23,20 @@ _LOOK_AGAIN_S = 0.05
 
 
 def command() -> str:
-    """What a shell starts a worker process with.
+    """The shell command that starts a worker process.
 
-    Beam has one of its own, which does not quote Python's path: it fails below a folder with a blank.
+    Beam's own command does not quote Python's path, so it fails below a folder with a blank in its name.
     """
     return f"exec {shlex.quote(sys.executable)} -m rankbeam.pipelines.run.worker {shlex.quote(str(_FOLDER))}"
 
 
 def at_work() -> list[int]:
-    """The process ids of those that live."""
+    """The process ids of the living workers."""
     return [int(path.name) for path in _files() if path.name.isdigit() and _is_locked(path)]
 
 
 def stop(within_s: float) -> None:
-    """Let every one end its calls in flight, bring their answers into the ledger, and end.
+    """Have every worker finish its calls in flight, write their answers to the ledger, and end.
 
     Raises:
         InputError: a ledger cannot be written.
@@ -51,7 +51,7 @@ def stop(within_s: float) -> None:
 
 
 def kill() -> list[str]:
-    """End at once those that still live; returns folders to be deleted."""
+    """Kill the workers that still live; return folders to be deleted."""
     _signal(signal.SIGKILL)
     return [str(_FOLDER)] if _FOLDER.is_dir() else []
 

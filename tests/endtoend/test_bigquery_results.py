@@ -179,7 +179,7 @@ def test_the_latest_run_is_that_of_the_experiment_asked_about(tables: Tables) ->
 
 def test_the_report(runs: Path, place: str, tmp_path: Path) -> None:
     refusal = refused("report", place)
-    assert "a report of a run in BigQuery needs a place: add --output FILE" in refusal
+    assert "the report of a run in BigQuery needs a file: add --output FILE" in refusal
     target = tmp_path / "report.html"
     assert answered("report", place, "--output", target).stdout == f"{target}\n"
     assert target.read_text() == report.build(Results(str(runs), "pr"))

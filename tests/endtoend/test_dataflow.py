@@ -165,7 +165,7 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
     # A second job would take the rows of the first away.
     second = rankbeam("evaluate", experiment, *options)
     assert (second.exit_code, len(service.jobs)) == (2, 1)
-    assert f"the job {job_id} is making the run r1; wait for it, cancel it" in second.stderr
+    assert f"the job {job_id} is still writing the run r1; wait for it, cancel it" in second.stderr
 
     # What bundles at work have counted is more than what bundles that are done have.
     job.enter("JOB_STATE_RUNNING")
@@ -186,7 +186,7 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
     assert (found["state"], found["counters"]["calls_made"], found["counters"]["failures"]) == ("running", 40, 0)
     unknown = rankbeam(*by_id, "--region", "elsewhere")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
-    assert "Dataflow knows no such job in region elsewhere of p: " in unknown.stderr
+    assert "Dataflow has no such job in region elsewhere of p: " in unknown.stderr
 
     job.enter("JOB_STATE_CANCELLED")
     cancelled = rankbeam("status", f"{bucket}/out")
@@ -235,7 +235,7 @@ def test_a_job_that_dataflow_does_not_take(bucket: str, service: Dataflow, tmp_p
     service.denies = "nobody@p.example lacks dataflow.jobs.create"
     outcome = rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service))
     assert (outcome.exit_code, outcome.stdout) == (1, "")
-    assert outcome.stderr.startswith("rankbeam: rankbeam-small-r1: Google Cloud does not do as it is asked: POST http")
+    assert outcome.stderr.startswith("rankbeam: rankbeam-small-r1: a request to Google Cloud failed: POST http")
     assert outcome.stderr.endswith(": nobody@p.example lacks dataflow.jobs.create\n")
 
 

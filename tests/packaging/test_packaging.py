@@ -158,7 +158,7 @@ def test_a_worker_imports_every_module_from_the_wheel(built: Built, worker: Path
 def test_the_command_works_from_the_wheel(built: Built, worker: Path, tmp_path: Path) -> None:
     assert run(worker / "rankbeam", "--help", cwd=tmp_path).startswith("Usage: rankbeam [OPTIONS] COMMAND")
     example = built.checkout / "examples" / "helpdesk" / "experiment.yaml"
-    assert run(worker / "rankbeam", "validate", example, cwd=tmp_path).startswith(f"{example}: good. 3 configurations")
+    assert run(worker / "rankbeam", "validate", example, cwd=tmp_path).startswith(f"{example}: valid. 3 configurations")
 
 
 def test_the_demo_runs_beside_foreign_folders_of_the_same_names(built: Built, worker: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ RUN = Run("20260102-030405-ab12", "FiQA, chunked", datetime(2026, 1, 2, tzinfo=U
 
 def completed(*more: str, lanes: int = 1) -> dict[str, object]:
     options = pipeline_options([*NEEDED, *more])
-    settings.complete(options, RUN, lanes)
+    settings.set_defaults(options, RUN, lanes)
     return options.get_all_options()
 
 
@@ -99,14 +99,14 @@ def test_names_and_labels_are_as_google_wants_them(run_id: str, name: str) -> No
     ("options", "told"),
     [
         (["--runner=DataflowRunner"], "needs --project, --region, --temp_location"),
-        ([*NEEDED[:-1], "--temp_location=/tmp"], "--temp_location is a folder on gs://; found '/tmp'"),
+        ([*NEEDED[:-1], "--temp_location=/tmp"], "--temp_location must be a folder on gs://; found '/tmp'"),
         ([*NEEDED, "--setup_file=/no/setup.py"], "/no/setup.py: no such file"),
         ([*NEEDED, "--extra_package=/no/own-1.tar.gz"], "/no/own-1.tar.gz: no such file"),
     ],
 )
 def test_options_that_cannot_be(options: list[str], told: str) -> None:
     with pytest.raises(InputError) as caught:
-        settings.complete(pipeline_options(options), RUN, 1)
+        settings.set_defaults(pipeline_options(options), RUN, 1)
     assert told in str(caught.value)
 
 
@@ -192,17 +192,17 @@ def test_files_of_this_machine_are_refused_all_at_once(experiment: str, tmp_path
         f"  old, retriever.path: {tmp_path}/runs/test",
         f"  output: {tmp_path}/out",
         f"  ledger: {tmp_path}/answers",
-        "upload what is read:",
+        "upload the inputs:",
         f"  gcloud storage cp {tmp_path}/corpus.jsonl {tmp_path}/queries.jsonl gs://bucket/My-test/",
         f"  gcloud storage cp {tmp_path}/qrels/test gs://bucket/My-test/qrels/",
         f"  gcloud storage cp {tmp_path}/runs/test gs://bucket/My-test/runs/",
-        "name it in the experiment by its new place:",
+        "and name their new places in the experiment:",
         "  dataset.qrels: gs://bucket/My-test/qrels/test",
         "  dataset.queries: gs://bucket/My-test/queries.jsonl",
         "  dataset.corpus: gs://bucket/My-test/corpus.jsonl",
         "  old, retriever.path: gs://bucket/My-test/runs/test",
-        "write elsewhere: --output gs://bucket/My-test/out",
-        "keep answers elsewhere: output.ledger: gs://bucket/My-test/ledger",
+        "write results to a bucket: --output gs://bucket/My-test/out",
+        "keep answers in a bucket: output.ledger: gs://bucket/My-test/ledger",
     ]  # fmt: skip
     assert not (tmp_path / "out").exists()
 
@@ -238,7 +238,10 @@ def test_workers_of_this_machine_may_read_its_files(options: list[str]) -> None:
     [
         (NEEDED[:1], "a job on Dataflow needs --project, --region, --temp_location"),
         ([*NEEDED, "--num_wrokers=3"], "unknown option --num_wrokers; did you mean '--num_workers'?"),
-        ([*NEEDED, "--template_location=gs://b/t"], "--template_location writes a job down instead of submitting it"),
+        (
+            [*NEEDED, "--template_location=gs://b/t"],
+            "--template_location writes a template instead of submitting a job",
+        ),
         ([*NEEDED, "--dry_run=yes"], "--dry_run submits no job"),
     ],
 )
@@ -264,7 +267,7 @@ def memory() -> None:
     ("arguments", "told"),
     [
         (["."], "holds no submitted job"),
-        (["2026-01-02_03_04_05-1"], "a job is found by its --project and --region"),
+        (["2026-01-02_03_04_05-1"], "a job id needs --project and --region"),
     ],
 )
 def test_what_status_refuses(arguments: list[str], told: str) -> None:
