@@ -11,12 +11,12 @@ GO_PROGRAM := github.com/goccy/bigquery-emulator
 GO_VERSION = $(shell sed -n 's|.*$(GO_PROGRAM) \(v[0-9.]*\).*|\1|p' $(GO_MODULE)/go.mod)
 GO_EMULATOR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankbeam/bigquery-emulator-$(GO_VERSION)
 
-# An oracle of the tests. Only its evaluation is used; with its dependencies it would bring PyTorch.
+# An oracle of the tests. They use only its evaluation, so its dependencies, such as PyTorch, are not installed.
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test campaign check benchmark pace intervals simulate mutants format clean go-emulator
-# Half an environment must not look like a whole one, and two pips must not share one (make -j demo test).
+# A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -57,10 +57,10 @@ format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" check --fix-only --quiet .
 	@"$(BIN)/ruff" format .
 
-clean: ## remove the environment and everything that was made
+clean: ## remove the environments and all generated files
 	rm -rf $(VENV) $(PEERS) $(EMULATORS) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-# The environment is made again when pyproject.toml changes, and not otherwise: offline runs need nothing.
+# The environment is updated only when pyproject.toml changes; all other runs work offline.
 $(BIN)/python:
 	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) is not installed; name another Python 3.11 or newer: make PYTHON=python3" >&2; exit 1; }
 	@"$(PYTHON)" -m venv $(VENV)
@@ -76,7 +76,7 @@ $(STAMP)-dev: pyproject.toml | $(BIN)/python
 	@"$(BIN)/python" -m pip install --quiet --no-deps "$(BEIR)"
 	@touch $@ $(STAMP)-demo
 
-# The tools have an environment of their own: Beam imports pandas where it is installed, and starts the later for it.
+# The other tools have an environment of their own: Beam imports pandas where it is installed, and then starts slower.
 $(PEERS)/.installed: pyproject.toml
 	@echo "Installing the tools that rankbeam is measured against into $(PEERS) (once, about two minutes)"
 	@"$(PYTHON)" -m venv $(PEERS)
@@ -84,8 +84,8 @@ $(PEERS)/.installed: pyproject.toml
 	@"$(PEERS)/bin/python" -m pip install --quiet --no-deps "$(BEIR)"
 	@touch $@
 
-# Emulators want other versions than rankbeam does. Without them `make test` goes on: the tests that need them say why
-# they were skipped, and fail in CI. DuckDB takes its extensions from PyPI here, and looks for them below HOME.
+# Emulators need other versions of packages than rankbeam. Without them `make test` skips the tests that need them, with
+# the reason; in CI those tests fail. DuckDB's extensions come from PyPI here, and DuckDB looks for them below HOME.
 $(EMULATORS)/.installed: $(EMULATED) $(wildcard $(GO_MODULE)/go.sum)
 	@echo "Installing emulators of Google's services into $(EMULATORS) (once, about a minute)"
 	@rm -rf $(EMULATORS) && mkdir $(EMULATORS)
@@ -97,7 +97,7 @@ $(EMULATORS)/.installed: $(EMULATED) $(wildcard $(GO_MODULE)/go.sum)
 		|| { echo "The emulators could not be installed; the tests that need them will not run:"; tail -1 $(EMULATORS)/install.log; } >&2
 	@$(MAKE) --no-print-directory go-emulator
 
-# Another emulator of BigQuery, which parses SQL as BigQuery does. It is built once for a machine, where there is Go.
+# Another emulator of BigQuery, which parses SQL as BigQuery does. It is built once per machine, if Go is installed.
 go-emulator:
 	@if [ -x "$(GO_EMULATOR)" ] || ! command -v go >/dev/null; then exit 0; fi; \
 		echo "Building $(GO_PROGRAM) into $(GO_EMULATOR) (once, some minutes)"; \

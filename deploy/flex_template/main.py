@@ -1,4 +1,4 @@
-"""What the launcher of Dataflow templates starts. The work is in the installed package, not beside this file."""
+"""The file that the launcher of Dataflow templates starts; it calls the installed package."""
 
 from rankbeam.pipelines.dataflow.flex_template import main
 

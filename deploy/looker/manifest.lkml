@@ -5,7 +5,7 @@ constant: connection {
   export: override_required
 }
 
-# The dataset that `rankbeam warehouse apply` put the views into.
+# The dataset with the views of `rankbeam warehouse apply`.
 constant: dataset {
   value: "my-project.rankbeam"
   export: override_required

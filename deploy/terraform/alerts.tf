@@ -38,7 +38,7 @@ resource "google_monitoring_alert_policy" "failed_job" {
   documentation {
     mime_type = "text/markdown"
     subject   = "rankbeam: job $${resource.label.job_name} failed"
-    content   = "Its answers are in the ledger: the same command goes on from there. Causes: deploy/README.md, Troubleshooting."
+    content   = "Its answers are in the ledger: the same command continues from there. Causes: deploy/README.md, Troubleshooting."
   }
 
   depends_on = [google_project_service.used]
@@ -110,7 +110,7 @@ resource "google_monitoring_alert_policy" "missed_limit" {
   depends_on = [google_project_service.used]
 }
 
-# A launch that Dataflow refuses makes no job, so no metric: only the scheduler's log knows.
+# A launch that Dataflow refuses creates no job and no metric: only the scheduler's log has it.
 resource "google_monitoring_alert_policy" "failed_launch" {
   count = length(var.schedules) > 0 ? 1 : 0
 

@@ -1,4 +1,4 @@
-# The dataset, and who may do what in it; what is granted here holds for its tables (tables.tf) and views (views.tf).
+# The dataset and its access rights, which its tables (tables.tf) and views (views.tf) inherit.
 resource "google_bigquery_dataset" "rankbeam" {
   dataset_id                 = var.dataset
   friendly_name              = "rankbeam"

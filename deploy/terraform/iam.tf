@@ -1,5 +1,6 @@
-# Four accounts, each with what its work needs. Roles of the whole project are only those that cannot be granted on less:
-# running jobs, queries and calls. Data is granted on the bucket, the dataset, the repository and single secrets.
+# Four accounts, each with the rights that its work needs. Roles on the whole project are only those that cannot be granted
+# on less: to run jobs, queries and calls. Access to data is granted on the bucket, the dataset, the repository and single
+# secrets.
 
 locals {
   worker_roles = toset([
@@ -100,7 +101,7 @@ resource "google_storage_bucket_iam_member" "scheduler" {
   }
 }
 
-# The builder: Cloud Build as itself, not as an account of the project with wider rights.
+# The builder: Cloud Build runs as this account, not as an account of the project with wider rights.
 
 resource "google_project_iam_member" "builder" {
   project = var.project

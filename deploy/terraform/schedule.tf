@@ -2,8 +2,8 @@ locals {
   image    = "${var.region}-docker.pkg.dev/${var.project}/${google_artifact_registry_repository.rankbeam.repository_id}/rankbeam:${var.image_tag}"
   template = "gs://${google_storage_bucket.rankbeam.name}/templates/rankbeam-${var.image_tag}.json"
 
-  # What Dataflow's flexTemplates:launch takes. The job's name is the schedule's: Dataflow refuses a second job of a name
-  # while the first one runs, and so two runs never spend one quota.
+  # The body of Dataflow's flexTemplates:launch. The job has the schedule's name: Dataflow refuses a second job of that
+  # name while the first one runs, so two runs never spend one quota.
   launches = {
     for name, each in var.schedules : name => {
       launchParameter = {

@@ -8,7 +8,7 @@ terraform {
     }
   }
 
-  # The state of a team belongs into a bucket of its own: deploy/README.md, step 2.
+  # A team stores its state in a bucket: deploy/README.md, step 2.
 }
 
 provider "google" {

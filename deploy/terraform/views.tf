@@ -1,7 +1,7 @@
-# The views of ../bigquery, as `rankbeam warehouse apply` makes them. BigQuery wants project and dataset before every table
-# of a view; the files have bare names.
+# The views of ../bigquery, as `rankbeam warehouse apply` creates them. BigQuery requires project and dataset before every
+# table of a view; the files have bare names.
 locals {
-  # A view reads only tables, and views of the levels before its own: they must be there when it is made.
+  # A view reads only tables, and views of lower levels, which must exist when it is created.
   view_levels = [
     ["run_history"],
     ["configuration_history", "cost", "differences", "leaderboard", "per_query", "run_choices", "slice_leaderboard", "trend", "unanswered"],
@@ -11,7 +11,7 @@ locals {
 
   view_files = { for name in flatten(local.view_levels) : name => file("${path.module}/../bigquery/${name}.sql") }
 
-  # Only names of ours are qualified, so no common table expression is.
+  # Only names of rankbeam's tables and views are qualified, not those of common table expressions.
   names_of_ours = join("|", concat(keys(local.schemas), keys(local.view_files)))
 
   view_queries = {

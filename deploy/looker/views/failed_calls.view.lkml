@@ -1,4 +1,4 @@
-# Join it to queries. A failed call stands here for every configuration that needed it.
+# Join it to queries. A failed call has a row for every configuration that needed it.
 view: failed_calls {
   sql_table_name: `@{dataset}.unanswered` ;;
 

@@ -1,4 +1,4 @@
-# A row for every query and configuration, with its metrics and attributes nested. Unfinished runs are in it: always join runs.
+# A row for every query and configuration, with its metrics and attributes nested. It includes unfinished runs: always join runs.
 view: queries {
   sql_table_name: `@{dataset}.query_metrics` ;;
 

@@ -1,4 +1,4 @@
-# Join it to queries, which are of finished runs. By default runs keep the rankings that they asked for.
+# Join it to queries, which are of finished runs. By default runs store the rankings of retrievers that they called.
 view: rankings {
   sql_table_name: `@{dataset}.rankings` ;;
 

@@ -1,4 +1,4 @@
-# Which runs an explore shows: the latest by default. Explores of single runs join it, and always filter by is_chosen.
+# The runs that an explore shows: the latest by default. Explores of single runs join it, and always filter by is_chosen.
 view: run_choices {
   sql_table_name: `@{dataset}.run_choices` ;;
 
