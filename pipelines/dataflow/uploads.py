@@ -47,6 +47,8 @@ def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
 def _inputs(experiment: Experiment) -> dict[str, str]:
     """Every input file, by its place in the experiment."""
     dataset = {f"dataset.{role}": getattr(experiment, role) for role in ("qrels", "queries", "corpus")}
+    if experiment.references is not None:
+        dataset["dataset.answers.path"] = experiment.references.path
     inputs = {place: path for place, path in dataset.items() if path is not None}
     for source, retriever in enumerate(planned.retriever.parameters for planned in experiment.sources):
         name = experiment.evaluation.configurations[experiment.evaluation.owner(source)].name

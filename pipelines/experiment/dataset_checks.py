@@ -26,13 +26,18 @@ def refuse_disjoint(experiment: "Experiment") -> None:
         InputErrors: some file shares no query, or no document, with the judgements.
     """
     others = [(role, path) for role, path in experiment.compared if not is_table(path)]
-    problems = [] if is_table(experiment.qrels) else overlap.disjoint(experiment.qrels, others)
+    qrels = experiment.qrels
+    problems = [] if qrels is None or is_table(qrels) else overlap.disjoint(qrels, others)
     if problems:
         raise InputErrors(problems)
 
 
 def unknown_attributes(
-    located: Located, slices: Sequence[str], templates: Mapping[TemplateFile, bool], queries: str | None
+    located: Located,
+    slices: Sequence[str],
+    templates: Mapping[TemplateFile, bool],
+    queries: str | None,
+    answers: str | None,
 ) -> Iterator[InputError]:
     """Attributes that slices or templates name and no query has.
 
@@ -41,14 +46,20 @@ def unknown_attributes(
         slices: attributes, or crossings of them.
         templates: what models are asked, and whether without contexts, too.
         queries: path of the queries; None where none are given, which is another problem.
+        answers: the attribute that holds reference answers, which is neither sliced by nor shown to a model.
     """
     sliced = {name for each in slices for name in attributes_of(each)}
     filled = {name for each in templates for name in each.attributes}
     try:
-        known = attributes_in(queries, sliced | filled)
+        known = attributes_in(queries, sliced | filled | ({answers} if answers else set()))
     except InputError as error:
         yield error
         return
+    if known is not None and answers is not None:
+        if answers not in known:
+            hint = did_you_mean(answers, known) if known else "they have no attributes"
+            yield located.error(("dataset", "answers"), f"no query has the attribute {answers!r}; {hint}")
+        known -= {answers}
     for template, without_contexts in templates.items():
         yield from template.problems(known, without_contexts)
     if known is None:

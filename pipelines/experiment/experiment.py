@@ -12,8 +12,10 @@ from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Rou
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.generation import Judging
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,13 @@ class Experiment:
         services: the models that are called, by name.
         judging: how answers and contexts are judged; None where nothing is.
         max_cost: of all calls together; None for no limit.
+        references: where reference answers stand; None where there are none.
+        judged: the judged metrics.
     """
 
     name: str
     text: str
-    qrels: str
+    qrels: str | None
     queries: str | None
     corpus: str | None
     sources: tuple[PlannedSource, ...]
@@ -56,6 +60,8 @@ class Experiment:
     services: Mapping[str, Service] = field(default_factory=dict)
     judging: Judging | None = None
     max_cost: float | None = None
+    references: References | None = None
+    judged: tuple[JudgedMetric, ...] = ()
 
     @property
     def ledger(self) -> str:
@@ -89,7 +95,8 @@ class Experiment:
     def inputs(self) -> list[str]:
         """The path of every file that is read."""
         own = [path for each in self.sources for path in each.retriever.parameters.inputs().values()]
-        return [path for path in (self.qrels, self.queries, self.corpus, *own) if path is not None]
+        references = None if self.references is None else self.references.path
+        return [path for path in (self.qrels, self.queries, self.corpus, references, *own) if path is not None]
 
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
@@ -110,7 +117,7 @@ class Experiment:
         sources = tuple(each.pinned(run) for each in self.sources)
         return replace(
             self,
-            qrels=pinned(self.qrels, run),
+            qrels=_pinned(self.qrels, run),
             queries=_pinned(self.queries, run),
             corpus=_pinned(self.corpus, run),
             sources=sources,

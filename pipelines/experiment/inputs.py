@@ -27,6 +27,8 @@ def wrong_inputs(
     inputs: list[tuple[Place, str | None, str | None]] = [
         (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus")
     ]
+    if model.dataset.answers is not None:
+        inputs.append((("dataset", "answers", "path"), "answers", model.dataset.answers.path))
     for retriever in (each.retriever for each in sources):
         own = retriever.parameters.inputs()
         inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in own.items()]

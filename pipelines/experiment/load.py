@@ -4,29 +4,33 @@ Everything wrong with a file is found in one pass and reported in one message, e
 value, and the nearest valid name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.experiment import configurations, dataset_checks, not_wired
+from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, not_wired
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.grid import Around
 from rankbeam.pipelines.experiment.inputs import missing_inputs, wrong_inputs
 from rankbeam.pipelines.experiment.judging import called_services, judging_of
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
+from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.quotas import pools_of
 from rankbeam.pipelines.experiment.services import services_of
 from rankbeam.pipelines.experiment.template_files import Templates
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
+from rankbeam.transforms.records.metrics.judged import BASE_NAMES, is_judged, parse_judged
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.scores import panels
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 
@@ -71,10 +75,12 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     known = None if problems else _known(model, metrics, expanded.configurations)
     gates = gates_of(located, model.gates or (), known, problems)
     problems += missing_inputs(located, model, expanded.sources)
+    problems += needs.unmet(located, model, metrics, expanded.cells)
     unusable = list(wrong_inputs(located, model, expanded.sources, folder))
     if not unusable:
         queries = _below(folder, model.dataset.queries)
-        unusable += dataset_checks.unknown_attributes(located, model.slices, expanded.templates, queries)
+        answers = None if model.dataset.answers is None else model.dataset.answers.attribute
+        unusable += dataset_checks.unknown_attributes(located, model.slices, expanded.templates, queries, answers)
     problems += unusable
     problems += _unset(located, expanded)
     problems += _wrong_baseline(located, model, expanded.configurations)
@@ -89,13 +95,15 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     return Experiment(
         name=model.name,
         text=text,
-        qrels=files.below(folder, model.dataset.qrels),
+        qrels=_below(folder, model.dataset.qrels),
         queries=_below(folder, model.dataset.queries),
         corpus=_below(folder, model.dataset.corpus),
+        references=_references(model, folder),
+        judged=tuple(metric for metric in metrics if not isinstance(metric, Metric)),
         sources=sources,
         evaluation=Evaluation(
             configurations=expanded.configurations,
-            metrics=metrics,
+            metrics=tuple(map(_scored, metrics)),
             sources=tuple(each.source for each in sources),
             slices=tuple(model.slices),
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
@@ -125,14 +133,27 @@ def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
         return salvage(ExperimentModel, located.value)
 
 
-def _metrics(located: Located, model: ExperimentModel, problems: list[InputError]) -> tuple[Metric, ...]:
-    found: dict[Metric, None] = {}
+def _metrics(located: Located, model: ExperimentModel, problems: list[InputError]) -> dict[AnyMetric, int]:
+    """Every metric once, with the position that it has first."""
+    metrics: dict[AnyMetric, int] = {}
     for i, name in enumerate(model.metrics or ()):
         try:
-            found |= dict.fromkeys(parse_metrics([name]))
+            parsed: list[AnyMetric] = (
+                [parse_judged(name)] if is_judged(name) else [*parse_metrics([name], also=BASE_NAMES)]
+            )
         except InputError as error:
             problems.append(located.error(("metrics", i), error.problem))
-    return tuple(found)
+        else:
+            for metric in parsed:
+                metrics.setdefault(metric, i)
+    return metrics
+
+
+def _scored(metric: AnyMetric) -> Metric | panels.JudgedMetric:
+    """A metric as the statistics see it."""
+    if isinstance(metric, Metric):
+        return metric
+    return panels.JudgedMetric(str(metric), metric.definition.lowest, metric.definition.highest)
 
 
 def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> list[Dialect]:
@@ -143,6 +164,11 @@ def _dialects(located: Located, model: ExperimentModel, problems: list[InputErro
         except InputError as error:
             problems.append(located.error(("dialects", i), error.problem))
     return found
+
+
+def _references(model: ExperimentModel, folder: str) -> References | None:
+    given = model.dataset.answers
+    return None if given is None else References(given.attribute or "", _below(folder, given.path))
 
 
 def _statistics(model: StatisticsModel) -> Statistics:
@@ -159,7 +185,7 @@ def _wrong_baseline(located: Located, model: ExperimentModel, found: tuple[Confi
     yield located.error(("baseline",), f"no configuration is named {model.baseline!r}; {hint}")
 
 
-def _known(model: ExperimentModel, metrics: tuple[Metric, ...], found: tuple[Configuration, ...]) -> Known:
+def _known(model: ExperimentModel, metrics: Iterable[AnyMetric], found: tuple[Configuration, ...]) -> Known:
     """What gates can be about."""
     names = [each.name for each in found]
     baseline = model.baseline if model.baseline in names else names[0]

@@ -21,6 +21,29 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class ReferencesModel(_Model):
+    """`dataset.answers`: the name of an attribute, or a mapping with one of these keys.
+
+    Attributes:
+        attribute: of the queries, whose value is the reference answer.
+        path: JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}.
+    """
+
+    attribute: Word | None = None
+    path: Word | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"attribute": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "ReferencesModel":
+        if (self.attribute is None) == (self.path is None):
+            raise ValueError("is an attribute of the queries, or a mapping with path; give one of them")
+        return self
+
+
 class DatasetModel(_Model):
     """`dataset:`, paths relative to the experiment file, or on any of Beam's filesystems.
 
@@ -28,16 +51,19 @@ class DatasetModel(_Model):
     with `query`, `project` and `parameters`; columns are named as in Parquet files.
 
     Attributes:
-        qrels: judgements: TREC, BEIR or Parquet.
+        qrels: judgements: TREC, BEIR or Parquet; needed by metrics of rankings.
         queries: JSON lines, TREC topics or Parquet; needed by whatever is asked.
-        corpus: documents: JSON lines, tab separated text or Parquet; needed by whatever indexes them.
+        corpus: documents: JSON lines, tab separated text or Parquet; needed by whatever indexes them, and by models
+            that read documents which a run only names.
+        answers: reference answers, as `ReferencesModel` describes them.
         unit: what the judgements judge. With "document", several chunks of one document count as that document, at
             the best of their ranks; with "chunk", an id names one chunk and must not stand twice in a ranking.
     """
 
-    qrels: Location
+    qrels: Location | None = None
     queries: Location | None = None
     corpus: Location | None = None
+    answers: ReferencesModel | None = None
     unit: Literal["document", "chunk"] = "document"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.metrics.judged import is_judged
 
 _PROBLEM = "no stage of this version of rankbeam does this yet; leave it out"
 
@@ -16,7 +17,7 @@ def refuse(experiment: Experiment, path: str) -> None:
         InputErrors: it does, with the lines.
     """
     if problems := list(_problems(load(experiment.text, path))):
-        raise InputErrors(problems)
+        raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
 
 
 def _problems(located: Located) -> Iterator[InputError]:
@@ -24,6 +25,9 @@ def _problems(located: Located) -> Iterator[InputError]:
         for key in ("generate", "answers"):
             if key in configuration:
                 yield located.error(("configurations", position, key), _PROBLEM)
+    for position, name in enumerate(located.value.get("metrics", ())):
+        if is_judged(name):
+            yield located.error(("metrics", position), _PROBLEM)
     for key in ("judge", "max_cost"):
         if key in located.value:
             yield located.error((key,), _PROBLEM)

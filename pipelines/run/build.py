@@ -73,11 +73,9 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         parts[FAILURES] = failures | "EveryFailure" >> beam.Flatten()
         rows["failures"] = parts[FAILURES] | "FailureRows" >> beam.Map(row.failure_row, evaluation)
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
-    aggregate = (
-        scored
-        | "AggregateScores" >> AggregateScores(evaluation)
-        | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
-    )
+    aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
+    if experiment.qrels is not None:
+        aggregate = aggregate | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
     warnings.append(aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation))
     rows["query_metrics"] = scored | "QueryRows" >> beam.FlatMap(row.query_metrics, evaluation)
     rows["configuration_metrics"] = aggregate | "MetricRows" >> beam.Map(metrics_table, evaluation)
@@ -118,6 +116,8 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Any:  # jud
         experiment.evaluation.attributes,
         experiment.evaluation.highest_grade,
         _compared(experiment),
+        experiment.references,
+        everyone=bool(experiment.judged),
     )
 
 

@@ -128,6 +128,18 @@ def _variant(text: str, name: str) -> str:
     return name
 
 
+def is_judged(text: str) -> bool:
+    """Whether a metric's name is that of a judged one, whatever follows it.
+
+    >>> is_judged("faithfulness(x)"), is_judged("nDCG@10"), is_judged("P.5")
+    (True, False, False)
+    """
+    try:
+        return split_name(text).name.lower() in _BY_LOWER
+    except InputError:
+        return False
+
+
 def parse_any(text: str, also: Iterable[str] = ()) -> Metric | JudgedMetric:
     """Read the name of a metric of either sort.
 
@@ -141,7 +153,7 @@ def parse_any(text: str, also: Iterable[str] = ()) -> Metric | JudgedMetric:
     >>> str(parse_any("MAP")), str(parse_any("context_recall@3"))
     ('AP', 'ContextRecall@3')
     """
-    if split_name(text).name.lower() in _BY_LOWER:
+    if is_judged(text):
         return parse_judged(text)
     return parse_metric(text, also=[*BASE_NAMES, *OTHER_TOOLS, *also])
 

@@ -32,11 +32,12 @@ _BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
 _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
 
-def parse_metrics(words: Iterable[str]) -> tuple[Metric, ...]:
+def parse_metrics(words: Iterable[str], also: Sequence[str] = ()) -> tuple[Metric, ...]:
     """Read metrics in rankbeam's names, in trec_eval's (`map`, `P.5,10`, `ndcg_cut_10`), or in its sets.
 
     Args:
         words: names; `official` and `all_trec` stand for those metrics of trec_eval's sets that both tools have.
+        also: further names to suggest where there is no such metric.
 
     Raises:
         InputError: a word is not a metric or a set.
@@ -46,11 +47,11 @@ def parse_metrics(words: Iterable[str]) -> tuple[Metric, ...]:
     """
     metrics: dict[Metric, None] = {}
     for word in words:
-        metrics |= dict.fromkeys(_parse(word))
+        metrics |= dict.fromkeys(_parse(word, also))
     return tuple(metrics)
 
 
-def _parse(word: str) -> Iterable[Metric]:
+def _parse(word: str, also: Sequence[str]) -> Iterable[Metric]:
     if word == "all_trec":
         return [metric for trec in _BY_TREC for metric in _expand(trec)]
     if word == "official":
@@ -63,7 +64,7 @@ def _parse(word: str) -> Iterable[Metric]:
         return _expand(stem, cutoff, word)
     if dot and "(" not in word:
         raise InputError(f"unknown metric {word!r}; {did_you_mean(family, _BY_TREC)}")
-    return [parse_metric(word, also=[*_BY_TREC, *_SETS])]
+    return [parse_metric(word, also=[*_BY_TREC, *_SETS, *also])]
 
 
 def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequence[Metric]:

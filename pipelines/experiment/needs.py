@@ -1,0 +1,73 @@
+"""What metrics and models need of an experiment and do not have, each with its line."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.cells import Cell
+from rankbeam.pipelines.experiment.components import ANSWERS
+from rankbeam.pipelines.experiment.models import ExperimentModel
+from rankbeam.transforms.clients.retrievers.base import Route
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
+from rankbeam.transforms.records.metrics.judged_definitions import Need
+from rankbeam.transforms.records.metrics.names import Metric
+
+AnyMetric = Metric | JudgedMetric
+
+
+def unmet(
+    located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
+) -> Iterator[InputError]:
+    """Everything that the metrics need and the experiment does not have.
+
+    Args:
+        located: the document, for messages.
+        model: the experiment.
+        metrics: each with its position under `metrics:`.
+        cells: every configuration.
+    """
+    given = located.value.get("dataset")
+    if not isinstance(given, dict):
+        return  # reported
+    yield from _of_rankings(located, given, [metric for metric in metrics if isinstance(metric, Metric)])
+    judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
+    answering = any(each.generator is not None or each.retriever.role == ANSWERS for each in cells)
+    for metric, position in judged.items():
+        for problem in _of_judged(model, metric, answering):
+            yield located.error(("metrics", position), f"{metric} {problem}")
+    if judged and given.get("queries") is None:
+        yield located.error(("dataset", "queries"), "is missing; the judge reads the queries")
+    if judged or any(each.generator is not None for each in cells):
+        yield from _without_texts(located, given, cells)
+
+
+def _of_rankings(located: Located, given: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:
+    if given.get("qrels") is None and metrics:
+        verb = "needs" if len(metrics) == 1 else "need"
+        yield located.error(("dataset", "qrels"), f"is missing; {', '.join(map(str, metrics))} {verb} judgements")
+
+
+def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) -> Iterator[str]:
+    """What is wrong with a judged metric in this experiment, after its name."""
+    needs, answers = metric.definition.needs, model.dataset.answers
+    if model.judge is None or not model.judge.service:
+        yield "is judged; name the model that judges: judge: {service: NAME}"
+    elif Need.EMBEDDINGS in needs and model.judge.embeddings is None:
+        yield "compares embeddings; name the model that makes them: judge: {service: NAME, embeddings: NAME}"
+    if Need.ANSWER in needs and not answering:
+        yield "judges answers, and no configuration has any; give one generate: or answers:"
+    elif Need.CONTEXTS in needs and not answering and metric.cutoff is None:
+        yield f"judges contexts; say how many of the first results, such as {metric}@5"
+    if Need.REFERENCE in needs and answers is None:
+        yield "needs reference answers; say where they stand: dataset: {answers: ATTRIBUTE} or {answers: {path: FILE}}"
+    elif {Need.NUGGETS, Need.ANSWERABLE} & needs and (answers is None or answers.path is None):
+        key = "nuggets" if Need.NUGGETS in needs else "answerable"
+        yield f"needs {key}, which a file of reference answers has: dataset: {{answers: {{path: FILE}}}}"
+
+
+def _without_texts(located: Located, given: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
+    """Documents that a run only names; services bring their own texts."""
+    named = [each.given for each in cells if each.retriever.route is Route.READ]
+    if given.get("corpus") is None and named:
+        problem = f"is missing; the run of {named[0]!r} names documents, and their texts stand there"
+        yield located.error(("dataset", "corpus"), problem)
