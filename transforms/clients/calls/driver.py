@@ -14,6 +14,8 @@ from rankbeam.transforms.records.failures import Failure
 Outcome = Answer | FailedTask
 Emit = Callable[[Outcome], None]
 
+_BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # besides its payload; measured
+
 
 @dataclass(eq=False)
 class OpenTask:
@@ -25,6 +27,7 @@ class OpenTask:
         steps: the generator of its calls.
         outcomes: of the calls of its present step.
         missing: how many of them have none so far.
+        bytes: of memory that it holds, about.
     """
 
     task: Task
@@ -32,6 +35,7 @@ class OpenTask:
     steps: Steps[Any]
     outcomes: list[Any] = field(default_factory=list)
     missing: int = 0
+    bytes: int = 0
 
 
 @dataclass(eq=False)
@@ -67,13 +71,14 @@ class Driver:
 
     Attributes:
         open: how many tasks were started and have no outcome.
+        held_bytes: of memory that these hold, about.
     """
 
     def __init__(self, stage: str, works: Mapping[str, Work[Any]], ask: Callable[[Flight], None], emit: Emit) -> None:
         self._stage, self._works, self._ask, self._emit = stage, works, ask, emit
         self._flights: dict[str, Flight] = {}
         self._new: list[Flight] = []
-        self.open = 0
+        self.open = self.held_bytes = 0
 
     def start(self, tasks: Sequence[Task]) -> None:
         """Start tasks; equal calls of their first steps are one."""
@@ -97,6 +102,7 @@ class Driver:
 
     def _advance(self, opened: OpenTask, sent: Sequence[Any] | None) -> None:
         """Send a generator what it waits for, until it wants calls again, or ends."""
+        self.held_bytes -= opened.bytes
         try:
             calls = next(opened.steps) if sent is None else opened.steps.send(sent)
             while not calls:
@@ -110,6 +116,8 @@ class Driver:
             self._fail(opened.task, error)
         else:
             opened.outcomes, opened.missing = [None] * len(calls), len(calls)
+            opened.bytes = _BYTES_OF_A_TASK + sum(len(call.payload) + _BYTES_OF_A_CALL for call in calls)
+            self.held_bytes += opened.bytes
             for place, call in enumerate(calls):
                 self._want(call, opened, place)
 

@@ -25,8 +25,8 @@ from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 
-_MOST_OPEN = 4096  # tasks that were started and have no outcome
-_HITS_AT_ONCE = 2048  # neighbours in the ledger's files are read together
+_MOST_HELD_BYTES = 64 << 20  # by tasks that were started and have no outcome
+_HITS_AT_ONCE = 16_384  # neighbours in the ledger's files are read together
 _logger = logging.getLogger(__name__)
 
 
@@ -86,7 +86,7 @@ class LaneRun:
         }
         self._news = asyncio.Event()
         self._has_missed = asyncio.Event()
-        self._is_stopped = self._is_claiming = False
+        self._has_room, self._is_stopped = True, False
 
     @property
     def waited_s(self) -> dict[str, float]:
@@ -107,6 +107,7 @@ class LaneRun:
         """
         await self._hits.refresh()
         self._in_flight.begin(self._start_tasks())
+        self._in_flight.begin(self._read_all_hits())
         try:
             await self._has_missed.wait()  # or the end
             if not self._is_over():
@@ -161,25 +162,29 @@ class LaneRun:
                     await pool.disconnect()
 
     async def _start_tasks(self) -> None:
-        """Start tasks as long as there is room for them, and read what the ledger has, until all have an outcome."""
-        may_start = True
+        """Start tasks as long as there is room for them, until all have an outcome."""
         while not self._is_over() and not self._is_stopped:
-            may_start = self._driver.open < (_MOST_OPEN if may_start else _MOST_OPEN * 3 // 4)
-            groups = self._feed.take() if may_start and not self._is_full() else []
+            self._has_room = self._driver.held_bytes < _MOST_HELD_BYTES * (1.0 if self._has_room else 0.75)
+            groups = self._feed.take() if self._has_room and not self._is_full() else []
             for group in groups:
                 self._driver.start(group)
-            if groups:
-                await asyncio.sleep(0)  # calls begin meanwhile
-            if len(self._hits) >= _HITS_AT_ONCE or (self._hits and (self._feed.has_ended or not may_start)):
-                await self._read_hits()
-            elif not groups and not self._is_over():
-                self._news.clear()
-                await self._news.wait()
+            await (asyncio.sleep(0) if groups else self._wait_for_news())  # calls begin meanwhile
         for warning in self._lookup.warnings():
             _logger.warning("%s", warning)
         for pool in self._pools.values():
             pool.close()
         self._has_missed.set()
+
+    async def _read_all_hits(self) -> None:
+        """Read what the ledger has, until all tasks have an outcome."""
+        while not self._is_over() and not self._is_stopped:
+            is_worth_it = self._feed.has_ended or not self._has_room or len(self._hits) >= _HITS_AT_ONCE
+            await (self._read_hits() if self._hits and is_worth_it else self._wait_for_news())
+
+    async def _wait_for_news(self) -> None:
+        if not self._is_over() and not self._is_stopped:
+            self._news.clear()
+            await self._news.wait()
 
     def _is_over(self) -> bool:
         return self._feed.has_ended and not self._driver.open
@@ -207,9 +212,9 @@ class LaneRun:
                 del calls[flight.call.key or ""]
                 more = flight.read(reply, skip=len(outcomes))  # for tasks that asked meanwhile
                 self._driver.settle(flight, [_final(outcome) for outcome in (*outcomes, *more)])
-            while self._is_full() and not self._is_stopped:
-                self._news.clear()
-                await self._news.wait()
+            self._news.set()
+            while self._is_full() and not self._is_stopped and not self._is_over():
+                await self._wait_for_news()
         for flight in calls.values():
             self._call(flight)  # nothing can read it any more: ask again
 

@@ -1,0 +1,37 @@
+"""Retrieving as remote work: sources that ask the same go as far as the farthest, so that one call serves all."""
+
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.clients.retrievers.retrieve import Retrieve, reaching_alike
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.reach import Reach
+
+
+def http(**parameters: object) -> Http:
+    return Http.model_validate({"url": "http://none.invalid/search", "results": "hits", "id": "id", **parameters})
+
+
+def asked(work: Retrieve) -> Call:
+    (question,) = work.questions(["who?"])
+    (call,) = next(work.steps(question))
+    return call
+
+
+def test_sources_that_ask_the_same_ask_as_far_as_any_of_them() -> None:
+    near, far = Reach(5), Reach(100, 0.3)
+    works = {
+        0: Retrieve("a", "http", http(), near),
+        1: Retrieve("b", "http", http(id="other"), far),
+        2: Retrieve("c", "http", http(url="http://none.invalid/other"), near),
+    }
+    first, second, third = (asked(work) for work in reaching_alike(works).values())
+    assert first.key == second.key != third.key
+    assert first.reach == second.reach == Reach(100)
+    assert first.payload == second.payload == payload_of("who?", Reach(100))
+    assert third.reach == near
+
+
+def test_sources_that_rerank_are_asked_apart() -> None:
+    works = {k: Retrieve(f"{k}", "http", http(derive=False), Reach(k)) for k in (5, 10)}
+    assert reaching_alike(works) == works
+    assert len({asked(work).key for work in works.values()}) == 2
