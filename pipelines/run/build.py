@@ -1,9 +1,9 @@
 """Build the pipeline of an experiment: which stage gets what from which; nothing runs here."""
 
 import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
-from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
@@ -13,103 +13,106 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
+from rankbeam.pipelines.run.branches import rankings_of
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
-from rankbeam.transforms.call import Called, CallServices
-from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import TaskBatch
-from rankbeam.transforms.clients.ledger import Ledger, Owner
-from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED
 from rankbeam.transforms.load import LoadTables
-from rankbeam.transforms.read import ReadDataset, ReadRun
+from rankbeam.transforms.read import Dataset, ReadDataset
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
-from rankbeam.transforms.retrieve import remote
-from rankbeam.transforms.retrieve.local import RetrieveRankings
-from rankbeam.transforms.retrieve.remote import CollectRankings
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import rows as row
-from rankbeam.transforms.write import tables as write
+from rankbeam.transforms.write.tables import FinishRun, Verdict, WriteTable, run_folder
 
 _BUCKET_BYTES = 8 << 20
 _LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
 
 
 def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
-    """The pipeline of an experiment."""
+    """The pipeline of an experiment.
+
+    dataset ──► rankings: read, retrieved, called for ──► score ──► aggregate ──► rows ──► finish ──► BigQuery
+       └──────────────────────────────────────────────────► judgements
+    """
     experiment = experiment.pinned(f"{execution.run_id} {execution.started_at.isoformat()}")
-    evaluation, output = experiment.evaluation, experiment.output
+    evaluation = experiment.evaluation
     pipeline = new_pipeline(options)
-    buckets = _buckets(experiment)
-    judged, summary = read_dataset(pipeline, experiment)
-    runs = {
-        f"{RANKINGS}_{source}": pipeline | f"ReadRun{source}" >> ReadRun(each.path, source, buckets)
-        for source, each in enumerate(evaluation.sources)
-        if each.path is not None
-    }
-    parts = {JUDGED: judged, **runs}
-    rows = {"configurations": pipeline | "Configurations" >> beam.Create([row.configurations(evaluation)])}
-    failures, warnings, usage = [], [], None
-    if experiment.local:
-        top_k = {source: evaluation.sources[source].top_k or 0 for source in experiment.local}
-        ask = RetrieveRankings(experiment.local, top_k, experiment.corpus, summary)
-        parts[RANKINGS], failed, told = judged | "RetrieveRankings" >> ask
-        failures.append(failed)
-        warnings.append(told)
-    if experiment.remote:
-        called = _called(experiment, execution, judged, summary)
-        collected = called.answers | "CollectRankings" >> CollectRankings(evaluation)
-        parts[f"{RANKINGS}_called"] = collected.rankings
-        failures.append(collected.failures)
-        failures.append(called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of))
-        usage = called.usage
-        warnings.append(called.warnings)
-    if failures:
-        parts[FAILURES] = failures | "EveryFailure" >> beam.Flatten()
-        rows["failures"] = parts[FAILURES] | "FailureRows" >> beam.Map(row.failure_row, evaluation)
+    dataset = read_dataset(pipeline, experiment)
+    branches = rankings_of(pipeline, experiment, execution, dataset, _buckets(experiment))
+    parts = {JUDGED: dataset.judged, **branches.rankings}
+    if branches.failures:
+        parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
     aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
     if experiment.qrels is not None:
         aggregate = aggregate | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
-    warnings.append(aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation))
-    rows["query_metrics"] = scored | "QueryRows" >> beam.FlatMap(row.query_metrics, evaluation)
-    rows["configuration_metrics"] = aggregate | "MetricRows" >> beam.Map(metrics_table, evaluation)
+    rows = dict(_rows(pipeline, evaluation, parts.get(FAILURES), scored, aggregate))
+    written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
+    of_scores = aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
+    warnings = [*branches.warnings, of_scores] | "EveryWarning" >> beam.Flatten()
+    finish = FinishRun(
+        experiment.output,
+        execution,
+        versions(),
+        evaluation.statistics,
+        _verdict(experiment, execution),
+        written,
+        dataset.summary,
+        aggregate,
+        warnings,
+        branches.usage,
+    )
+    finished = pipeline | "FinishRun" >> finish
+    if experiment.bigquery is not None:
+        folders = table_folders(experiment.output, execution.run_id)
+        load = LoadTables(experiment.bigquery, execution.run_id, experiment.output, folders)
+        _ = finished | "LoadTables" >> load
+    return pipeline
+
+
+def _rows(
+    pipeline: beam.Pipeline,
+    evaluation: Evaluation,
+    failures: beam.PCollection | None,
+    scored: beam.PCollection,
+    aggregate: beam.PCollection,
+) -> Iterator[tuple[str, beam.PCollection]]:
+    """The rows of every table that the run has."""
+    yield "configurations", pipeline | "Configurations" >> beam.Create([row.configurations(evaluation)])
+    if failures is not None:
+        yield "failures", failures | "FailureRows" >> beam.Map(row.failure_row, evaluation)
+    yield "query_metrics", scored | "QueryRows" >> beam.FlatMap(row.query_metrics, evaluation)
+    yield "configuration_metrics", aggregate | "MetricRows" >> beam.Map(metrics_table, evaluation)
     if len(evaluation.configurations) > 1:
-        rows["comparisons"] = aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
+        yield "comparisons", aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
     if any(source.keep_rankings for source in evaluation.sources):
-        rows["rankings"] = scored | "RankingRows" >> beam.FlatMap(row.rankings, evaluation)
-    written = [rows[name] | f"Write_{name}" >> write.WriteTable(name, output, execution) for name in rows]
-    told = warnings | "EveryWarning" >> beam.Flatten()
-    judge = partial(
+        yield "rankings", scored | "RankingRows" >> beam.FlatMap(row.rankings, evaluation)
+
+
+def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunAggregate], Verdict]:
+    """What holds the scores against the limits of the experiment."""
+    return partial(
         verdict_of,
-        evaluation=evaluation,
+        evaluation=experiment.evaluation,
         gates=experiment.gates,
         max_failure_rate=experiment.max_failure_rate,
         run=execution,
     )
-    finish = write.FinishRun(
-        output, execution, versions(), evaluation.statistics, judge, written, summary, aggregate, told, usage
-    )
-    finished = pipeline | "FinishRun" >> finish
-    if experiment.bigquery is not None:
-        folders = table_folders(output, execution.run_id)
-        _ = finished | "LoadTables" >> LoadTables(experiment.bigquery, execution.run_id, output, folders)
-    return pipeline
 
 
 def table_folders(output: str, run_id: str) -> dict[str, str]:
     """Where one run's rows of each table lie."""
-    return {name: write.run_folder(output, name, run_id) for name in tables.TABLES}
+    return {name: run_folder(output, name, run_id) for name in tables.TABLES}
 
 
-def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Any:  # judged queries by bucket, and a summary
+def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
     """Read queries and judgements."""
-    return pipeline | "ReadDataset" >> ReadDataset(
+    dataset: Dataset = pipeline | "ReadDataset" >> ReadDataset(
         experiment.qrels,
         experiment.queries,
         _buckets(experiment),
@@ -119,6 +122,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Any:  # jud
         experiment.references,
         everyone=bool(experiment.judged),
     )
+    return dataset
 
 
 def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
@@ -130,45 +134,6 @@ def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
         return ()
     is_asked = bool(experiment.local or experiment.remote)
     return tuple(each for each in experiment.compared if each[0] == "corpus" or is_asked)
-
-
-def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
-    """The tasks that ask every remote retriever every judged query."""
-    works = retrieve_works(experiment)
-    return judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, works).with_output_types(TaskBatch)
-
-
-def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
-    """For each source that is a remote retriever, how it is asked."""
-    works = {}
-    for source, retriever in experiment.remote.items():
-        wanted, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
-        works[source] = Retrieve(f"{kind} {source}", kind, retriever, Reach(wanted.top_k or 0, wanted.distance))
-    return reaching_alike(works)
-
-
-def retrieve_stage(experiment: Experiment) -> Stage:
-    """What retrieving calls, and out of which budgets."""
-    works = retrieve_works(experiment)
-    sources = experiment.evaluation.sources
-    return Stage(
-        STAGE,
-        {work.service: work for work in works.values()},
-        {work.service: work.retriever for work in works.values()},
-        {work.service: sources[source].pool or "" for source, work in works.items()},
-        experiment.pools,
-        experiment.accounts(),
-    )
-
-
-def _called(
-    experiment: Experiment, execution: Run, judged: beam.PCollection, summary: beam.PCollection[DatasetSummary]
-) -> Called:
-    owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
-    ledger = Ledger(experiment.ledger, owner)
-    services = CallServices(retrieve_stage(experiment), ledger, summary)
-    called: Called = tasks_to_do(judged, experiment) | "CallServices" >> services
-    return called
 
 
 def new_pipeline(options: PipelineOptions) -> beam.Pipeline:

@@ -13,7 +13,8 @@ import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.run.build import new_pipeline, read_dataset, retrieve_stage, tasks_to_do
+from rankbeam.pipelines.run.branches import retrieve_stage, tasks_to_do
+from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.evaluate import quiet_beam, refusals
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock

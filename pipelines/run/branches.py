@@ -1,0 +1,103 @@
+"""The branches of a pipeline in which rankings come about: read, retrieved in process, or called for."""
+
+from dataclasses import dataclass, field
+
+import apache_beam as beam
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch
+from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
+from rankbeam.transforms.clients.storage.batches import RANKINGS
+from rankbeam.transforms.read import Dataset, ReadRun
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.retrieve import remote
+from rankbeam.transforms.retrieve.local import RetrieveRankings
+from rankbeam.transforms.retrieve.remote import CollectRankings
+
+
+@dataclass
+class Branches:
+    """What the branches of a pipeline yield; each adds its own.
+
+    Attributes:
+        rankings: pairs of bucket and rows, by the name that `ScoreRankings` takes them by.
+        failures: pairs of bucket and failure.
+        warnings: texts that users should see.
+        usage: of the quota pools; None where none is used.
+    """
+
+    rankings: dict[str, beam.PCollection] = field(default_factory=dict)
+    failures: list[beam.PCollection] = field(default_factory=list)
+    warnings: list[beam.PCollection] = field(default_factory=list)
+    usage: beam.PCollection | None = None
+
+
+def rankings_of(
+    pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, buckets: int
+) -> Branches:
+    """The rankings of every source; a fusion is made of the others where they are scored."""
+    branches = Branches()
+    for number, source in enumerate(experiment.evaluation.sources):
+        if source.path is not None:
+            rows = pipeline | f"ReadRun{number}" >> ReadRun(source.path, number, buckets)
+            branches.rankings[f"{RANKINGS}_{number}"] = rows
+    if experiment.local:
+        _retrieve(experiment, dataset, branches)
+    if experiment.remote:
+        _call(experiment, execution, dataset, branches)
+    return branches
+
+
+def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches) -> None:
+    """Ask the retrievers that answer in process."""
+    top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
+    retrieve = RetrieveRankings(experiment.local, top_k, experiment.corpus, dataset.summary)
+    rankings, failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
+    branches.rankings[RANKINGS] = rankings
+    branches.failures.append(failed)
+    branches.warnings.append(warnings)
+
+
+def _call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
+    """Ask the retrievers behind a network."""
+    owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
+    services = CallServices(retrieve_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary)
+    called: Called = tasks_to_do(dataset.judged, experiment) | "CallServices" >> services
+    collected = called.answers | "CollectRankings" >> CollectRankings(experiment.evaluation)
+    branches.rankings[f"{RANKINGS}_called"] = collected.rankings
+    branches.failures += [collected.failures, called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of)]
+    branches.warnings.append(called.warnings)
+    branches.usage = called.usage
+
+
+def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
+    """The tasks that ask every remote retriever every query."""
+    works = retrieve_works(experiment)
+    return judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, works).with_output_types(TaskBatch)
+
+
+def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
+    """For each source that is a remote retriever, how it is asked."""
+    works = {}
+    for source, retriever in experiment.remote.items():
+        wanted, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
+        works[source] = Retrieve(f"{kind} {source}", kind, retriever, Reach(wanted.top_k or 0, wanted.distance))
+    return reaching_alike(works)
+
+
+def retrieve_stage(experiment: Experiment) -> Stage:
+    """What retrieving calls, and out of which budgets."""
+    works = retrieve_works(experiment)
+    sources = experiment.evaluation.sources
+    return Stage(
+        STAGE,
+        {work.service: work for work in works.values()},
+        {work.service: work.retriever for work in works.values()},
+        {work.service: sources[source].pool or "" for source, work in works.items()},
+        experiment.pools,
+        experiment.accounts(),
+    )
