@@ -1,6 +1,7 @@
 """`judge:` of an experiment, and the services that an experiment calls."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.generate import JudgeModel
@@ -10,6 +11,8 @@ from rankbeam.transforms.judge.templates import VARIABLES, templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.generation import Judging
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
+from rankbeam.transforms.records.metrics.judged_definitions import Need
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 
@@ -44,6 +47,37 @@ def judging_of(
         strict_version=model.strict_version,
         steps={step: each.model_dump(exclude_none=True) for step, each in model.steps.items()},
     )
+
+
+def shown(metric: JudgedMetric, judging: Judging | None, services: Services) -> JudgedMetric:
+    """The metric with the name of whom its number comes from, where that is no language model."""
+    if judging is None:
+        return metric
+    judge, embedder = (services.valid.get(name or "") for name in (judging.service, judging.embeddings))
+    return metric.shown(
+        judge=judge.kind if judge is not None and judge.parameters.offline else None,
+        embeddings=embedder.kind if embedder is not None and embedder.parameters.offline else None,
+    )
+
+
+def with_judged(
+    configurations: Sequence[Configuration], answered: Collection[int], metrics: Sequence[JudgedMetric]
+) -> tuple[Configuration, ...]:
+    """Configurations with the names of the judged metrics that each of them has values of.
+
+    Args:
+        configurations: of the experiment.
+        answered: positions of those that have answers, of a model or given.
+        metrics: judged ones.
+    """
+    return tuple(
+        replace(each, judged=frozenset(str(metric) for metric in metrics if _has_values(metric, position in answered)))
+        for position, each in enumerate(configurations)
+    )
+
+
+def _has_values(metric: JudgedMetric, is_answered: bool) -> bool:
+    return is_answered or (Need.ANSWER not in metric.definition.needs and metric.cutoff is not None)
 
 
 def called_services(configurations: Sequence[Configuration], judging: Judging | None) -> frozenset[str]:

@@ -14,7 +14,7 @@ from rankbeam.pipelines.experiment import configurations, dataset_checks, needs,
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.grid import Around
 from rankbeam.pipelines.experiment.inputs import missing_inputs, wrong_inputs
-from rankbeam.pipelines.experiment.judging import called_services, judging_of
+from rankbeam.pipelines.experiment.judging import called_services, judging_of, shown, with_judged
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.quotas import pools_of
@@ -22,6 +22,7 @@ from rankbeam.pipelines.experiment.services import services_of
 from rankbeam.pipelines.experiment.template_files import Templates
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -70,6 +71,11 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     given = model.configurations or ()
     expanded = configurations.expand(around, given, model.grid, dialects, model.dataset.unit, problems)
     judging = judging_of(located, model.judge, services, folder, problems)
+    metrics = {
+        metric if isinstance(metric, Metric) else shown(metric, judging, services): position
+        for metric, position in metrics.items()
+    }
+    judged = tuple(metric for metric in metrics if not isinstance(metric, Metric))
     used = called_services(expanded.configurations, judging)
     pools = pools_of(located, model.quotas, expanded.cells, expanded.sources, services, used, problems)
     known = None if problems else _known(model, metrics, expanded.configurations)
@@ -92,6 +98,11 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         each.completed(folder, pool, model.output.rankings)
         for each, pool in zip(expanded.sources, pools.names, strict=True)
     )
+    answered = {
+        position
+        for position, cell in enumerate(expanded.cells)
+        if cell.generator is not None or cell.retriever.route is Route.REPLAYED
+    }
     return Experiment(
         name=model.name,
         text=text,
@@ -99,10 +110,10 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         queries=_below(folder, model.dataset.queries),
         corpus=_below(folder, model.dataset.corpus),
         references=_references(model, folder),
-        judged=tuple(metric for metric in metrics if not isinstance(metric, Metric)),
+        judged=judged,
         sources=sources,
         evaluation=Evaluation(
-            configurations=expanded.configurations,
+            configurations=with_judged(expanded.configurations, answered, judged),
             metrics=tuple(map(_scored, metrics)),
             sources=tuple(each.source for each in sources),
             slices=tuple(model.slices),

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.metrics.judged import is_judged
 
 _PROBLEM = "no stage of this version of rankbeam does this yet; leave it out"
 
@@ -22,12 +21,9 @@ def refuse(experiment: Experiment, path: str) -> None:
 
 def _problems(located: Located) -> Iterator[InputError]:
     for position, configuration in enumerate(located.value["configurations"]):
-        for key in ("generate", "answers"):
+        for key in ("answers",):
             if key in configuration:
                 yield located.error(("configurations", position, key), _PROBLEM)
-    for position, name in enumerate(located.value.get("metrics", ())):
-        if is_judged(name):
-            yield located.error(("metrics", position), _PROBLEM)
-    for key in ("judge", "max_cost"):
+    for key in ("max_cost",):
         if key in located.value:
             yield located.error((key,), _PROBLEM)

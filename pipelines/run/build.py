@@ -13,10 +13,11 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
+from rankbeam.pipelines.run.answers import AnswerBranch, answers_of
 from rankbeam.pipelines.run.branches import rankings_of
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, VALUES
 from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.read import Dataset, ReadDataset
 from rankbeam.transforms.records import tables
@@ -37,6 +38,8 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     """The pipeline of an experiment.
 
     dataset ──► rankings: read, retrieved, called for ──► score ──► aggregate ──► rows ──► finish ──► BigQuery
+       │                      └──► answer ──► judge ────────► values               ▲
+       │                              └──────────┴── answers, verdicts ────────────┘
        └──────────────────────────────────────────────────► judgements
     """
     experiment = experiment.pinned(f"{execution.run_id} {execution.started_at.isoformat()}")
@@ -47,14 +50,20 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     parts = {JUDGED: dataset.judged, **branches.rankings}
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
+    answers = answers_of(experiment, execution, dataset, parts, _buckets(experiment))
+    if answers is not None:
+        parts = {**parts, VALUES: answers.values}
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
     aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
     if experiment.qrels is not None:
         aggregate = aggregate | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
     rows = dict(_rows(pipeline, evaluation, parts.get(FAILURES), scored, aggregate))
+    if answers is not None:
+        rows |= answers.together(rows)
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
     of_scores = aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
-    warnings = [*branches.warnings, of_scores] | "EveryWarning" >> beam.Flatten()
+    of_models = [] if answers is None else [answers.warnings]
+    warnings = [*branches.warnings, *of_models, of_scores] | "EveryWarning" >> beam.Flatten()
     finish = FinishRun(
         experiment.output,
         execution,
@@ -65,7 +74,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         dataset.summary,
         aggregate,
         warnings,
-        branches.usage,
+        _usage(branches.usage, answers),
     )
     finished = pipeline | "FinishRun" >> finish
     if experiment.bigquery is not None:
@@ -92,6 +101,12 @@ def _rows(
         yield "comparisons", aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
     if any(source.keep_rankings for source in evaluation.sources):
         yield "rankings", scored | "RankingRows" >> beam.FlatMap(row.rankings, evaluation)
+
+
+def _usage(of_retrievers: beam.PCollection | None, answers: AnswerBranch | None) -> beam.PCollection | None:
+    """The usage of all quota pools; None where none is used."""
+    parts = [part for part in (of_retrievers, None if answers is None else answers.usage) if part is not None]
+    return parts | "EveryUsage" >> beam.Flatten() if parts else None
 
 
 def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunAggregate], Verdict]:

@@ -1,0 +1,145 @@
+"""The branch of a pipeline in which models answer from what was retrieved, and a judge judges."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import apache_beam as beam
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.services import Service
+from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.contexts import GatherContexts
+from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.asking import Asking
+from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, tasks_of, unevaluated
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.rows import Answerer, Rows
+from rankbeam.transforms.judge.templates import templates
+from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
+from rankbeam.transforms.read import Dataset
+from rankbeam.transforms.records.calls.prompt import template_hash
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
+from rankbeam.transforms.records.run import Run
+
+
+@dataclass(frozen=True)
+class AnswerBranch:
+    """What the branch yields.
+
+    Attributes:
+        values: of judged metrics, by bucket.
+        rows: by table, rows without the common columns; a table may have several collections.
+        usage: of the quota pools.
+        warnings: texts that users should see.
+    """
+
+    values: beam.PCollection
+    rows: Mapping[str, list[beam.PCollection]]
+    usage: beam.PCollection
+    warnings: beam.PCollection
+
+    def together(self, others: Mapping[str, beam.PCollection]) -> dict[str, beam.PCollection]:
+        """By table, the rows of this branch and those that others have for it."""
+        return {
+            name: [*parts, *([others[name]] if name in others else [])] | f"Every_{name}" >> beam.Flatten()
+            for name, parts in self.rows.items()
+        }
+
+
+def answers_of(
+    experiment: Experiment, execution: Run, dataset: Dataset, parts: dict[str, beam.PCollection], buckets: int
+) -> AnswerBranch | None:
+    """Let models answer, and a judge judge; None where an experiment has neither.
+
+    Args:
+        experiment: what is to be done.
+        execution: the run.
+        dataset: the queries.
+        parts: as `ScoreRankings` takes them, without values.
+        buckets: into how many parts the queries are divided.
+    """
+    work = work_of(experiment)
+    if not work.services:
+        return None
+    counts = contexts_wanted(work)
+    gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, buckets)
+    items = parts | "GatherContexts" >> gather
+    owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
+    call = CallServices(answer_stage(experiment, work), Ledger(experiment.ledger, owner), dataset.summary)
+    tasks = items | "PlanAnswers" >> beam.FlatMap(tasks_of, tuple(counts))
+    called: Called = tasks | "CallModels" >> call
+    rows = rows_of(experiment, work)
+    collected = called.answers | "CollectEvaluated" >> CollectEvaluated(rows)
+    of_items = called.failed | "FailedItems" >> beam.Map(unevaluated, rows)
+    tables = {name: [part] for name, part in collected.rows.items()}
+    tables["failures"].append(of_items)
+    return AnswerBranch(collected.values, tables, called.usage, called.warnings)
+
+
+def work_of(experiment: Experiment) -> EvaluateAnswers:
+    """What is done for each query."""
+    judging, services = experiment.judging, experiment.services
+    configurations = experiment.evaluation.configurations
+    answering = {
+        position: Answering(_model(services[each.generation.service]), each.generation)
+        for position, each in enumerate(configurations)
+        if each.generation is not None
+    }
+    if judging is None or not experiment.judged:
+        return EvaluateAnswers(answering, None, {})
+    embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
+    asking = Asking(_model(services[judging.service]), templates(judging.prompts), embedder)
+    metrics = {
+        position: tuple(metric for metric in experiment.judged if str(metric) in each.judged)
+        for position, each in enumerate(configurations)
+        if each.judged
+    }
+    return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share)
+
+
+def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
+    """For each configuration that is answered or judged, how many contexts are wanted at most."""
+    counts: dict[int, int | None] = {position: each.generation.contexts for position, each in work.answering.items()}
+    for position, metrics in work.metrics.items():
+        if position not in counts:
+            counts[position] = _deepest(metrics)
+    return counts
+
+
+def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
+    cutoffs = [metric.cutoff for metric in metrics]
+    return None if None in cutoffs else max(cutoff or 0 for cutoff in cutoffs)
+
+
+def answer_stage(experiment: Experiment, work: EvaluateAnswers) -> Stage:
+    """What answering and judging call, and out of which budgets."""
+    called = {name: experiment.services[name] for name in work.services}
+    return Stage(
+        STAGE,
+        {WORK: work},
+        {name: service.parameters for name, service in called.items()},
+        {name: service.pool or "" for name, service in called.items()},
+        experiment.pools,
+        experiment.accounts(),
+    )
+
+
+def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
+    """What makes rows of what comes of the queries."""
+    answerers = {
+        position: Answerer(
+            each.model,
+            template_hash(each.generation.template),
+            experiment.pools[experiment.services[each.model.name].pool or ""].prices,
+        )
+        for position, each in work.answering.items()
+    }
+    asking = work.asking
+    judge, prompts = (None, {}) if asking is None else (asking.model, dict(asking.templates))
+    return Rows(experiment.evaluation.configurations, answerers, judge, prompts)
+
+
+def _model(service: Service) -> Model:
+    return Model(service.name, service.kind, service.parameters)
