@@ -1,7 +1,7 @@
 """Batch evaluation of retrieval and RAG systems on Apache Beam.
 
-What authors of plug-ins need is here: parameters of a retriever, and what it is asked and answers. Names are imported
-where they are first used, so that `rankbeam --help` waits for nothing.
+What authors of plug-ins need is here: parameters of retrievers and models, and what they are asked and answer. Names
+are imported where they are first used, so that `rankbeam --help` waits for nothing.
 
     transforms   what a pipeline is made of, in floors: kernels, records, clients, stages
     pipelines    the experiment, the pipeline built from it, results, the command line
@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rankbeam.transforms.clients.calls.services import Connection
+    from rankbeam.transforms.clients.models.base import ModelParameters
     from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
     from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+    from rankbeam.transforms.records.calls.prompt import Prompt
+    from rankbeam.transforms.records.calls.quota import Quota
+    from rankbeam.transforms.records.calls.reply import Reply, Tokens
     from rankbeam.transforms.records.errors import CallError, InputError
     from rankbeam.transforms.records.failures import FailureKind
     from rankbeam.transforms.records.queries import Query, Ranking
@@ -23,11 +27,16 @@ __all__ = [
     "Connection",
     "FailureKind",
     "InputError",
+    "ModelParameters",
+    "Prompt",
     "Query",
+    "Quota",
     "Ranking",
     "RemoteRetriever",
+    "Reply",
     "Retriever",
     "RetrieverParameters",
+    "Tokens",
 ]
 
 _HOMES = {
@@ -35,11 +44,16 @@ _HOMES = {
     "Connection": "clients.calls.services",
     "FailureKind": "records.failures",
     "InputError": "records.errors",
+    "ModelParameters": "clients.models.base",
+    "Prompt": "records.calls.prompt",
     "Query": "records.queries",
+    "Quota": "records.calls.quota",
     "Ranking": "records.queries",
     "RemoteRetriever": "clients.retrievers.remote",
+    "Reply": "records.calls.reply",
     "Retriever": "clients.retrievers.base",
     "RetrieverParameters": "clients.retrievers.base",
+    "Tokens": "records.calls.reply",
 }
 
 

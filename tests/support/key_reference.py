@@ -1,0 +1,105 @@
+"""The reference of an experiment's keys, `docs/experiment.md`, made from the models that read them.
+
+python tests/support/key_reference.py > docs/experiment.md
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from rankbeam.pipelines.experiment.generate import GenerateParameters, JudgeModel, StepModel
+from rankbeam.pipelines.experiment.models import (
+    ConfigurationModel,
+    DatasetModel,
+    ExperimentModel,
+    OutputModel,
+    PricesModel,
+    QuotaModel,
+    ReferencesModel,
+    StatisticsModel,
+)
+from rankbeam.pipelines.gates.models import GateModel
+from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
+from rankbeam.transforms.clients.retrievers.replay import Replay
+
+SECTIONS: Sequence[tuple[str, type[BaseModel]]] = (
+    ("The file", ExperimentModel),
+    ("`dataset:`", DatasetModel),
+    ("`dataset.answers:`", ReferencesModel),
+    ("`configurations:`, each item", ConfigurationModel),
+    ("`generate:` of a configuration", GenerateParameters),
+    ("`answers:` of a configuration, with `type: replay`", Replay),
+    ("`judge:`", JudgeModel),
+    ("`judge.steps:`, each step", StepModel),
+    ("`quotas:`, each item", QuotaModel),
+    ("`price_per_million:` of a quota", PricesModel),
+    ("`statistics:`", StatisticsModel),
+    ("`gates:`, each item", GateModel),
+    ("`output:`", OutputModel),
+)
+
+_MODEL = re.compile(r",\s+as\s+`\w+`\s+describes\s+(?:it|them)")
+
+_START = """\
+# The experiment file
+
+Every key of an experiment, with its default and what it means. Paths are relative to the file, or on any of Beam's
+filesystems. An unknown key is refused with its line and the nearest valid name.
+
+This file is made from the models that read experiments (`python tests/support/key_reference.py > docs/experiment.md`).
+`generate:`, `answers:`, `judge:`, `max_cost` and judged metrics are read and checked; this version has no stage that
+acts upon them, and refuses to run an experiment that has them.
+"""
+
+
+def reference() -> str:
+    """The whole reference, as Markdown."""
+    parts = [_START, *(_section(title, model) for title, model in SECTIONS)]
+    for heading, kind in (("`retriever:`", RETRIEVERS), ("`services:`, each item", MODELS)):
+        for name, point in sorted(kind.types.items()):
+            if point.value.startswith("rankbeam."):
+                parts.append(_section(f"{heading} with `type: {name}`", kind.load(name)))
+    return "\n".join(parts)
+
+
+def _section(title: str, model: type[BaseModel]) -> str:
+    meanings = _meanings(model)
+    rows = [f"| `{name}` | {_default(field)} | {meanings[name]} |" for name, field in model.model_fields.items()]
+    return "\n".join([f"## {title}", "", "| key | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return "see below"
+    return "" if value is None or value in ([], {}) else f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _meanings(model: type[BaseModel]) -> dict[str, str]:
+    """What the docstrings of a model and its bases say of each key."""
+    meanings: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        for names, text in _attributes(inspect.cleandoc(base.__doc__ or "")):
+            meanings |= dict.fromkeys(names, text)
+    return meanings
+
+
+def _attributes(doc: str) -> Iterator[tuple[list[str], str]]:
+    _, found, after = doc.partition("Attributes:\n")
+    section = re.split(r"\n(?=\S)", after)[0] if found else ""
+    for item in re.split(r"\n(?=    \S)", f"\n{section}"):
+        names, _, text = item.strip().partition(": ")
+        if text:
+            written = " ".join(_MODEL.sub("; see below", text).split()).replace("|", "\\|").removesuffix(".")
+            yield [name.strip() for name in names.split(",")], written[0].upper() + written[1:] + "."
+
+
+if __name__ == "__main__":
+    print(reference(), end="")  # noqa: T201  what it is for
