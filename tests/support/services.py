@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, groups_in
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
@@ -54,7 +55,7 @@ class Echo:
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
         question = json.loads(payload)["query"]
-        self.begun.append((question, time.monotonic()))
+        self.begun.append((question, asyncio.get_running_loop().time()))
         self.open += 1
         self.most_open = max(self.most_open, self.open)
         try:
@@ -123,19 +124,26 @@ def feed(tasks: Sequence[Task]) -> Feed:
     return Feed(groups_in(batches), sum(batch.num_rows for batch in batches))
 
 
-def make(tasks: Iterable[Task], service: Echo, folder: Path, quota: Quota = FAST) -> list[Answer | FailedTask]:
+def make(
+    tasks: Iterable[Task], service: Echo, folder: Path, quota: Quota = FAST, clock: VirtualClock | None = None
+) -> list[Answer | FailedTask]:
     """What comes of tasks in one lane."""
-    return made({"echo": service}, [list(tasks)], folder, quota)[0]
+    return made({"echo": service}, [list(tasks)], folder, quota, clock)[0]
 
 
 def made(
-    services: Mapping[str, Echo], lanes: list[list[Task]], folder: Path, quota: Quota = FAST
+    services: Mapping[str, Echo],
+    lanes: list[list[Task]],
+    folder: Path,
+    quota: Quota = FAST,
+    clock: VirtualClock | None = None,
 ) -> tuple[list[Answer | FailedTask], FanOut]:
-    """What comes of tasks in several lanes of one pool, and the fan-out that did them."""
-    fan_out = FanOut(stage(services, replace(quota, lanes=len(lanes))), Ledger(str(folder)))
-    for number, tasks in enumerate(lanes):
-        fan_out.begin(Lane(("pool",), number), feed(tasks))
-    outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
+    """What comes of tasks in several lanes of one pool, and the fan-out that did them, on a virtual clock."""
+    with VirtualClock() if clock is None else nullcontext(clock) as virtual:
+        fan_out = FanOut(stage(services, replace(quota, lanes=len(lanes))), Ledger(str(folder)), virtual)
+        for number, tasks in enumerate(lanes):
+            fan_out.begin(Lane(("pool",), number), feed(tasks))
+        outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     return outcomes, fan_out
 
 

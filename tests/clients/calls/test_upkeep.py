@@ -17,6 +17,7 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import Answer, Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter
@@ -26,9 +27,15 @@ TASKS = [task(f"q{i}") for i in range(500)]
 ONE_AT_A_TIME = Quota(requests_per_minute=60_000, concurrent_calls=1)
 
 
-def fan_out_of(service: Echo, ledger: Ledger, questions: int, quota: Quota = FAST) -> FanOut:
+@pytest.fixture
+def clock() -> Iterator[VirtualClock]:
+    with VirtualClock() as clock:
+        yield clock
+
+
+def fan_out_of(service: Echo, ledger: Ledger, questions: int, clock: VirtualClock, quota: Quota = FAST) -> FanOut:
     """A fan-out with one lane."""
-    fan_out = FanOut(stage({"echo": service}, quota), ledger)
+    fan_out = FanOut(stage({"echo": service}, quota), ledger, clock)
     fan_out.begin(Lane(("pool",), 0), feed(TASKS[:questions]))
     return fan_out
 
@@ -58,7 +65,9 @@ class Disk:
         link.replace(self.folder)
 
 
-def test_what_cannot_be_written_for_a_while_is_kept_and_no_call_begins_meanwhile(tmp_path: Path) -> None:
+def test_what_cannot_be_written_for_a_while_is_kept_and_no_call_begins_meanwhile(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
     disk, begun = Disk(tmp_path / "ledger"), []
 
     async def script(question: str, _: int) -> str | None:
@@ -73,14 +82,16 @@ def test_what_cannot_be_written_for_a_while_is_kept_and_no_call_begins_meanwhile
         disk.give_back()
 
     service = Echo(script)
-    assert len(outcomes(fan_out_of(service, Ledger(str(disk.folder)), 60, ONE_AT_A_TIME))) == 60
-    assert begun[0] < 40  # the first part that could not be written was half a second later
+    assert len(outcomes(fan_out_of(service, Ledger(str(disk.folder)), 60, clock, ONE_AT_A_TIME))) == 60
+    assert begun[0] <= 22  # the first part that could not be written was half a second later
     again = Echo()
     make(TASKS[:60], again, disk.folder)
     assert not again.begun
 
 
-def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(tmp_path: Path) -> None:
+def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
     disk = Disk(tmp_path / "ledger")
 
     async def script(question: str, _: int) -> str | None:
@@ -90,22 +101,23 @@ def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(tmp
         return None
 
     service, taken = Echo(script), []
-    fan_out = fan_out_of(service, Ledger(str(disk.folder), patience_s=0.5), len(TASKS), ONE_AT_A_TIME)
+    fan_out = fan_out_of(service, Ledger(str(disk.folder), patience_s=5.0), len(TASKS), clock, ONE_AT_A_TIME)
     with pytest.raises(InputError, match="cannot be written") as caught:
         taken.extend(outcome for outcome in fan_out.outcomes() if outcome is not None)
     disk.give_back()
-    assert len(service.begun) < 60
+    assert len(service.begun) <= 24
+    assert 5.5 < clock.monotonic() < 7.5
     assert service.open == 0
     assert all(isinstance(outcome, Answer) for outcome in taken)
     kept = len(list(Ledger(str(disk.folder)).find({each.item.key: each.item.reach for each in TASKS})))
     assert f"{len(service.begun) - kept} answers that were paid for could not be kept" in str(caught.value)
 
 
-def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(tmp_path: Path) -> None:
+def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(clock: VirtualClock, tmp_path: Path) -> None:
     other, service = Ledger(str(tmp_path)), Echo()
     lease, writer = other.lease("quota pool pool, lane 0"), other.writer()
     assert lease.claim() is None
-    fan_out = fan_out_of(service, Ledger(str(tmp_path)), 20)
+    fan_out = fan_out_of(service, Ledger(str(tmp_path)), 20, clock)
     for each in (planned.item for planned in TASKS[:15]):
         writer.add(Entry(each.key, each.reach, each.payload, 1, 0.1, datetime.now(UTC)))
     writer.close()
@@ -184,7 +196,7 @@ def counted(fan_out: FanOut, ledger: Ledger) -> Usage:
     return with_lost_attempts(fan_out.usage(), ledger)[0]
 
 
-def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(tmp_path: Path) -> None:
+def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(clock: VirtualClock, tmp_path: Path) -> None:
     owner = Owner("run", "now")
 
     async def script(question: str, _: int) -> str | None:
@@ -194,14 +206,14 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(tmp_path:
 
     first, second = Echo(script), Echo()
     with pytest.raises(ZeroDivisionError):
-        outcomes(fan_out_of(first, Ledger(str(tmp_path), owner), 60, ONE_AT_A_TIME))
+        outcomes(fan_out_of(first, Ledger(str(tmp_path), owner), 60, clock, ONE_AT_A_TIME))
     ledger = Ledger(str(tmp_path), owner)
-    fan_out = fan_out_of(second, ledger, 60)
+    fan_out = fan_out_of(second, ledger, 60, clock)
     assert len(outcomes(fan_out)) == 60
     usage = counted(fan_out, ledger)
     assert (usage.calls, usage.ledger_hits) == (len(first.begun) + len(second.begun), 0)
     third, again = Ledger(str(tmp_path), Owner("run", "later")), Echo()
-    fan_out = fan_out_of(again, third, 60)
+    fan_out = fan_out_of(again, third, 60, clock)
     assert len(outcomes(fan_out)) == 60
     usage = counted(fan_out, third)
     assert (usage.calls, usage.ledger_hits, again.begun) == (0, 60, [])

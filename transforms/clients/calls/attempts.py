@@ -1,5 +1,6 @@
 """The attempts at one call: which failures are worth another attempt, and after which pause."""
 
+import math
 import random
 from collections import Counter as Tally
 from collections.abc import Sequence
@@ -7,6 +8,7 @@ from typing import Any
 
 from tenacity import RetryCallState
 
+from rankbeam.transforms.clients.calls.health import NotAsked
 from rankbeam.transforms.records.calls.reply import NO_TOKENS
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -21,16 +23,24 @@ class Attempts:
 
     Attributes:
         number: of the attempt as the connection is given it: from 1, higher after each answer that was refused.
+        made: how many were made.
+        began: when the first of them was made.
         tokens: that all attempts took.
         seconds: that all attempts took, without pauses.
     """
 
     def __init__(self) -> None:
         self.number = 1
+        self.made, self.began = 0, math.inf
         self.tokens = NO_TOKENS
         self.seconds = 0.0
         self._malformed: Tally[str] = Tally()
         self._truncated = 0
+
+    def begin(self, now: float) -> None:
+        """Count an attempt that begins now."""
+        self.made += 1
+        self.began = min(self.began, now)
 
     def refuse(self, outcomes: Sequence[Any]) -> None:
         """Refuse an answer that is of no use to any of the tasks, as long as another attempt may bring a better one.
@@ -51,7 +61,7 @@ class Attempts:
 
     def may_pass(self, error: BaseException) -> bool:
         """Whether a call that failed with this error may succeed when it is tried again; each error is shown once."""
-        if not isinstance(error, CallError):
+        if not isinstance(error, CallError) or isinstance(error, NotAsked):
             return False
         if error.kind is FailureKind.TRUNCATED:
             self._truncated += 1

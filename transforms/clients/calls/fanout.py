@@ -5,19 +5,19 @@ lanes are at work meanwhile, so that several of them in one bundle each keep the
 """
 
 import asyncio
-import queue
 import weakref
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from functools import partial
 
+from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
-from rankbeam.transforms.clients.calls.loop import running_loop
+from rankbeam.transforms.clients.calls.outcome_queue import OutcomeQueue
 from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.turns import Stopped
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.reply import Tokens
@@ -35,11 +35,12 @@ class FanOut:
     Args:
         stage: that they belong to.
         ledger: where answers are looked up and kept.
+        clock: that everything keeps time by.
     """
 
-    def __init__(self, stage: Stage, ledger: Ledger) -> None:
-        self._stage, self._ledger = stage, ledger
-        self._outcomes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
+    def __init__(self, stage: Stage, ledger: Ledger, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._stage, self._ledger, self._clock = stage, ledger, clock
+        self._outcomes = OutcomeQueue(clock)
         self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
         self._ends: list[Future[None]] = []
@@ -55,11 +56,11 @@ class FanOut:
     def begin(self, lane: Lane, feed: Feed) -> None:
         """Begin a lane; returns at once. Its tasks are read by `outcomes`."""
         self._feeds.append(feed)
-        self._ends.append(asyncio.run_coroutine_threadsafe(self._run(lane, feed), running_loop()))
+        self._ends.append(asyncio.run_coroutine_threadsafe(self._run(lane, feed), self._clock.loop()))
         self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
 
     async def _run(self, lane: Lane, feed: Feed) -> None:
-        run = LaneRun(self._stage, lane, feed, self._ledger, self._outcomes.put, self._is_full)
+        run = LaneRun(self._stage, lane, feed, self._ledger, self._outcomes.put, self._is_full, self._clock)
         self._runs.append((lane, run))
         wake = partial(asyncio.get_running_loop().call_soon_threadsafe, run.wake)
         feed.connect(on_filled=wake, on_taken=partial(self._outcomes.put, None))
@@ -76,21 +77,25 @@ class FanOut:
         Raises:
             InputError: the services or the ledger cannot be used; nothing that was answered is lost.
         """
+        with self._clock.at_work():
+            yield from self._taken()
+        for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
+            end.result()  # what went wrong first, and not that others stopped for it
+
+    def _taken(self) -> Iterator[Outcome | None]:
         try:
             while not self.ended:
                 was_full = self._is_full()
                 has_read = not was_full and self._read_tasks()
-                yield self._next_outcome(0 if has_read else _TICK_S)
+                yield self._outcomes.get(0.0 if has_read else _TICK_S)
                 if was_full and not self._is_full():
                     self._wake()
                 if self._has_failed():
                     self._begin_no_more()
-            while not self._outcomes.empty():
+            while self._outcomes:
                 yield self._outcomes.get()
         finally:  # the caller may have failed
             self._begin_no_more()
-        for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
-            end.result()  # what went wrong first, and not that others stopped for it
 
     def counted(self) -> Counts:
         """What was counted since this was last called."""
@@ -147,18 +152,12 @@ class FanOut:
         """Read some tasks of each lane that has room for them; returns whether there were any."""
         return sum(feed.fill() for feed in self._feeds) > 0
 
-    def _next_outcome(self, timeout_s: float) -> Outcome | None:
-        try:
-            return self._outcomes.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
-
     def _records(self, pool: str) -> tuple[str, ...]:
         """The names of the records of how a pool's lanes used the ledger."""
         return tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools)
 
     def _is_full(self) -> bool:
-        return self._outcomes.qsize() > _MOST_WAITING and not self._leaving
+        return len(self._outcomes) > _MOST_WAITING and not self._leaving
 
     def _has_failed(self) -> bool:
         return any(end.done() and end.exception() is not None for end in self._ends)
@@ -166,11 +165,23 @@ class FanOut:
     def _begin_no_more(self) -> None:
         self._leaving = True
         for _, run in self._runs:
-            running_loop().call_soon_threadsafe(run.stop)
+            self._clock.loop().call_soon_threadsafe(run.stop)
+
+    def _wait_until_ended(self, timeout_s: float) -> None:
+        changed = self._clock.condition()
+
+        def notify(_: Future[None]) -> None:
+            with changed:
+                changed.notify_all()
+
+        for end in self._ends:
+            end.add_done_callback(notify)
+        with changed:
+            changed.wait_for(lambda: self.ended, timeout_s)
 
     def _wake(self) -> None:
         for _, run in self._runs:
-            running_loop().call_soon_threadsafe(run.wake)
+            self._clock.loop().call_soon_threadsafe(run.wake)
 
 
 def at_work() -> "list[FanOut]":
@@ -186,6 +197,7 @@ def stop_all(grace_s: float) -> None:
 def _stop(fan_outs: Sequence["FanOut"], grace_s: float) -> None:
     for each in fan_outs:
         each._begin_no_more()
-    wait([end for each in fan_outs for end in each._ends], timeout=grace_s)
+    for each in fan_outs:
+        each._wait_until_ended(grace_s if each is fan_outs[0] else 0.0)
     for _, run in [run for each in fan_outs for run in each._runs]:
         run.flush()

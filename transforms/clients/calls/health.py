@@ -4,9 +4,9 @@ closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s 
                                     ▲                                   │ failed          given up: after
                                     └───────────────────────────────────┘                 `give_up_after_s`
 
-What fails because of one query (it is invalid, blocked, truncated, malformed) says nothing of the service. A service
-that only ever refuses for good (credentials are wrong, a corpus is not there) is given up as soon as the breaker opens,
-unless the ledger has an answer of it: then it has worked, and may again.
+What fails because of one query (it is invalid, blocked, truncated, malformed, or not found by a service that has found
+others) says nothing of the service. A service that only ever refuses for good (credentials are wrong, a corpus is not
+there) is given up as soon as the breaker opens; one of which the ledger has an answer has worked, and may again.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,10 @@ _COUNTED = {
     FailureKind.NOT_FOUND,
     FailureKind.QUOTA,
 }
+
+
+class NotAsked(CallError):
+    """An attempt was not made, since its service was given up."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Breaker:
 
     def failed(self, begun: Begun, error: CallError, now: float) -> None:
         """An attempt failed; failures of a single query do not count."""
-        if error.kind not in _COUNTED:
+        if error.kind not in _COUNTED or (error.kind is FailureKind.NOT_FOUND and self._has_answered):
             self.ended(begun, now)
             return
         self._failures += 1
@@ -120,10 +124,19 @@ class Breaker:
             self._is_probing = False
             self._probe_at = now
 
-    def refusal(self) -> CallError:
+    def refusal(self) -> NotAsked:
         """Why what is left is not asked."""
-        kind, said = (FailureKind.UNAVAILABLE, "") if self._last is None else (self._last.kind, self._last.message)
-        return CallError(kind, f"not asked: {self._failures} attempts in a row failed, the last with: {said}", 0)
+        kind = FailureKind.UNAVAILABLE if self._last is None else self._last.kind
+        return NotAsked(kind, f"not asked: {self._reason()}", 0)
+
+    def report(self) -> str:
+        """What users should know of a breaker that is open."""
+        wait = f"calls wait, and one at a time is tried for up to {self._give_up_after_s:g} s"
+        return f"{self._reason()}; {'no further call is made' if self._is_given_up else wait}"
+
+    def _reason(self) -> str:
+        said = "" if self._last is None else self._last.message
+        return f"{self._failures:,} attempts in a row failed, the last with: {said}"
 
     def _open(self, now: float) -> None:
         self._opened = now

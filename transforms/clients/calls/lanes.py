@@ -10,17 +10,17 @@ import logging
 from collections import Counter as Tally
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 
+from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.pool_calls import Answered, Counts, PoolCalls
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
-from rankbeam.transforms.clients.calls.turns import Stopped
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
+from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
@@ -53,20 +53,31 @@ class LaneRun:
         ledger: where answers are looked up and kept.
         emit: takes the outcome of a task; called on the loop.
         is_full: whether so many outcomes wait to be taken that the ledger's answers wait as well.
+        clock: of the fan-out.
 
     Attributes:
         tally: what was counted so far, by counter and service.
     """
 
     def __init__(
-        self, stage: Stage, lane: Lane, feed: Feed, ledger: Ledger, emit: Emit, is_full: Callable[[], bool]
+        self,
+        stage: Stage,
+        lane: Lane,
+        feed: Feed,
+        ledger: Ledger,
+        emit: Emit,
+        is_full: Callable[[], bool],
+        clock: Clock,
     ) -> None:
         self._stage, self._lane, self._feed, self._ledger, self._is_full = stage, lane, feed, ledger, is_full
+        self._clock = clock
         services = stage.services_of(lane.pools)
         self.tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self._answered_of: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
-        self._records = {pool: ledger.record(pool, lane.number, partial(self._counted, pool)) for pool in lane.pools}
-        self._writer = ledger.writer(self._write_records)
+        self._records = {
+            pool: ledger.record(pool, lane.number, partial(self._counted, pool), clock) for pool in lane.pools
+        }
+        self._writer = ledger.writer(self._write_records, clock)
         self._lookup = ledger.lookup()
         self._hits = Hits(self._lookup, self._writer.flush)
         self._in_flight = InFlight(self.stop)
@@ -81,6 +92,7 @@ class LaneRun:
                 self._is_held,
                 self._answered,
                 self._failed,
+                clock,
             )
             for pool, quota in stage.in_lanes(lane.pools).items()
         }
@@ -91,7 +103,7 @@ class LaneRun:
     @property
     def waited_s(self) -> dict[str, float]:
         """For each pool, how long there was work that had to wait for its turn."""
-        return {name: pool.turns.waited_s for name, pool in self._pools.items()}
+        return {name: pool.admission.waited_s for name, pool in self._pools.items()}
 
     @property
     def left(self) -> int:
@@ -147,12 +159,15 @@ class LaneRun:
 
     async def _make_calls(self) -> None:
         leases = [
-            self._ledger.lease(f"quota pool {self._stage.accounts.get(pool) or pool}, lane {self._lane.number}")
+            self._ledger.lease(
+                f"quota pool {self._stage.accounts.get(pool) or pool}, lane {self._lane.number}", self._clock
+            )
             for pool in self._lane.pools
         ]
-        pause = next(iter(self._pools.values())).turns.pause
+        pause = next(iter(self._pools.values())).admission.pause
         records = list(self._records.values())
-        async with Upkeep(self._ledger, leases, self._writer, records, self._look_again, self.stop, pause):
+        clock = self._clock.monotonic
+        async with Upkeep(self._ledger, leases, self._writer, records, self._look_again, self.stop, pause, clock):
             try:
                 for pool in self._pools.values():
                     self._in_flight.begin(pool.begin_all())
@@ -208,7 +223,9 @@ class LaneRun:
         calls = self._hits.give()
         async for reads in await self._hits.read(calls):
             for flight, reply, outcomes in reads:
-                self.tally[Counter.LEDGER_HITS, flight.call.service] += 1
+                service = flight.call.service
+                self.tally[Counter.LEDGER_HITS, service] += 1
+                self._pools[self._stage.pools[service]].answered_before(service)
                 del calls[flight.call.key or ""]
                 more = flight.read(reply, skip=len(outcomes))  # for tasks that asked meanwhile
                 self._driver.settle(flight, [_final(outcome) for outcome in (*outcomes, *more)])
@@ -231,7 +248,7 @@ class LaneRun:
     def _answered(self, answered: Answered) -> None:
         call = answered.flight.call
         if call.key is not None:
-            reply, now = answered.reply, datetime.now(UTC)
+            reply, now = answered.reply, self._clock.now()
             made = (answered.attempts, answered.seconds, now, reply.tokens, call.service, call.texts)
             self._writer.add(Entry(call.key, call.reach, reply.answer, *made))
             self._hits.added(call.key, call.reach)

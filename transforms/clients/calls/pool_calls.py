@@ -2,32 +2,34 @@
 
 waiting ─► connection ─► permit ─► one attempt ─► read ─► ledger ─► the tasks that want it
                           ▲          │ transient failure: a pause, as the service asks for or longer each time
-                          └──────────┘
+                          └──────────┘   no permit: the service was given up, the call is not asked
 """
 
 import asyncio
-import time
+import logging
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
+from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Attempts, pause_s
 from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.services import Connection, Service
-from rankbeam.transforms.clients.calls.turns import Stopped, Turns
+from rankbeam.transforms.clients.clock import Clock
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
-_HOPELESS = 20  # calls that failed, with none that succeeded, after which a service is not asked any more
-_LOOK_AGAIN_S = 0.1
+_logger = logging.getLogger(__name__)
 _WAITING_PER_SLOT = 4  # calls that pause before another attempt, for each that may be in flight
 
 Counts = Tally[tuple[Counter, str]]
@@ -65,6 +67,7 @@ class PoolCalls:
         is_held: whether no call may begin just now.
         answered: takes a call that was answered.
         failed: takes a call that failed for good, and why.
+        clock: of the fan-out.
     """
 
     def __init__(
@@ -77,17 +80,19 @@ class PoolCalls:
         is_held: Callable[[], bool],
         answered: Callable[[Answered], None],
         failed: Callable[[Flight, CallError], None],
+        clock: Clock,
     ) -> None:
         self._quota, self._services, self._tally = quota, services, tally
-        self._in_flight, self._answered, self._failed = in_flight, answered, failed
-        self.turns = Turns(quota, lane, is_held=is_held)
+        self._in_flight, self._answered, self._failed, self._clock = in_flight, answered, failed, clock
+        self.admission = Admission(quota, lane, clock, is_held)
         self._open = asyncio.Semaphore(quota.slots(lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._waiting: dict[Flight, None] = {}
         self._changed = asyncio.Event()
         self._is_closed = False
         self._connections: dict[str, Connection] = {}
-        self._health = {service: _Health() for service in services}
+        self._unavailable: set[str] = set()
+        self._breakers = {service: Breaker(quota.give_up_after_s) for service in services}
 
     @property
     def waiting(self) -> Collection[Flight]:
@@ -103,6 +108,10 @@ class PoolCalls:
         """Give back a call that was not begun."""
         del self._waiting[flight]
 
+    def answered_before(self, service: str) -> None:
+        """The ledger has an answer of a service."""
+        self._breakers[service].answered_before()
+
     def close(self) -> None:
         """No further call will come."""
         self._is_closed = True
@@ -110,7 +119,7 @@ class PoolCalls:
 
     def stop(self) -> None:
         """Begin no further call; those in flight may end."""
-        self.turns.stop()
+        self.admission.stop()
         self._changed.set()
 
     async def disconnect(self) -> None:
@@ -129,78 +138,80 @@ class PoolCalls:
         await self._open.acquire()
         await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
         while not self._waiting:
-            self.turns.refuse_when_stopped()
+            self.admission.refuse_when_stopped()
             if self._is_closed:
                 return None
             self._changed.clear()
             await self._changed.wait()
-        self.turns.refuse_when_stopped()
+        self.admission.refuse_when_stopped()
         return next(iter(self._waiting))
 
     async def _begin(self, flight: Flight) -> None:
         service = flight.call.service
         if service not in self._connections:
             self._connections[service] = await self._services[service].connect()
-        health = self._health[service]
-        while health.is_suspect and health.asking:  # answers may be slower than refusals
-            await self.turns.pause(_LOOK_AGAIN_S)
-        is_wanted = flight in self._waiting  # the ledger may have answered it meanwhile
-        self._waiting.pop(flight, None)
-        if not is_wanted or health.is_suspect:
+        if flight in self._waiting:  # else the ledger has answered it meanwhile
+            del self._waiting[flight]
+            self._in_flight.begin(self._ask(flight))
+        else:
             self._open.release()
             self._next.release()
-            if is_wanted:
-                self._fail(flight, health.hopeless())
-        else:
-            health.asking += 1
-            self._in_flight.begin(self._ask(flight))
 
     async def _ask(self, flight: Flight) -> None:
-        """Ask until there is an answer, or no hope of one."""
+        """Ask until there is an answer, or another attempt would not help."""
         attempts = Attempts()
         retrying = AsyncRetrying(
             retry=retry_if_exception(attempts.may_pass),
             wait=pause_s,
-            stop=stop_after_attempt(self._quota.attempts) | stop_before_delay(self._quota.give_up_after_s),
-            sleep=self.turns.pause,
+            stop=lambda state: self._is_last(attempts, state),
+            sleep=self.admission.pause,
             reraise=True,
         )
-        statistics = retrying.statistics
-        health = self._health[flight.call.service]
         try:
-            await retrying(self._attempt, flight, attempts, statistics)
+            await retrying(self._attempt, flight, attempts)
         except CallError as error:
-            health.failed(error)
-            self._fail(flight, CallError(error.kind, error.message, int(statistics["attempt_number"])))
+            self._fail(flight, CallError(error.kind, error.message, attempts.made))
         except Stopped:
-            self._next.release()  # the next one will see it too
+            """What waits behind it stops as well."""
         finally:
-            health.asking -= 1
+            if not attempts.made:
+                self._next.release()
             self._open.release()
 
-    async def _attempt(self, flight: Flight, attempts: Attempts, statistics: Mapping[str, float]) -> None:
-        """Wait for a permit and make the call at once: nothing else runs in between, or calls come in bursts."""
-        await self.turns.take()
-        number, service = int(statistics["attempt_number"]), flight.call.service
-        if number == 1:
-            self._next.release()
-        else:
-            self._tally[Counter.RETRIES, service] += 1
-        answer = await self._call(flight, attempts)
+    def _is_last(self, attempts: Attempts, state: RetryCallState) -> bool:
+        would_begin = self._clock.monotonic() + state.upcoming_sleep
+        return attempts.made >= self._quota.attempts or would_begin - attempts.began >= self._quota.give_up_after_s
+
+    async def _attempt(self, flight: Flight, attempts: Attempts) -> None:
+        service = flight.call.service
+        answer = await self._answer(flight, attempts)
         reply = Reply(answer, attempts.tokens)
         outcomes = flight.read(reply)
         attempts.refuse(outcomes)
-        self._health[service].answered()
         self._tally[Counter.CALLS_DONE, service] += 1
         self._tally[Counter.CALLS_FAILED, service] += any(isinstance(outcome, CallError) for outcome in outcomes)
-        outcomes = [_after(outcome, number) for outcome in outcomes]
-        self._answered(Answered(flight, reply, outcomes, number, attempts.seconds))
+        outcomes = [_after(outcome, attempts.made) for outcome in outcomes]
+        self._answered(Answered(flight, reply, outcomes, attempts.made, attempts.seconds))
 
-    async def _call(self, flight: Flight, attempts: Attempts) -> str:
-        """The answer to one attempt; the permit is given back."""
-        call, timeout_s = flight.call, self._quota.timeout_s
-        self._tally[Counter.CALLS_MADE, call.service] += 1
-        began = time.monotonic()
+    async def _answer(self, flight: Flight, attempts: Attempts) -> str:
+        """Wait for a permit and make an attempt at once: nothing else runs in between, or calls come in bursts."""
+        call, service = flight.call, flight.call.service
+        tokens, is_new = self._most_tokens(call), not attempts.made
+        try:
+            async with self.admission.attempt(self._breakers[service], tokens, is_new=is_new) as permit:
+                if is_new:
+                    self._next.release()
+                attempts.begin(self._clock.monotonic())
+                self._tally[Counter.RETRIES, service] += not is_new
+                self._tally[Counter.CALLS_MADE, service] += 1
+                reply = await self._call(call, attempts)
+                permit.used = reply.tokens.total
+        finally:
+            self._report(service)
+        return reply.answer
+
+    async def _call(self, call: Call, attempts: Attempts) -> Reply:
+        began, timeout_s = self._clock.monotonic(), self._quota.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
                 reply = await self._connections[call.service].call(call.payload, timeout_s, attempts.number)
@@ -208,14 +219,26 @@ class PoolCalls:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:
             self._count(call.service, attempts, error.tokens)
-            if error.kind is FailureKind.QUOTA:
-                self.turns.push_back()
             raise
         finally:
-            self.turns.give_back()
-            attempts.seconds += time.monotonic() - began
+            attempts.seconds += self._clock.monotonic() - began
         self._count(call.service, attempts, reply.tokens)
-        return reply.answer
+        return reply
+
+    def _report(self, service: str) -> None:
+        """Say when the breaker of a service opens, and when it closes."""
+        breaker = self._breakers[service]
+        if breaker.is_open == (service in self._unavailable):
+            return
+        if breaker.is_open:
+            self._unavailable.add(service)
+            _logger.warning("%s: %s", service, breaker.report())
+        else:
+            self._unavailable.remove(service)
+            _logger.warning("%s: the service answers again, and calls go on", service)
+
+    def _most_tokens(self, call: Call) -> int:
+        return 0 if self._quota.tokens_per_minute is None else self._services[call.service].most_tokens(call.payload)
 
     def _count(self, service: str, attempts: Attempts, tokens: Tokens) -> None:
         attempts.tokens += tokens
@@ -227,35 +250,6 @@ class PoolCalls:
         self._tally[Counter.CALLS_DONE, flight.call.service] += 1
         self._tally[Counter.CALLS_FAILED, flight.call.service] += 1
         self._failed(flight, error)
-
-
-class _Health:
-    """Whether there is any sense in asking a service further.
-
-    Attributes:
-        asking: calls that were begun, and have not ended.
-    """
-
-    def __init__(self) -> None:
-        self._failures, self._has_answered = 0, False
-        self._last: CallError | None = None
-        self.asking = 0
-
-    def answered(self) -> None:
-        self._has_answered = True
-
-    def failed(self, error: CallError) -> None:
-        self._failures, self._last = self._failures + 1, error
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether it only ever failed so far, and that often."""
-        return not self._has_answered and self._failures >= _HOPELESS
-
-    def hopeless(self) -> CallError:
-        """Why it is not asked any more."""
-        kind, said = (FailureKind.UNAVAILABLE, "") if self._last is None else (self._last.kind, self._last.message)
-        return CallError(kind, f"not asked: the first {self._failures} calls all failed, the last with: {said}", 0)
 
 
 def _after(outcome: Any, attempts: int) -> Any:

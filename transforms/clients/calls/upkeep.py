@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 
-from rankbeam.transforms.clients.calls.turns import Stopped
+from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.ledger import Ledger, LedgerWriter, UseRecord
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease
 from rankbeam.transforms.records.errors import InputError

@@ -1,0 +1,155 @@
+"""Services that are down, from the start, in the middle or for one query: what that costs, and what is said of it."""
+
+import asyncio
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.services import Echo, Script, failing, made, make, taking, task
+
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import Failure, FailureKind
+
+QUOTA = Quota(requests_per_minute=1500)
+MOST = 60
+OF_A_QUERY = [FailureKind.INVALID, FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.MALFORMED]
+
+
+@pytest.fixture
+def clock() -> Iterator[VirtualClock]:
+    with VirtualClock() as clock:
+        yield clock
+
+
+def down(when: Callable[[float], bool], kind: FailureKind = FailureKind.UNAVAILABLE, latency_s: float = 0.0) -> Script:
+    """A script by which the service is down at some times."""
+
+    async def script(_: str, __: int) -> str | None:
+        await asyncio.sleep(latency_s)
+        if when(asyncio.get_running_loop().time()):
+            raise CallError(kind, "it is down")
+        return None
+
+    return script
+
+
+def failures(outcomes: list[Answer | FailedTask]) -> list[Failure]:
+    return [outcome.failure for outcome in outcomes if isinstance(outcome, FailedTask)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [failing(FailureKind.UNAVAILABLE, times=99), failing(FailureKind.QUOTA, times=99), taking(3600)],
+    ids=["refuses", "allows nothing", "hangs"],
+)
+@pytest.mark.parametrize("concurrent_calls", [None, 10])
+def test_a_service_that_is_dead_from_the_start_costs_sixty_attempts(
+    script: Script, concurrent_calls: int | None, clock: VirtualClock, tmp_path: Path
+) -> None:
+    service = Echo(script)
+    quota = Quota(requests_per_minute=1500, concurrent_calls=concurrent_calls)
+    outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, quota, clock)
+    assert len(failures(outcomes)) == len(outcomes) == 800
+    assert len(service.begun) <= MOST
+    assert clock.monotonic() < 800
+    not_asked = [failure for failure in failures(outcomes) if failure.attempts == 0]
+    assert len(not_asked) > 800 - MOST
+    assert all(failure.message.startswith("not asked: ") for failure in not_asked)
+
+
+def test_a_service_that_only_refuses_for_good_is_not_waited_for(clock: VirtualClock, tmp_path: Path) -> None:
+    service = Echo(failing(FailureKind.PERMISSION, times=99))
+    outcomes = make([task(f"q{i}") for i in range(500)], service, tmp_path, QUOTA, clock)
+    assert Tally(failure.attempts for failure in failures(outcomes)) == {0: 480, 1: 20}
+    assert {failure.kind for failure in failures(outcomes)} == {FailureKind.PERMISSION}
+    assert clock.monotonic() < 2
+
+
+@pytest.mark.parametrize("latency_s", [0.1, 2.0])
+def test_a_service_that_dies_in_the_middle_costs_sixty_attempts_more(
+    latency_s: float, clock: VirtualClock, tmp_path: Path
+) -> None:
+    service = Echo(down(lambda now: now >= 20, latency_s=latency_s))
+    outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, QUOTA, clock)
+    after = sum(at >= 20 for _, at in service.begun)
+    assert after <= MOST
+    assert len(outcomes) - len(failures(outcomes)) == sum(at < 20 - latency_s for _, at in service.begun)
+    assert clock.monotonic() < 800
+
+
+def test_a_service_that_recovers_answers_everything(clock: VirtualClock, tmp_path: Path) -> None:
+    service = Echo(down(lambda now: 20 <= now < 200, latency_s=0.5))
+    outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, QUOTA, clock)
+    assert not failures(outcomes)
+    assert sum(20 <= at < 200 for _, at in service.begun) <= MOST
+    assert clock.monotonic() < 800 / 25 + 180 + 70  # the longest pause before a probe is a minute
+
+
+def test_a_quota_of_the_day_that_is_spent_ends_the_run_at_once(clock: VirtualClock, tmp_path: Path) -> None:
+    async def script(_: str, __: int) -> str | None:
+        if len(service.begun) > 300:
+            raise CallError(FailureKind.QUOTA, "300 a day", retry_after_s=8 * 3600)
+        return None
+
+    service = Echo(script)
+    outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, QUOTA, clock)
+    assert len(service.begun) == 301
+    assert {failure.kind for failure in failures(outcomes)} == {FailureKind.QUOTA}
+    assert Tally(failure.attempts for failure in failures(outcomes)) == {0: 499, 1: 1}
+    assert clock.monotonic() < 15
+
+
+@pytest.mark.parametrize(
+    "kind", [FailureKind.INVALID, FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.MALFORMED]
+)
+def test_queries_that_are_refused_keep_no_other_from_being_asked(kind: FailureKind, tmp_path: Path) -> None:
+    async def script(question: str, _: int) -> str | None:
+        if int(question[1:]) < 76:
+            raise CallError(kind, "no")
+        return None
+
+    outcomes = make([task(f"q{i}") for i in range(80)], Echo(script), tmp_path, QUOTA)
+    assert len(failures(outcomes)) == 76
+    assert min(failure.attempts for failure in failures(outcomes)) >= 1
+
+
+def test_queries_that_are_not_found_by_a_service_that_has_answered_keep_no_other_from_being_asked(
+    tmp_path: Path,
+) -> None:
+    """In the first run it answered; the second one finds that answer in the ledger, and 76 that fail for good."""
+
+    async def script(question: str, _: int) -> str | None:
+        if question != "before" and int(question[1:]) < 76:
+            raise CallError(FailureKind.NOT_FOUND, "gone")
+        return None
+
+    make([task("before")], Echo(script), tmp_path, QUOTA)
+    outcomes = make([task("before"), *(task(f"q{i}") for i in range(80))], Echo(script), tmp_path, QUOTA)
+    assert len(failures(outcomes)) == 76
+    assert {failure.attempts for failure in failures(outcomes)} == {1}
+
+
+def test_answers_that_are_slower_than_refusals_do_not_count_as_missing(tmp_path: Path) -> None:
+    async def script(question: str, _: int) -> str | None:
+        if int(question[1:]) % 3 == 0:
+            raise CallError(FailureKind.INVALID, "too long")
+        await asyncio.sleep(5)
+        return None
+
+    service = Echo(script)
+    outcomes = make([task(f"q{i}") for i in range(300)], service, tmp_path, QUOTA)
+    assert len(service.begun) == 300
+    assert len(failures(outcomes)) == 100
+
+
+def test_a_service_that_is_down_keeps_no_other_one_of_its_pool_from_being_asked(tmp_path: Path) -> None:
+    services = {"up": Echo(), "down": Echo(failing(FailureKind.UNAVAILABLE, times=99))}
+    tasks = [task(f"{name} {i}", service=name) for i in range(300) for name in services]
+    outcomes, _ = made(services, [tasks], tmp_path, QUOTA)
+    assert len(services["up"].begun) == 300
+    assert len(failures(outcomes)) == 300
+    assert len(services["down"].begun) <= MOST

@@ -1,0 +1,34 @@
+"""Outcomes on their way from the loop to the thread of the bundle, which waits for them on the clock of the fan-out."""
+
+from collections import deque
+
+from rankbeam.transforms.clients.calls.driver import Outcome
+from rankbeam.transforms.clients.clock import Clock
+
+
+class OutcomeQueue:
+    """A queue of outcomes. Any thread may put one; None only wakes the thread that waits.
+
+    Args:
+        clock: of the fan-out.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._changed = clock.condition()
+        self._outcomes = deque[Outcome | None]()
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def put(self, outcome: Outcome | None) -> None:
+        """Add an outcome."""
+        with self._changed:
+            self._outcomes.append(outcome)
+            self._changed.notify_all()
+
+    def get(self, timeout_s: float = 0.0) -> Outcome | None:
+        """The first outcome; None where there is none within some time."""
+        with self._changed:
+            if not self._outcomes and timeout_s > 0:
+                self._changed.wait(timeout_s)
+            return self._outcomes.popleft() if self._outcomes else None
