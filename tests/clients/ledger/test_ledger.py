@@ -160,6 +160,16 @@ def test_files_stay_few_and_nothing_is_lost(tmp_path: Path) -> None:
     assert len(found(str(tmp_path), *(f"key{number}" for number in range(150)))) == 150
 
 
+def test_entries_wait_for_each_other_and_make_one_part(tmp_path: Path) -> None:
+    parts: list[int] = []
+    writer = LedgerWriter(str(tmp_path), flush_s=3600.0, before_part=lambda: parts.append(writer.unwritten))
+    for number in range(2000):
+        writer.add(entry(number))
+    writer.flush()
+    assert parts == [2000]
+    writer.close()
+
+
 def test_a_writer_that_is_closed_takes_nothing_more(tmp_path: Path) -> None:
     writer = LedgerWriter(str(tmp_path), flush_s=60.0)
     writer.add(entry(1))
@@ -354,3 +364,14 @@ def test_clearing_what_is_old(folder: str) -> None:
     assert (cleared.files, cleared.answers) == (2, 2)
     assert set(found(folder, "key1", "key2", "key3")) == {"key3"}
     assert clear(folder, timedelta(days=5)).files == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nothing can be made, of Linux")
+def test_answers_whose_folder_vanishes_again_and_again_do_not_count_as_written() -> None:
+    writer = LedgerWriter("/proc/rankbeam/ledger", flush_s=60.0)
+    writer.add(entry(1))
+    with pytest.raises(InputError, match="its folder vanishes again and again"):
+        writer.flush()
+    assert (writer.added, writer.unwritten) == (1, 1)
+    with pytest.raises(InputError, match="its folder vanishes again and again"):
+        writer.close()

@@ -1,7 +1,6 @@
 """Writes finished calls to a ledger within seconds, in a thread of its own, and keeps its files few."""
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -10,11 +9,11 @@ import pyarrow as pa
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import merging, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
+from rankbeam.transforms.clients.ledger.pending import Pending
 from rankbeam.transforms.clients.ledger.rows import Entry, row_groups, table_of
 from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.records.errors import InputError
 
-_PIECE_BYTES = 32 << 20
 _DONE = object()
 
 
@@ -37,12 +36,10 @@ class LedgerWriter:
         before_part: Callable[[], None] = lambda: None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._folder, self._flush_s, self._before_part, self._clock = folder, flush_s, before_part, clock
+        self._folder, self._before_part = folder, before_part
         self._changed = clock.condition()
-        self._pending: deque[Entry] = deque()
-        self._pending_bytes = 0
+        self._pending = Pending(flush_s, clock.monotonic)
         self._added = self._durable = 0
-        self._due: float | None = None
         self._hurried = self._closing = False
         self._failures = 0
         self._error: InputError | None = None
@@ -54,11 +51,8 @@ class LedgerWriter:
         with self._changed:
             if self._closing:
                 raise RuntimeError("the ledger's writer is closed")
-            self._pending.append(entry)
-            self._pending_bytes += len(entry.answer)
             self._added += 1
-            if self._due is None or self._pending_bytes >= _PIECE_BYTES:
-                self._due = self._due or self._clock.monotonic() + self._flush_s
+            if self._pending.add(entry):
                 self._start()
                 self._changed.notify_all()
 
@@ -130,20 +124,16 @@ class LedgerWriter:
                 if self._closing:
                     return False
                 if not self._merging.is_wanted():
-                    left = None if self._due is None else max(0.0, self._due - self._clock.monotonic())
-                    self._changed.wait(left)
+                    self._changed.wait(self._pending.wait_s())
                     continue
             self._merging.step()
 
     def _is_due(self) -> bool:
-        late = self._due is not None and self._clock.monotonic() >= self._due
-        return bool(self._pending) and not self._closing and (late or self._is_large() or self._hurried)
-
-    def _is_large(self) -> bool:
-        return self._pending_bytes >= _PIECE_BYTES and self._error is None
+        return bool(self._pending) and not self._closing and (self._hurried or self._pending.is_due())
 
     def _write_pending(self) -> None:
-        piece = self._taken()
+        with self._changed:
+            piece = self._pending.take()
         self._before_part()
         try:
             part = store.put(self._folder, _encoded(piece))
@@ -154,31 +144,19 @@ class LedgerWriter:
         with self._changed:
             self._durable += len(piece)
             self._error = None
+            self._pending.written()
             self._hurried = self._hurried and bool(self._pending)
             self._changed.notify_all()
-
-    def _taken(self) -> list[Entry]:
-        with self._changed:
-            piece: list[Entry] = []
-            held = 0
-            while self._pending and held < _PIECE_BYTES:
-                piece.append(self._pending.popleft())
-                held += len(piece[-1].answer)
-            self._pending_bytes -= held
-            self._due = self._clock.monotonic() if self._pending else None  # what is left has waited long enough
-            return piece
 
     def _put_back(self, piece: list[Entry], error: Exception) -> None:
         problem = error if isinstance(error, InputError) else InputError(f"cannot be written: {error}")
         message = f"the ledger of finished calls {problem.problem}; make room or give rights, and run it again"
         with self._changed:
-            self._pending.extendleft(reversed(piece))
-            self._pending_bytes += sum(len(entry.answer) for entry in piece)
+            self._pending.put_back(piece)
             self._error = InputError(message, path=self._folder)
             self._error.__cause__ = error
             self._failures += 1
             self._hurried = False
-            self._due = self._clock.monotonic() + self._flush_s
             self._changed.notify_all()
 
 
