@@ -55,7 +55,7 @@ def test_good_input_is_done(folder: Path) -> None:
     assert (outcome.status, outcome.stdout.split("\n")[1]) == (0, "a,all,RR,0.5")
     outcome = rankbeam("validate", str(folder / "e.yaml"))
     assert (outcome.status, outcome.stderr) == (0, "")
-    assert "good. 1 configuration from 1 retriever or run, 1 metric." in outcome.stdout
+    assert "valid. 1 configuration from 1 retriever or run, 1 metric." in outcome.stdout
 
 
 # --- Options -----------------------------------------------------------------------------------------------------
