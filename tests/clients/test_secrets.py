@@ -86,11 +86,11 @@ def test_a_secret_without_a_value_says_which_and_what_to_do(
 
 
 def test_without_credentials_it_says_how_to_log_in() -> None:
-    def nobody() -> object:
+    def without_credentials() -> object:
         raise DefaultCredentialsError("no credentials were found")
 
     with pytest.raises(InputError, match="gcloud auth application-default login"):
-        asyncio.run(resolve({reference("key/versions/2"): "the url"}, nobody))
+        asyncio.run(resolve({reference("key/versions/2"): "the url"}, without_credentials))
 
 
 @pytest.mark.parametrize("value", [None, "", " \n"])

@@ -123,7 +123,7 @@ def test_an_error_surfaces_where_its_result_would(bad: int, before: set[threadin
     del caught
     for thread in own_threads(before):
         thread.join(PATIENCE_S)
-    assert own_threads(before) == set()  # once nobody holds the workers any more
+    assert own_threads(before) == set()  # once nothing refers to the workers
 
 
 # --- Reading ahead ------------------------------------------------------------------------------------------------

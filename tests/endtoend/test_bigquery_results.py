@@ -162,8 +162,8 @@ def test_gates(runs: Path, place: str, tmp_path: Path) -> None:
     assert files.status == 3
     for one, other in ((runs, place), (place, runs), (place, place)):
         rows = answered("gate", one, "--baseline", other, *against)
-        said, told = (text.replace(place, str(runs)) for text in (rows.stdout, rows.stderr))
-        assert (rows.status, said, told) == (3, files.stdout, files.stderr)
+        printed, messages = (text.replace(place, str(runs)) for text in (rows.stdout, rows.stderr))
+        assert (rows.status, printed, messages) == (3, files.stdout, files.stderr)
 
 
 def test_the_latest_run_is_that_of_the_experiment_asked_about(tables: Tables) -> None:

@@ -84,26 +84,26 @@ def message(outcome: Outcome) -> str:
 
 @pytest.mark.usefixtures("cloud")
 def test_an_output_in_a_bucket_that_is_not_there(experiment: Path) -> None:
-    told = message(rankbeam("evaluate", str(experiment), "--output", "gs://not-there/out"))
-    assert told.startswith("gs://not-there/out")
-    assert told.endswith("cannot be written: Not Found; is there a bucket not-there? make it, or name another one")
+    refusal = message(rankbeam("evaluate", str(experiment), "--output", "gs://not-there/out"))
+    assert refusal.startswith("gs://not-there/out")
+    assert refusal.endswith("cannot be written: Not Found; is there a bucket not-there? make it, or name another one")
 
 
 def test_an_output_in_a_bucket_that_is_closed(experiment: Path, closed: str) -> None:
-    told = message(rankbeam("evaluate", str(experiment), "--output", f"{closed}/out"))
-    assert told.startswith(f"{closed}/out")
-    assert told.endswith("Forbidden; grant the account that asks the role Storage Object User on the bucket closed")
+    refusal = message(rankbeam("evaluate", str(experiment), "--output", f"{closed}/out"))
+    assert refusal.startswith(f"{closed}/out")
+    assert refusal.endswith("Forbidden; grant the account that asks the role Storage Object User on the bucket closed")
 
 
 @pytest.mark.usefixtures("cloud")
 def test_an_input_in_a_bucket_that_is_not_there(experiment: Path) -> None:
-    told = message(rankbeam("score", "gs://not-there/qrels", str(experiment.parent / "data" / "runs" / "test")))
-    assert "gs://not-there/qrels: cannot be looked up: Not Found; is there a bucket not-there?" in told
+    refusal = message(rankbeam("score", "gs://not-there/qrels", str(experiment.parent / "data" / "runs" / "test")))
+    assert "gs://not-there/qrels: cannot be looked up: Not Found; is there a bucket not-there?" in refusal
 
 
 def test_an_input_in_a_bucket_that_is_closed(closed: str) -> None:
-    told = message(rankbeam("validate", f"{closed}/e.yaml"))
-    assert told.startswith(f"{closed}/e.yaml: cannot be looked up: Forbidden; grant the account")
+    refusal = message(rankbeam("validate", f"{closed}/e.yaml"))
+    assert refusal.startswith(f"{closed}/e.yaml: cannot be looked up: Forbidden; grant the account")
 
 
 @pytest.mark.usefixtures("cloud")

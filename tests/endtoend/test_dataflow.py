@@ -119,9 +119,9 @@ def test_the_demo_runs_from_what_was_staged(bucket: str, service: Dataflow, goog
     unused = {"duckdb", "jinja2", "rich", "click"}
     assert unused & set(service.last.answer["packages"]) == set()
 
-    told = rankbeam("status", f"{bucket}/out", "--format", "json")
-    assert told.exit_code == 0, told.stderr
-    document = json.loads(told.stdout)
+    shown = rankbeam("status", f"{bucket}/out", "--format", "json")
+    assert shown.exit_code == 0, shown.stderr
+    document = json.loads(shown.stdout)
     assert (document["state"], document["run_id"], document["problems"]) == ("done", "r1", [])
     assert (document["counters"]["judged_queries"], document["counters"]["queries_scored"]) == (64, 3 * 64)
 
@@ -177,9 +177,9 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
         metric("calls_made", 9, {**STEP, "namespace": "another"}),
         metric("unknown_here", 9, STEP),
     ]
-    told = rankbeam("status", f"{bucket}/out", "--run-id", "r1")
-    assert told.exit_code == 0, told.stderr
-    assert told.stdout.splitlines()[3:] == ["state    running", "", "40  calls made", " 7  queries scored"]
+    shown = rankbeam("status", f"{bucket}/out", "--run-id", "r1")
+    assert shown.exit_code == 0, shown.stderr
+    assert shown.stdout.splitlines()[3:] == ["state    running", "", "40  calls made", " 7  queries scored"]
 
     by_id = ["status", job_id, "--project", "p", f"--dataflow_endpoint={service.endpoint}"]
     found = json.loads(rankbeam(*by_id, "--region", "r", "--format", "json").stdout)
@@ -202,7 +202,7 @@ def test_a_job_as_json(bucket: str, service: Dataflow, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "told", "kept"),
+    ("said", "status", "message", "kept"),
     [
         (
             "Workflow failed. Causes: disk",
@@ -215,7 +215,7 @@ def test_a_job_as_json(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     ],
 )
 def test_a_job_that_fails(
-    bucket: str, service: Dataflow, tmp_path: Path, said: str, status: int, told: str, kept: int
+    bucket: str, service: Dataflow, tmp_path: Path, said: str, status: int, message: str, kept: int
 ) -> None:
     def write_rows(_: object) -> str:
         put(f"{bucket}/out/query_metrics/r1/part.parquet", b"of a worker that is no more")
@@ -224,7 +224,7 @@ def test_a_job_that_fails(
     service.refuses = write_rows
     outcome = rankbeam("evaluate", small(bucket, tmp_path), "--wait", *on_dataflow(bucket, service))
     assert (outcome.exit_code, outcome.stdout) == (status, "")
-    assert told in outcome.stderr
+    assert message in outcome.stderr
     assert FileSystems.exists(f"{bucket}/out/query_metrics/r1/part.parquet") is bool(kept)
     again = rankbeam("status", f"{bucket}/out")
     assert again.exit_code == 1
@@ -253,9 +253,9 @@ def test_calls_are_made_once_whatever_job_wants_them(bucket: str, service: Dataf
             options = [*on_dataflow(bucket, service), "--run-id", run_id]
             outcome = rankbeam("evaluate", path, "--wait", *options)
             assert outcome.exit_code == 0, outcome.stderr
-            told = json.loads(rankbeam("status", f"{bucket}/out", "--format", "json").stdout)
-            assert told["run_id"] == run_id
-            assert (told["counters"]["calls_made"], told["counters"]["ledger_hits"]) == counters
+            shown = json.loads(rankbeam("status", f"{bucket}/out", "--format", "json").stdout)
+            assert shown["run_id"] == run_id
+            assert (shown["counters"]["calls_made"], shown["counters"]["ledger_hits"]) == counters
         assert server.stats().calls == QUERIES
     first, second = (Results(f"{bucket}/out", run_id) for run_id in ("r1", "r2"))
     assert without_run(first.table("query_metrics")) == without_run(second.table("query_metrics"))
@@ -281,8 +281,8 @@ def test_ctrl_c_leaves_the_job_alone(bucket: str, service: Dataflow, tmp_path: P
         before = list(takewhile(lambda line: not line.startswith("pending"), process.stderr))
         assert process.poll() is None, before
         process.send_signal(number)
-        printed, told = process.communicate(timeout=60)
+        printed, messages = process.communicate(timeout=60)
     assert (process.returncode, printed) == (130, "")
-    assert "rankbeam: interrupted; the job goes on; `rankbeam status " in told
-    assert f"`gcloud dataflow jobs cancel {next(iter(service.jobs))} --project p --region r` cancels it" in told
+    assert "rankbeam: interrupted; the job goes on; `rankbeam status " in messages
+    assert f"`gcloud dataflow jobs cancel {next(iter(service.jobs))} --project p --region r` cancels it" in messages
     assert service.last.state == "JOB_STATE_PENDING"

@@ -109,8 +109,8 @@ SHIFTED = [
 def test_a_rank_that_is_no_number_is_refused(tmp_path: Path, good: str, line: str, word: str) -> None:
     for rows in (good * 2 + line + good, good * 2 + line * 3 + good):
         error = refusal(read_run, write(tmp_path / "run", rows))
-        told = "the rank is not a finite number" if word in ("inf", "nan") else f"the rank '{word}' is not a number"
-        assert (error.line, told in str(error)) == (3, True)
+        problem = "the rank is not a finite number" if word in ("inf", "nan") else f"the rank '{word}' is not a number"
+        assert (error.line, problem in str(error)) == (3, True)
 
 
 @pytest.mark.parametrize("ranks", [["0", "0", "0"], ["1", "2.0", "-3"], ["+1", "1e3", ".5"], ["9" * 30, "1", "2"]])

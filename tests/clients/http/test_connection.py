@@ -327,7 +327,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def echoing(status: str) -> Behaviour:
-    """A server that tells all it was told, in each spelling, first what JSON escapes."""
+    """A server that echoes all that it received, in every spelling; the JSON escapes come first."""
 
     async def behave(seen: Seen, writer: asyncio.StreamWriter) -> None:
         said = [seen.target, json.dumps(seen.headers), seen.body.decode(), SECRET, json.dumps(SECRET)]
@@ -406,7 +406,7 @@ def test_two_hundred_calls_at_once_and_then_on_open_connections() -> None:
     async def behave(_: Seen, writer: asyncio.StreamWriter) -> None:
         nonlocal arrived
         arrived += 1
-        while arrived < 200:  # nobody is answered before all have asked
+        while arrived < 200:  # no call is answered before all have arrived
             await asyncio.sleep(0.005)
         writer.write(whole(json.dumps(GOOD).encode(), "200 OK", "Set-Cookie: a=b"))
 

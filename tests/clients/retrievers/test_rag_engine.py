@@ -45,7 +45,7 @@ def contexts(*found: dict[str, Any]) -> bytes:
 
 
 async def call(parameters: RagEngine, *payloads: str, timeout_s: float = 30.0) -> list[str | CallError]:
-    """The outcome of each call, all in the air at once."""
+    """The outcome of each call, all in flight at once."""
     connection = await parameters.connect()
     try:
         outcomes = await asyncio.gather(

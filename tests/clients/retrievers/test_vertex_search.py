@@ -49,7 +49,7 @@ def around(previous: list[dict[str, Any]], following: list[dict[str, Any]]) -> C
 
 
 async def call(parameters: VertexSearch, *payloads: str, timeout_s: float = 30.0) -> list[str | CallError]:
-    """The outcome of each call, all in the air at once."""
+    """The outcome of each call, all in flight at once."""
     connection = await parameters.connect()
     try:
         outcomes = await asyncio.gather(
