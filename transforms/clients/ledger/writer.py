@@ -36,7 +36,7 @@ class LedgerWriter:
         before_part: Callable[[], None] = lambda: None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._folder, self._before_part = folder, before_part
+        self._folder, self._before_part, self._clock = folder, before_part, clock
         self._changed = clock.condition()
         self._pending = Pending(flush_s, clock.monotonic)
         self._added = self._durable = 0
