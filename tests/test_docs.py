@@ -45,3 +45,18 @@ def test_the_types_of_the_guide_run_from_an_installed_package(installed: Path) -
     values = dict(re.findall(r"^(\S+) +(\d\.\d{4})", done.stdout, flags=re.MULTILINE))
     # `prefix` finds "bbear" for q2 alone; `shelf` finds "boat" first for both queries.
     assert values == {"prefix:prefix=a": "0.0000", "prefix:prefix=b": "0.5000", "shelf": "0.5000"}
+
+
+EXAMPLES = [
+    pytest.param(block, id=f"{path.stem}-{number}")
+    for path in sorted(DOCS.glob("*.md"))
+    for number, block in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    )
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_examples_run(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "example", "exec"), {"__name__": "example"})  # noqa: S102  it is the repository's own

@@ -47,6 +47,7 @@ class Faults:
         rate: share of the requests that go wrong. With `first`, 0 means each of those.
         kinds: what may happen to one that does.
         first: only that many requests go wrong, from the first; None for no end.
+        after: that many requests go well before.
         only: requests whose query contains this text always go wrong, and no others.
         hint_s: what `quota_hint` asks clients to wait.
         hang_s: how long `hang` says nothing, before it answers as usual.
@@ -60,6 +61,7 @@ class Faults:
     rate: float = 0.0
     kinds: tuple[str, ...] = DEFAULT_KINDS
     first: int | None = None
+    after: int = 0
     only: str | None = None
     hint_s: float = 1.0
     hang_s: float = 3600.0
@@ -86,7 +88,7 @@ class Faults:
         content = query.partition(" ")[0]
         if fraction(self.seed, content, "content") < self.contents:
             return self.content_kinds[int(fraction(self.seed, content, "kind") * len(self.content_kinds))]
-        if self.first is not None and number > self.first:
+        if number <= self.after or (self.first is not None and number > self.after + self.first):
             return None
         if self.only is not None:
             return self._kind(number) if self.only in query else None

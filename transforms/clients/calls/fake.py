@@ -1,0 +1,159 @@
+"""A service without a network, for tests: a function answers, in virtual time.
+
+It stands where a real service would, as httpx's MockTransport stands for a network: everything above it is what runs in
+production. `call_all` makes calls to a service, this one or a plug-in's own, as an experiment does: at the pace of a
+quota, with retries, the circuit breaker and the ledger.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.services import Service
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.clock import Clock
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.outcomes import Answer
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+_NAME = "service"
+
+
+@dataclass(frozen=True)
+class FakeRequest:
+    """An attempt as it reaches the service.
+
+    Attributes:
+        payload: what is asked.
+        number: of all requests, from 1.
+        repeat: of requests with this payload, from 1.
+        at_s: when it came, on the clock of the calls.
+    """
+
+    payload: Any
+    number: int
+    repeat: int
+    at_s: float
+
+
+@dataclass
+class FakeService:
+    """A service that a function answers.
+
+    Attributes:
+        answer: returns JSON values, or a Reply where tokens matter; raises CallError for a request that fails.
+        latency_s: how long an answer takes, or a function of the request.
+        requests: those that came.
+        most_in_flight: how many there were at once.
+    """
+
+    answer: Callable[[FakeRequest], Any]
+    latency_s: float | Callable[[FakeRequest], float] = 0.0
+    requests: list[FakeRequest] = field(default_factory=list, init=False)
+    most_in_flight: int = field(default=0, init=False)
+    _in_flight: int = field(default=0, init=False)
+    _repeats: dict[str, int] = field(default_factory=dict, init=False)
+
+    async def connect(self) -> "FakeService":
+        """As `Service`."""
+        return self
+
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
+        """As `Connection`."""
+        self._repeats[payload] = self._repeats.get(payload, 0) + 1
+        at_s = asyncio.get_running_loop().time()
+        request = FakeRequest(json.loads(payload), len(self.requests) + 1, self._repeats[payload], at_s)
+        self.requests.append(request)
+        self._in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        try:
+            await asyncio.sleep(self.latency_s(request) if callable(self.latency_s) else self.latency_s)
+            answer = self.answer(request)
+        finally:
+            self._in_flight -= 1
+        return answer if isinstance(answer, Reply) else Reply(json.dumps(answer))
+
+    async def close(self) -> None:
+        """As `Connection`; nothing was acquired."""
+
+    def read(self, answer: str) -> Any:
+        """As `Service`: the JSON value."""
+        try:
+            return json.loads(answer)
+        except ValueError as error:
+            raise CallError(FailureKind.MALFORMED, f"the answer is no JSON: {error}") from error
+
+    def most_tokens(self, payload: str) -> int:
+        """As `Service`: a token for every four characters of the request."""
+        return len(payload) // 4
+
+
+def call_all(
+    service: Service, payloads: Iterable[Mapping[str, Any]], quota: Quota, ledger: str, clock: Clock
+) -> list[Any]:
+    """Make calls as an experiment makes them.
+
+    Args:
+        service: that is called.
+        payloads: of the calls, as JSON values; equal ones are one call.
+        quota: at whose pace.
+        ledger: a folder of answers, which are not asked for again.
+        clock: a `VirtualClock`, or the `SystemClock` for a service behind a network.
+
+    Returns:
+        For each payload what `service.read` made of the answer, or the CallError that was final.
+    """
+    tasks = [_task(place, payload) for place, payload in enumerate(payloads)]
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.name, []).append(task)
+    stage = Stage("call", {_NAME: _OneCall(service)}, {_NAME: service}, {_NAME: _NAME}, {_NAME: quota}, {})
+    fan_out = FanOut(stage, Ledger(ledger), clock)
+    fan_out.begin(Lane((_NAME,), 0), Feed(list(groups.values()), len(groups)))
+    values: dict[str, Any] = {}
+    for outcome in fan_out.outcomes():
+        if isinstance(outcome, Answer):
+            values |= {subject.query_id: outcome.value for subject in outcome.subjects}
+        elif outcome is not None:
+            failure = outcome.failure
+            values[outcome.subject.query_id] = CallError(failure.kind, failure.message, failure.attempts)
+    return [values[task.subjects[0].query_id] for task in tasks]
+
+
+def _task(place: int, payload: Mapping[str, Any]) -> Task:
+    key = content_key(payload)
+    call = Call(_NAME, key, json.dumps(payload, ensure_ascii=False))
+    return Task(key, _NAME, call, (Subject(_NAME, str(place), 0, (0,)),))
+
+
+@dataclass(frozen=True)
+class _OneCall:
+    """Work of one call: an item is the call."""
+
+    service: Service
+
+    stage: ClassVar[str] = "call"
+
+    @property
+    def services(self) -> tuple[str]:
+        return (_NAME,)
+
+    def steps(self, item: Call) -> Steps[Any]:
+        (value,) = accepted((yield [item]))
+        return value
+
+    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every answer is read alike
+        return self.service.read(reply.answer)
+
+    def calls(self, item: Call) -> range:  # noqa: ARG002  every item alike
+        return range(1, 2)
