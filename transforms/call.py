@@ -4,6 +4,7 @@ Tasks that use connected quota pools are divided among lanes, usually one; a lan
 one worker at a time paces it, and the whole job keeps the quota whatever the number of workers.
 """
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls import task_batches
+from rankbeam.transforms.clients.calls.failure_limit import FailureLimit
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -38,6 +40,7 @@ LaneKey = tuple[Pools, int]
 
 FAILED, USAGE, WARNINGS = "failed", "usage", "warnings"
 _REPORT_EVERY_S = 0.1
+_logger = logging.getLogger(__name__)
 
 
 class Called(NamedTuple):
@@ -136,10 +139,11 @@ class CallFn(beam.DoFn):
     def start_bundle(self) -> None:
         """No lane is there."""
         self._lanes: list[tuple[LaneKey, Iterable[pa.RecordBatch]]] = []
+        self._queries = 0
 
     def process(self, element: tuple[LaneKey, Iterable[pa.RecordBatch]], summary: DatasetSummary) -> Iterator[Answer]:
         """Take a lane; all of the bundle's are begun at once, when nothing is left to be read that could fail."""
-        del summary  # unused: the side input only holds this stage until the dataset is checked
+        self._queries = summary.judged + summary.also_asked  # the side input also waits until the dataset is checked
         self._lanes.append(element)
         yield from ()
 
@@ -149,12 +153,15 @@ class CallFn(beam.DoFn):
         for (pools, lane), batches in self._lanes:
             tasks = sum(batch.num_rows for batch in batches)
             fan_out.begin(Lane(pools, lane), Feed(task_batches.groups_in(batches), tasks))
+        limit = FailureLimit(self._stage.max_failure_rate, self._queries)
         reported_at = 0.0
         for outcome in fan_out.outcomes():
             if isinstance(outcome, Answer):
                 yield _in_window(outcome)
             elif outcome is not None:
                 count(Counter.FAILURES, 1)
+                if (warning := limit.add(outcome)) is not None:
+                    _logger.warning("%s", warning)
                 yield beam.pvalue.TaggedOutput(FAILED, _in_window(outcome))
             if time.monotonic() > reported_at + _REPORT_EVERY_S:
                 _report(fan_out.counted())

@@ -100,4 +100,5 @@ def retrieve_stage(experiment: Experiment) -> Stage:
         {work.service: sources[source].pool or "" for source, work in works.items()},
         experiment.pools,
         experiment.accounts(),
+        experiment.max_failure_rate,
     )

@@ -40,6 +40,7 @@ def test_a_service_that_is_down_from_the_start_or_dies_costs_sixty_calls_and_is_
     assert again.status == 0, again.stderr
     assert (both.answered, both.calls) == (QUERIES, QUERIES + 39)
     assert run.status == 3, run.stderr
+    assert f"of {QUERIES} queries have failed for good, more than 5.0% (max_failure_rate)" in run.stderr
     rows = failure_rows(tmp_path / "out", "r1")
     assert len(rows) == QUERIES - after
     assert {row["kind"] for row in rows} == {"unavailable"}

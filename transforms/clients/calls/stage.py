@@ -23,6 +23,7 @@ class Stage:
         pools: for each service, the quota pool that pays.
         quotas: of the pools.
         accounts: for each pool whose budget it is, by a name that all experiments have for it; its own by default.
+        max_failure_rate: the share of the queries that may fail.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Stage:
     pools: Mapping[str, str]
     quotas: Mapping[str, Quota]
     accounts: Mapping[str, str]
+    max_failure_rate: float = 1.0
 
     def connected(self) -> dict[str, Pools]:
         """For each work the pools of its lane: those of its own calls, and whatever these share with other works."""
