@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
+from rankbeam.pipelines.run.messages import messages
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown"])
 _BASELINE_HELP = "The configuration that the others are compared with, in DIR2 where that is given."

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankbeam.pipelines.cli.group import allow_disjoint, main, messages, warn
+from rankbeam.pipelines.cli.group import allow_disjoint, main
 from rankbeam.pipelines.cli.status import on_dataflow
 from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_background
+from rankbeam.pipelines.run.messages import messages, warn
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions

@@ -2,7 +2,8 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, MISSED, TABLE_OR_JSON, leave, main, messages
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, TABLE_OR_JSON, main
+from rankbeam.pipelines.run.messages import MISSED, leave, messages
 
 _EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."

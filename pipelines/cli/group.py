@@ -1,15 +1,6 @@
-"""The command line's frame: the group of commands, exit statuses, and errors as one message."""
-
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""The command line's frame: the group of commands, and options that several of them have."""
 
 import click
-
-from rankbeam.pipelines.run.interrupt import Interrupted, end_process
-
-FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
 
 TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
@@ -29,36 +20,3 @@ def main() -> None:
     calls, a gate, no judged document in what was paid for), 130 interrupted.
     Results go to stdout, progress and messages to stderr.
     """
-
-
-@contextmanager
-def messages() -> Iterator[None]:
-    """Convert the errors that rankbeam raises on purpose into one message and an exit status."""
-    from rankbeam.transforms.records.errors import InputError, RankbeamError
-
-    try:
-        yield
-    except InputError as error:
-        leave(str(error), REFUSED)
-    except RankbeamError as error:
-        leave(str(error), FAILED)
-    except KeyboardInterrupt as interrupt:
-        interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
-        click.echo(f"rankbeam: interrupted; {interrupted.kept}", err=True)
-        end_process(interrupted.folders)
-    except BrokenPipeError:  # the reader of the output, such as head, has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(CLOSED_PIPE)
-    except OSError as error:
-        leave(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
-
-
-def leave(message: str, status: int) -> None:
-    """End the process with a message and an exit status."""
-    click.echo(f"rankbeam: {message}", err=True)
-    sys.exit(status)
-
-
-def warn(warning: str) -> None:
-    """Print a warning."""
-    click.echo(f"warning: {warning}", err=True)

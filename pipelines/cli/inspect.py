@@ -2,7 +2,8 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import TABLE_OR_JSON, allow_disjoint, main, messages, warn
+from rankbeam.pipelines.cli.group import TABLE_OR_JSON, allow_disjoint, main
+from rankbeam.pipelines.run.messages import messages, warn
 
 
 @main.command()

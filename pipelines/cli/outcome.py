@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import click
 
 from rankbeam.pipelines import report, show
-from rankbeam.pipelines.cli.group import FAILED, MISSED, leave, warn
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run.messages import FAILED, MISSED, leave, warn
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
 

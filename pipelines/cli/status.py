@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import FAILED, TABLE_OR_JSON, main, messages
+from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main
 from rankbeam.pipelines.run.interrupt import Interrupted, in_background
+from rankbeam.pipelines.run.messages import FAILED, messages
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions

@@ -2,8 +2,8 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import messages
 from rankbeam.pipelines.cli.warehouse import warehouse
+from rankbeam.pipelines.run.messages import messages
 
 
 @warehouse.command()

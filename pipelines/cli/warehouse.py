@@ -2,7 +2,8 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, messages
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
+from rankbeam.pipelines.run.messages import messages
 
 
 @main.group()

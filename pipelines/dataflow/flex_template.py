@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import click
 
-from rankbeam.pipelines.cli.group import messages
+from rankbeam.pipelines.run.messages import messages
 
 _IMAGE = "RANKBEAM_IMAGE"  # the Dockerfile sets it to the address of its image
 

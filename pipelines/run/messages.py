@@ -1,0 +1,45 @@
+"""The last messages of a process: errors as one message, and an exit status."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from rankbeam.pipelines.run.interrupt import Interrupted, end_process
+
+FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
+
+
+@contextmanager
+def messages() -> Iterator[None]:
+    """Convert the errors that rankbeam raises on purpose into one message and an exit status."""
+    from rankbeam.transforms.records.errors import InputError, RankbeamError
+
+    try:
+        yield
+    except InputError as error:
+        leave(str(error), REFUSED)
+    except RankbeamError as error:
+        leave(str(error), FAILED)
+    except KeyboardInterrupt as interrupt:
+        interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
+        click.echo(f"rankbeam: interrupted; {interrupted.kept}", err=True)
+        end_process(interrupted.folders)
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(CLOSED_PIPE)
+    except OSError as error:
+        leave(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
+
+
+def leave(message: str, status: int) -> None:
+    """End the process with a message and an exit status."""
+    click.echo(f"rankbeam: {message}", err=True)
+    sys.exit(status)
+
+
+def warn(warning: str) -> None:
+    """Print a warning."""
+    click.echo(f"warning: {warning}", err=True)
