@@ -1,4 +1,4 @@
-"""Hypothesis measures no time here: a slow machine is no failure."""
+"""What holds for all tests: Hypothesis measures no time, because a slow machine is no failure."""
 
 from hypothesis import HealthCheck, settings
 
