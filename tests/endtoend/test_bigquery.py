@@ -92,6 +92,7 @@ def test_a_run_is_in_bigquery_when_the_command_ends_and_replaced_by_the_next(
     assert bigquery.rows("runs")[:1] == rows
 
 
+@pytest.mark.campaign
 def test_worker_processes_load_too(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     bigquery.faults.append(Fault("load", "accessDenied"))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.cli import rankbeam
 from support.remote import answers, dataset, http, write_experiment
 from support.standins import Standin, serve
@@ -41,6 +42,7 @@ def running(path: str, run_id: str, when: Callable[[], bool]) -> Iterator["subpr
         process.kill()
 
 
+@pytest.mark.campaign
 def test_a_second_run_is_refused_or_waits_and_pays_for_nothing(tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
         path = experiment(tmp_path, server, per_second=20)
@@ -68,6 +70,7 @@ def test_a_second_run_is_refused_or_waits_and_pays_for_nothing(tmp_path: Path) -
     assert not list((tmp_path / "out" / "ledger" / "leases").glob("lease-*"))
 
 
+@pytest.mark.campaign
 def test_a_run_that_was_killed_holds_nobody_up(tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
         path = experiment(tmp_path, server, per_second=10)

@@ -294,6 +294,7 @@ def test_torn_and_foreign_files_in_the_ledger_do_no_harm(kind: str, tmp_path: Pa
     assert without_run(first.table("query_metrics")) == without_run(second.table("query_metrics"))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_was_ended_goes_on_where_it_was(number: signal.Signals, tmp_path: Path) -> None:
     queries = 300
@@ -317,6 +318,7 @@ def test_a_run_that_was_ended_goes_on_where_it_was(number: signal.Signals, tmp_p
     assert len(query_values(Results(str(tmp_path / "out"), "r1"))["remote"]) == queries
 
 
+@pytest.mark.campaign
 def test_a_service_that_pushes_back_is_given_time(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(200), latency_s=0.05, quota_per_minute=900, enforce=True) as server:
         base = {"dataset": dataset(tmp_path, 200), "quotas": {"rag_engine": {"requests_per_minute": 1800}}}
@@ -329,6 +331,7 @@ def test_a_service_that_pushes_back_is_given_time(tmp_path: Path) -> None:
     assert not failure_rows(tmp_path / "out", "r1")
 
 
+@pytest.mark.campaign
 def test_two_worker_processes_keep_one_quota(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(120), latency_s=0.1) as server:
         base = {"dataset": dataset(tmp_path, 120), "quotas": {"rag_engine": {"requests_per_minute": 20 * 60}}}
@@ -341,6 +344,7 @@ def test_two_worker_processes_keep_one_quota(tmp_path: Path) -> None:
     assert stats.busiest_second <= 21
 
 
+@pytest.mark.campaign
 def test_several_lanes_keep_one_quota(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(120), latency_s=0.5) as server:
         quotas = {"rag_engine": {"requests_per_minute": 30 * 60, "lanes": 3}}

@@ -15,6 +15,7 @@ QUERIES = 150
 WORKERS = ["--direct_running_mode", "multi_processing", "--direct_num_workers", "2"]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_calls_in_flight_end_and_nothing_else_is_said(number: signal.Signals, tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES), latency_s=1.0) as server:

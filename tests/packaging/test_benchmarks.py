@@ -58,6 +58,7 @@ def cells(printed: str) -> dict[str, list[list[str]]]:
     }
 
 
+@pytest.mark.campaign
 def test_it_measures_compares_and_prints_tables(data: Path) -> None:
     done = benchmark(data, "--tools", "pytrec_eval,trec_eval", "--trec-eval", "no-such-program")
     assert done.returncode == 0, done.stderr
@@ -87,6 +88,7 @@ def test_it_measures_compares_and_prints_tables(data: Path) -> None:
     ]
 
 
+@pytest.mark.campaign
 def test_a_value_that_differs_is_told(data: Path, tmp_path: Path) -> None:
     script, program = tmp_path / "wrong.py", tmp_path / "trec_eval"
     script.write_text(WRONG_TREC_EVAL)
@@ -103,6 +105,7 @@ def test_unknown_sizes_and_tools_are_refused(data: Path) -> None:
     assert "known are rankbeam, pytrec_eval" in benchmark(data, "--tools", "grep").stderr
 
 
+@pytest.mark.campaign
 def test_reading_and_writing_bigquery_is_measured_beside_beam() -> None:
     require()
     command = [sys.executable, str(RUN.parent / "warehouse.py"), "--rows=500", "--beam-rows=100", "--rounds=1"]

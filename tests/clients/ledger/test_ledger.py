@@ -202,6 +202,7 @@ def test_a_killed_process_loses_only_the_last_moments(tmp_path: Path) -> None:
     assert set(found(str(tmp_path), *old)) == set(old)
 
 
+@pytest.mark.campaign
 def test_two_processes_write_and_merge_while_a_third_reads(tmp_path: Path) -> None:
     code = """
     writer = LedgerWriter(sys.argv[1], flush_s=0.001)

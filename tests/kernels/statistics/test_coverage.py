@@ -17,6 +17,8 @@ from rankbeam.transforms.kernels.statistics.bootstrap import weights
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import Moments
 
+pytestmark = pytest.mark.campaign
+
 SAMPLES, REPLICATES = 2000, 1000
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 

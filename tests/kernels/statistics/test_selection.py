@@ -49,6 +49,7 @@ def samples(trials: int, count: int, true_means: list[float], seed: int, correla
             yield Sample(*(part[trial * k : (trial + 1) * k] for part in whole))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("count", "least", "most"), [(60, 0.93, 0.975), (10, 0.92, 0.975)])
 def test_all_intervals_cover_at_once_as_often_as_they_say(count: int, least: float, most: float) -> None:
     true_means = np.array([0.3, 0.3, 0.31, 0.4, 0.5])
@@ -152,6 +153,7 @@ def test_too_little_tells_nothing() -> None:
             joint(Sample(means, replicates, errors), 9, confidence)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("count", [10, 60])
 def test_the_best_is_kept_as_often_as_said_when_all_are_equal(count: int) -> None:
     trials = 800
