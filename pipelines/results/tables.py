@@ -25,6 +25,7 @@ _ORDERED_BY = {
     "comparisons": ("config_id", "baseline", "slice", "metric"),
     "failures": ("config_id", "query_id"),
     "gates": ("position", "config_id", "slice"),
+    "usage": ("stage", "pool", "model"),
 }
 
 

@@ -13,8 +13,9 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
-from rankbeam.pipelines.run.answers import AnswerBranch, answers_of
-from rankbeam.pipelines.run.branches import rankings_of
+from rankbeam.pipelines.run.answers import AnswerBranch, answer_stage, answers_of, work_of
+from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
+from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, VALUES
@@ -45,6 +46,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     experiment = experiment.pinned(f"{execution.run_id} {execution.started_at.isoformat()}")
     evaluation = experiment.evaluation
     pipeline = new_pipeline(options)
+    refuse_shared_pools(_call_stages(experiment))
     dataset = read_dataset(pipeline, experiment)
     branches = rankings_of(pipeline, experiment, execution, dataset, _buckets(experiment))
     parts = {JUDGED: dataset.judged, **branches.rankings}
@@ -60,6 +62,8 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     rows = dict(_rows(pipeline, evaluation, parts.get(FAILURES), scored, aggregate))
     if answers is not None:
         rows |= answers.together(rows)
+    if (usage := _usage(branches.usage, answers)) is not None:
+        rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, experiment.pools)
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
     of_scores = aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
     of_models = [] if answers is None else [answers.warnings]
@@ -74,7 +78,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         dataset.summary,
         aggregate,
         warnings,
-        _usage(branches.usage, answers),
+        usage,
     )
     finished = pipeline | "FinishRun" >> finish
     if experiment.bigquery is not None:
@@ -101,6 +105,13 @@ def _rows(
         yield "comparisons", aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
     if any(source.keep_rankings for source in evaluation.sources):
         yield "rankings", scored | "RankingRows" >> beam.FlatMap(row.rankings, evaluation)
+
+
+def _call_stages(experiment: Experiment) -> Iterator[CallStage]:
+    """The stages that make calls; models are called once every ranking is there."""
+    retrieve, judge = retrieve_stage(experiment), answer_stage(experiment, work_of(experiment))
+    yield CallStage(retrieve.name, retrieve.pools.values())
+    yield CallStage(judge.name, judge.pools.values(), after={retrieve.name})
 
 
 def _usage(of_retrievers: beam.PCollection | None, answers: AnswerBranch | None) -> beam.PCollection | None:

@@ -216,6 +216,26 @@ says why; such a gate is missed. `margin` is how far it is on the good side of t
 metric, and a gate that is about no configuration there is has no `config_id`.
 """
 
+USAGE = pa.schema(
+    [
+        *COMMON,
+        required("stage", pa.string()),
+        required("pool", pa.string()),
+        pa.field("model", pa.string()),
+        pa.field("calls", pa.int64()),
+        pa.field("ledger_hits", pa.int64()),
+        pa.field("input_tokens", pa.int64()),
+        pa.field("cached_tokens", pa.int64()),
+        pa.field("output_tokens", pa.int64()),
+        pa.field("cost", pa.float64()),
+    ]
+)
+"""One row a stage, quota pool and model; the model is null where the services of the pool are none.
+
+`calls` are attempts, failed ones included, and tokens are what they took; `cached_tokens` are part of `input_tokens`.
+`cost` is in the currency of the experiment's prices, and null where it names none for the pool.
+"""
+
 TABLES = {
     "runs": RUNS,
     "configurations": CONFIGURATIONS,
@@ -225,10 +245,11 @@ TABLES = {
     "comparisons": COMPARISONS,
     "failures": FAILURES,
     "gates": GATES,
+    "usage": USAGE,
     **ANSWER_TABLES,
 }
 
-ADDED = frozenset({"gates", *ANSWER_TABLES})
+ADDED = frozenset({"gates", "usage", *ANSWER_TABLES})
 """Tables that runs of earlier versions do not have."""
 
 

@@ -1,12 +1,14 @@
 """Rows of the tables, made from scored queries."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import IntArray, offsets_of
 from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.scores.panels import column_order
@@ -131,3 +133,25 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
         "message": failure.message,
     }
     return pa.Table.from_pylist([row], tables.own_columns(tables.FAILURES))
+
+
+def usage_row(usage: Usage, quotas: Mapping[str, Quota]) -> pa.Table:
+    """A row of `tables.USAGE`, without the common columns.
+
+    Args:
+        usage: of a quota pool.
+        quotas: of all pools, for their prices.
+    """
+    tokens = usage.tokens
+    row = {
+        "stage": usage.stage,
+        "pool": usage.pool,
+        "model": usage.model,
+        "calls": usage.calls,
+        "ledger_hits": usage.ledger_hits,
+        "input_tokens": tokens.input,
+        "cached_tokens": tokens.cached,
+        "output_tokens": tokens.output,
+        "cost": quotas[usage.pool].cost(usage.calls, tokens),
+    }
+    return pa.Table.from_pylist([row], tables.own_columns(tables.USAGE))

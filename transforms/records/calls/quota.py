@@ -60,6 +60,17 @@ class Quota:
     tokens_per_minute: float | None = None
     prices: Prices | None = None
 
+    def cost(self, calls: int, tokens: Tokens) -> float | None:
+        """What calls and their tokens cost; None where no price is given.
+
+        >>> Quota(600, price_per_1000=1.5).cost(2000, Tokens()), Quota(600).cost(2000, Tokens())
+        (3.0, None)
+        """
+        if self.price_per_1000 is None and self.prices is None:
+            return None
+        of_tokens = 0.0 if self.prices is None else self.prices.cost(tokens)
+        return calls * (self.price_per_1000 or 0.0) / 1000 + of_tokens
+
     @property
     def most_lanes(self) -> int:
         """How many lanes can each begin a call every second, and have one in the air.

@@ -1,0 +1,48 @@
+"""Waves: the order of stages that make calls. Two of them at once on one quota pool would use twice its quota."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from rankbeam.transforms.records.errors import InputError
+
+
+@dataclass(frozen=True)
+class CallStage:
+    """A stage that makes calls.
+
+    Attributes:
+        name: such as "retrieve".
+        pools: the quota pools that pay for its calls.
+        after: names of the stages that have ended before it makes its first call.
+    """
+
+    name: str
+    pools: Collection[str]
+    after: Collection[str] = ()
+
+
+def refuse_shared_pools(stages: Sequence[CallStage]) -> None:
+    """Refuse stages that share a quota pool without an order between them.
+
+    >>> refuse_shared_pools([CallStage("retrieve", {"a"}), CallStage("judge", {"a"}, after={"retrieve"})])
+
+    Args:
+        stages: all of a pipeline.
+
+    Raises:
+        InputError: two stages could call one pool at once; the message names both.
+    """
+    order = {stage.name: frozenset(_before(stage.name, {each.name: each.after for each in stages})) for stage in stages}
+    for one, other in combinations(stages, 2):
+        shared = sorted(set(one.pools) & set(other.pools))
+        if shared and one.name not in order[other.name] and other.name not in order[one.name]:
+            problem = f"stages {one.name!r} and {other.name!r} would call the quota pool {shared[0]!r} at the same time"
+            raise InputError(f"{problem}, at twice its quota; give one of them a pool of its own with quota:")
+
+
+def _before(name: str, after: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """The stages that have ended before one begins, some more than once."""
+    for earlier in after.get(name, ()):
+        yield earlier
+        yield from _before(earlier, after)
