@@ -1,0 +1,69 @@
+"""A search says what it could not read, and why, and says nothing of a ledger that is whole."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from rankbeam.transforms.clients.ledger import Entry, Ledger
+from rankbeam.transforms.clients.ledger.schema import SCHEMA
+from rankbeam.transforms.records.calls.reach import Reach
+
+PAID = "answers of earlier calls cannot be read, and are paid for again where they are needed"
+
+
+def entry(key: str, attempts: int = 1) -> Entry:
+    return Entry(key, Reach(10), '"' + "good " * 50 + '"', attempts, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def written(folder: Path, *entries: Entry) -> Path:
+    """The path of the only part."""
+    writer = Ledger(str(folder)).writer()
+    for added in entries:
+        writer.add(added)
+    writer.close()
+    [part] = folder.glob("calls-*")
+    return part
+
+
+def searched(folder: Path, *keys: str) -> tuple[list[str], list[str]]:
+    """The keys that were found, and the warnings."""
+    search = Ledger(str(folder)).search()
+    return [each.key for each in search.find(dict.fromkeys(keys, Reach(1)))], search.warnings()
+
+
+def warning(folder: Path, part: Path, reason: str) -> str:
+    return f"{part}: {PAID}: {reason}; `rankbeam ledger {folder}` names all damaged files"
+
+
+def test_nothing_is_said_of_a_ledger_that_is_whole(tmp_path: Path) -> None:
+    written(tmp_path, entry("a"), entry("b"))
+    assert searched(tmp_path, "b", "c") == (["b"], [])
+
+
+def test_a_part_that_is_torn_is_named(tmp_path: Path) -> None:
+    part = written(tmp_path, entry("a"))
+    part.write_bytes(part.read_bytes()[:-10])
+    keys, [said] = searched(tmp_path, "a")
+    assert keys == []
+    assert said.startswith(f"{part}: {PAID}: cut short or damaged (")
+
+
+@pytest.mark.parametrize("wanted", ["a", "b"])
+def test_a_row_that_cannot_be_is_named_where_it_is_wanted(tmp_path: Path, wanted: str) -> None:
+    part = written(tmp_path, entry("a"), entry("b", attempts=-1))
+    keys, said = searched(tmp_path, wanted)
+    assert keys == [key for key in ("a",) if key == wanted]
+    assert said == ([] if wanted == "a" else [warning(tmp_path, part, "rows with values that cannot be")])
+
+
+def test_a_damaged_page_of_answers_is_named_with_what_is_wrong(tmp_path: Path) -> None:
+    part = written(tmp_path, entry("a"))
+    column = pq.ParquetFile(part).metadata.row_group(0).column(SCHEMA.names.index("answer"))
+    content = bytearray(part.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size - 3] ^= 8
+    part.write_bytes(content)
+    keys, [said] = searched(tmp_path, "a")
+    assert keys == []
+    assert said.startswith(f"{part}: {PAID}: cut short or damaged (")
