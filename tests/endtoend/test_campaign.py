@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,8 @@ from support.runs import query_values
 from support.standins import DEFAULT_KINDS, Faults, Standin, serve
 
 from rankbeam.pipelines.results.run import Results
+
+pytestmark = pytest.mark.campaign
 
 CALLS, WINDOW_S = 2000, 5
 RETRIEVERS = {"rag_engine": rag, "http": http}
@@ -62,21 +63,16 @@ def test_every_result_is_that_of_an_undisturbed_run(kind: str, per_minute: float
     assert within.max() <= 1.1 * WINDOW_S * per_minute / 60
 
 
-def test_the_notebooks_workload_takes_half_a_minute(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """648 queries at three values of k took a notebook 7,268 s: one call at a time, 3.5 s each, one for each k."""
-    queries, latency_s = 648, 3.5
-    with serve("rag_engine", answers=answers(queries), latency_s=latency_s, quota_per_minute=1500) as server:
+def test_a_sweep_of_a_slow_service_is_one_call_a_query_and_many_at_once(tmp_path: Path) -> None:
+    """A notebook asked 648 queries one after the other, and again for every k: 1,944 calls of 3.5 s, two hours."""
+    queries = 648
+    with serve("rag_engine", answers=answers(queries), latency_s=3.5, quota_per_minute=1500) as server:
         base = {"dataset": dataset(tmp_path, queries), "quotas": {"rag_engine": {"requests_per_minute": 1500}}}
         base |= {"configurations": [{"name": "rag", "retriever": rag(server)}], "grid": {"top_k": [5, 10, 100]}}
-        began = time.monotonic()
         outcome = rankbeam_process("evaluate", write_experiment(tmp_path, base), "--format", "json", timeout_s=240)
-        seconds = time.monotonic() - began
         stats = server.stats()
     assert outcome.status == 0, outcome.stderr
     assert len(json.loads(outcome.stdout)["leaderboard"]) == 3
     assert stats.calls == queries
     assert stats.violations_per_minute == 0
-    with capsys.disabled():
-        print(  # noqa: T201  the issue wants the figures seen
-            f"\nthe notebook's workload: {seconds:.1f} s; one call at a time: {queries * 3 * latency_s:,.0f} s"
-        )
+    assert stats.most_open >= 10  # 87 on a machine that keeps up: 25 calls a second, 3.5 s each

@@ -41,6 +41,13 @@ def test_a_run_that_is_done(files: tuple[str, str]) -> None:
     assert (outcome.returncode, outcome.stdout) == (DONE, "configuration,query_id,metric,value\na,all,RR,0.5\n")
 
 
+@pytest.mark.campaign
+def test_a_run_that_is_done_ends_so_every_time(files: tuple[str, str]) -> None:
+    """Threads of Beam, gRPC and Arrow outlive the work: none of them may abort the process while Python ends."""
+    arguments = ["score", *files, "-m", "RR", "--format", "csv"]
+    assert [run(arguments).returncode for _ in range(30)] == [DONE] * 30
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
 def test_help_is_done_too(arguments: list[str]) -> None:
     outcome = run(arguments)
