@@ -71,7 +71,7 @@ resource "google_monitoring_alert_policy" "failed_calls" {
   documentation {
     mime_type = "text/markdown"
     subject   = "rankbeam: calls of $${resource.label.job_name} failed"
-    content   = "The table failures says which calls, and why. Means carry the lowest and the highest value that they could have."
+    content   = "The table failures says which calls, and why. Means have a lowest and a highest possible value."
   }
 
   depends_on = [google_project_service.used]
@@ -104,7 +104,7 @@ resource "google_monitoring_alert_policy" "missed_limit" {
   documentation {
     mime_type = "text/markdown"
     subject   = "rankbeam: the run of $${resource.label.job_name} misses a limit"
-    content   = "The table gates says which gate of which configuration, and by how much; the warnings of the run say the rest."
+    content   = "The table gates says which gate of which configuration, and by how much; the run's warnings have the failures."
   }
 
   depends_on = [google_project_service.used]
@@ -137,7 +137,7 @@ resource "google_monitoring_alert_policy" "failed_launch" {
 
   documentation {
     mime_type = "text/markdown"
-    content   = "Most often the run before is still at work, or the template is missing: deploy/README.md, Troubleshooting."
+    content   = "Usually the previous run has not ended, or the template is missing: deploy/README.md, Troubleshooting."
   }
 
   depends_on = [google_project_service.used]

@@ -19,7 +19,7 @@ resource "google_bigquery_dataset_iam_member" "submitter" {
   for_each = var.submitters
 
   dataset_id = google_bigquery_dataset.rankbeam.dataset_id
-  role       = "roles/bigquery.dataEditor" # whoever submits may also load results and apply views
+  role       = "roles/bigquery.dataEditor" # submitters may also load results and apply views
   member     = each.key
 }
 

@@ -4,7 +4,7 @@ output "bucket" {
 }
 
 output "dataset" {
-  description = "What experiments name as output.bigquery."
+  description = "The dataset for output.bigquery in experiments."
   value       = "${var.project}.${google_bigquery_dataset.rankbeam.dataset_id}"
 }
 

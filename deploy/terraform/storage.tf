@@ -9,14 +9,14 @@ resource "google_storage_bucket" "rankbeam" {
   storage_class               = "STANDARD"
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
-  force_destroy               = false # results are not deleted with the rest
+  force_destroy               = false # keep results when the other resources are destroyed
 
   versioning {
     enabled = false # the ledger and the tables never change a file, and temporary files would be kept for nothing
   }
 
   soft_delete_policy {
-    retention_duration_seconds = 0 # else every temporary file is paid for seven days longer
+    retention_duration_seconds = 0 # otherwise every temporary file costs seven days more
   }
 
   lifecycle_rule {
@@ -45,7 +45,7 @@ resource "google_artifact_registry_repository" "rankbeam" {
   repository_id = "rankbeam"
   location      = var.region
   format        = "DOCKER"
-  description   = "Images of rankbeam: launcher and worker in one."
+  description   = "Images of rankbeam, for launcher and workers."
 
   cleanup_policies {
     id     = "keep-the-last-ten"

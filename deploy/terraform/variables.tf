@@ -1,5 +1,5 @@
 variable "project" {
-  description = "The project's id. It exists, and has a billing account."
+  description = "The id of an existing project with a billing account."
   type        = string
 
   validation {
@@ -9,13 +9,13 @@ variable "project" {
 }
 
 variable "region" {
-  description = "Where jobs run, and where the bucket, the images and the schedule lie."
+  description = "The region of jobs, bucket, images and schedules."
   type        = string
   default     = "us-central1"
 }
 
 variable "bigquery_location" {
-  description = "Where the dataset lies: the region, or a multi-region that holds it (US, EU). Null: the region."
+  description = "The location of the dataset: the region, or a multi-region that contains it (US, EU). Null: the region."
   type        = string
   default     = null
 }
@@ -91,7 +91,7 @@ variable "public_ips" {
 }
 
 variable "schedules" {
-  description = "Experiments that run regularly. The key is part of the job's name, so a run never overlaps the one before."
+  description = "Experiments that run regularly. The key is part of the job's name, so a run never overlaps the previous one."
   type = map(object({
     cron        = string
     experiment  = string
@@ -120,7 +120,7 @@ variable "notification_channels" {
 }
 
 variable "alert_emails" {
-  description = "Addresses that alerts go to, each by a notification channel that is made here."
+  description = "Addresses that alerts go to, each through a notification channel that Terraform creates."
   type        = set(string)
   default     = []
 }
@@ -132,7 +132,7 @@ variable "most_failed_calls" {
 }
 
 variable "labels" {
-  description = "Labels of everything that can have them, to find the costs by."
+  description = "Labels of all resources that can have them, for billing reports."
   type        = map(string)
   default     = { application = "rankbeam" }
 }
