@@ -46,7 +46,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     experiment = experiment.pinned(f"{execution.run_id} {execution.started_at.isoformat()}")
     evaluation = experiment.evaluation
     pipeline = new_pipeline(options)
-    refuse_shared_pools(_call_stages(experiment))
+    refuse_shared_pools(list(_call_stages(experiment)))
     dataset = read_dataset(pipeline, experiment)
     branches = rankings_of(pipeline, experiment, execution, dataset, _buckets(experiment))
     parts = {JUDGED: dataset.judged, **branches.rankings}
