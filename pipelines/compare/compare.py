@@ -7,7 +7,7 @@ from rankbeam.pipelines.compare.scores import Member, partitions_of
 from rankbeam.pipelines.results.run import Results, find_baseline, find_run
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
-from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
 from rankbeam.transforms.records.scores.rows import Comparison
@@ -144,7 +144,7 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
         configurations=tuple(
             Configuration(str(position), each.name, 0, "", "{}", None, None) for position, each in enumerate(members)
         ),
-        metrics=tuple(run.metric(name) for name in metrics),
+        metrics=tuple(parse_all(metrics)),
         sources=(),
         slices=() if slices == [ALL] else run.sliced_by,  # slices have p-values of their own to be corrected for
         baseline=baseline,
@@ -199,11 +199,7 @@ def _metrics(run: Results, other: Results | None, question: Question) -> tuple[l
     if not common:
         ours = ", ".join(run.metrics)
         raise InputError(f"the runs have no metric in common: {ours} in one, {', '.join(theirs)} in the other")
-    asked = [
-        name
-        for given in question.metrics
-        for name in ([given] if given in common else [str(metric) for metric in parse_metrics([given])])
-    ]
+    asked = [str(metric) for metric in parse_all(question.metrics)]
     for name in asked:
         if name not in common:
             raise InputError(f"there is no metric {name} to compare; {did_you_mean(name, common)}")

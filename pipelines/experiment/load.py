@@ -28,10 +28,8 @@ from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
-from rankbeam.transforms.records.metrics.judged import BASE_NAMES, is_judged, parse_judged
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.metrics.trec_names import parse_metrics
-from rankbeam.transforms.records.scores import panels
+from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 
@@ -114,7 +112,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         sources=sources,
         evaluation=Evaluation(
             configurations=with_judged(expanded.configurations, answered, judged),
-            metrics=tuple(map(_scored, metrics)),
+            metrics=tuple(metrics),
             sources=tuple(each.source for each in sources),
             slices=tuple(model.slices),
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
@@ -149,22 +147,13 @@ def _metrics(located: Located, model: ExperimentModel, problems: list[InputError
     metrics: dict[AnyMetric, int] = {}
     for i, name in enumerate(model.metrics or ()):
         try:
-            parsed: list[AnyMetric] = (
-                [parse_judged(name)] if is_judged(name) else [*parse_metrics([name], also=BASE_NAMES)]
-            )
+            parsed = parse_all([name])
         except InputError as error:
             problems.append(located.error(("metrics", i), error.problem))
         else:
             for metric in parsed:
                 metrics.setdefault(metric, i)
     return metrics
-
-
-def _scored(metric: AnyMetric) -> Metric | panels.JudgedMetric:
-    """A metric as the statistics see it."""
-    if isinstance(metric, Metric):
-        return metric
-    return panels.JudgedMetric(str(metric), metric.definition.lowest, metric.definition.highest)
 
 
 def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> list[Dialect]:

@@ -10,7 +10,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.gates.models import DIFFERENCES, GateModel, GatesModel
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -96,7 +96,7 @@ def gates_of(
     for number, model in enumerate(given):
         limit = model.at_most if model.at_least is None else model.at_least
         try:
-            metrics = [str(metric) for metric in parse_metrics([model.metric])] if model.metric else [""]
+            metrics = [str(metric) for metric in parse_all([model.metric])] if model.metric else [""]
         except InputError as error:
             problems.append(located.error(("gates", number, "metric"), error.problem))
             continue

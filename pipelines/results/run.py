@@ -18,9 +18,8 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
-from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import UNMET
-from rankbeam.transforms.records.scores.panels import RETRIEVAL, AnyMetric
+from rankbeam.transforms.records.scores.panels import RETRIEVAL
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical
 
@@ -92,11 +91,6 @@ class Results:
         """The metrics, in the experiment's order."""
         first = self.configurations[0]["config_id"]
         return list(dict.fromkeys(metric for config_id, _, metric in self.means if config_id == first))
-
-    def metric(self, name: str) -> AnyMetric:
-        """What the statistics have to know of one of the metrics."""
-        first = self.configurations[0]["config_id"]
-        return self.means[first, ALL, name].judged() or parse_metric(name)
 
     @cached_property
     def slices(self) -> list[str]:

@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
-from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.write.tables import run_folder
 
 _KEPT = ("runs", "configurations", "configuration_metrics", "comparisons")
@@ -143,7 +143,7 @@ class InBigQuery:
         text = self.table("runs", ["experiment_yaml"])["experiment_yaml"][0].as_py()
         given = load(text, bigquery.place_of(self.run.dataset)).value.get("metrics") or DEFAULT_METRICS
         try:
-            known = [str(metric) for metric in parse_metrics(given)]
+            known = [str(metric) for metric in parse_all(given)]
         except InputError:  # another version knew more of them
             known = []
         return pa.array([*known, *sorted(set(column.to_pylist()) - set(known))], pa.string())

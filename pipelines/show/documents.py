@@ -12,6 +12,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.common_columns import COMMON
 from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.metrics.trec_names import trec_name, trec_order
 from rankbeam.transforms.records.scores.scored import Status
 from rankbeam.transforms.records.slices import ALL
@@ -96,7 +97,7 @@ def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) 
         tags: what trec_eval would print as `runid`, by configuration name.
         per_query: also every query's lines (trec_eval -q).
     """
-    metrics = trec_order(each for each in map(results.metric, results.metrics) if isinstance(each, Metric))
+    metrics = trec_order(each for each in parse_all(results.metrics) if isinstance(each, Metric))
     for row in results.configurations:
         queries = [query for query in results.query_metrics(row["config_id"]) if query["status"] in _SCORED]
         for query in queries if per_query else ():

@@ -126,8 +126,6 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("equal_to", pa.string()),
         pa.field("panel", pa.string()),
         pa.field("undefined", pa.int64()),
-        pa.field("range_low", pa.float64()),
-        pa.field("range_high", pa.float64()),
     ]
 )
 """One row a configuration, slice and metric.
@@ -141,8 +139,7 @@ picked because its mean is the highest; `may_be_best` is false where the configu
 three are null for a single configuration, one without a value, a slice of few queries, and without replicates).
 `tie_lowest` and `tie_highest` are what the mean could be if documents of equal score stood in another order (null
 unless asked for, or where it is not known). `equal_to` is the first configuration, in the experiment's order, whose
-values are equal at every query; null if there is none before this one. `range_low` and `range_high` are the values that
-a query can have by a judged metric; the latter is null where there is no bound.
+values are equal at every query; null if there is none before this one.
 """
 
 COMPARISONS = pa.schema(

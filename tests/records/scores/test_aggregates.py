@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.judged import parse_judged
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.means import QueryAggregate
-from rankbeam.transforms.records.scores.panels import JudgedMetric, Range
+from rankbeam.transforms.records.scores.panels import Range
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 
 METRICS, CONFIGURATIONS = (2, 1), 3
 """The number of metrics of each panel, and of configurations."""
 
-JUDGED = JudgedMetric("Faithfulness", highest=20_000.0)
+SHARES = st.sampled_from([0.0, 1.0, -1.0, 0.1, 1 / 3, 1e-300, 5e-324])
 VALUES = st.sampled_from([0.0, 1.0, 0.1, 1 / 3, 1e-300, 5e-324, 12_345.678])
 
 
@@ -39,7 +40,7 @@ def evaluation_of(baseline: int, all_pairs: bool = False) -> Evaluation:
     """Of two metrics without an upper bound, as the values below are no shares, and of a judged one."""
     return Evaluation(
         configurations=tuple(Configuration(f"c{i}", f"c{i}", 0, "run_file", "{}", None, None) for i in range(3)),
-        metrics=(parse_metric("NumRet"), JUDGED, parse_metric("NumRelRet")),
+        metrics=(parse_metric("NumRet"), parse_judged("AnswerRelevance(ragas)"), parse_metric("NumRelRet")),
         sources=(),
         baseline=baseline,
         statistics=Statistics(replicates=7, all_pairs=all_pairs),
@@ -71,13 +72,15 @@ def partitions(draw: st.DrawFn, plan: Plan) -> ScoredPartition:
 @st.composite
 def configurations(draw: st.DrawFn, place: int, count: int, ties: bool) -> ScoredConfiguration:
     retrieval, judged = METRICS
-    return ScoredConfiguration(place, (draw(panels(count, retrieval, ties)), draw(panels(count, judged, ties=False))))
+    return ScoredConfiguration(
+        place, (draw(panels(count, retrieval, VALUES, ties)), draw(panels(count, judged, SHARES, ties=False)))
+    )
 
 
 @st.composite
-def panels(draw: st.DrawFn, count: int, metrics: int, ties: bool) -> ScoredPanel:
+def panels(draw: st.DrawFn, count: int, metrics: int, any_value: st.SearchStrategy[float], ties: bool) -> ScoredPanel:
     def table() -> np.ndarray:
-        rows = st.lists(VALUES, min_size=count * metrics, max_size=count * metrics)
+        rows = st.lists(any_value, min_size=count * metrics, max_size=count * metrics)
         return np.array(draw(rows), np.float64).reshape(count, metrics)
 
     status = np.array(draw(st.lists(st.sampled_from(Status), min_size=count, max_size=count)), np.int8)

@@ -17,7 +17,7 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
-from rankbeam.transforms.records.scores.panels import AnyMetric, JudgedMetric, Panel, range_of
+from rankbeam.transforms.records.scores.panels import AnyMetric, Panel
 from rankbeam.transforms.records.scores.resampled import Layout
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -119,7 +119,6 @@ def _row(
     firsts: Firsts,
 ) -> ConfigurationMetric:
     first = firsts[config_id, str(metric)]
-    low, high = range_of(metric) if isinstance(metric, JudgedMetric) else (None, None)
     return ConfigurationMetric(
         config_id,
         name,
@@ -132,8 +131,6 @@ def _row(
         undefined=state.undefined,
         equal_to=None if first == config_id else first,
         panel=panel.name,
-        range_low=low,
-        range_high=high,
     )
 
 

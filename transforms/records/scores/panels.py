@@ -8,29 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.metrics.names import Metric
 
 RETRIEVAL = "retrieval"
 """The name of the panel of all metrics of rankings."""
-
-
-@dataclass(frozen=True)
-class JudgedMetric:
-    """What the statistics have to know of a metric whose values are judged, one query at a time.
-
-    Attributes:
-        name: the canonical one, such as `Faithfulness`; also that of its panel.
-        lowest: the lowest value that a query can have.
-        highest: the highest one; None where there is no bound.
-    """
-
-    name: str
-    lowest: float = 0.0
-    highest: float | None = 1.0
-
-    def __str__(self) -> str:
-        """The canonical name."""
-        return self.name
 
 
 AnyMetric = Metric | JudgedMetric
@@ -46,12 +28,12 @@ class Range(NamedTuple):
 def range_of(metric: AnyMetric) -> Range:
     """The values that a query can have.
 
-    >>> from rankbeam.transforms.records.metrics.names import parse_metric
-    >>> range_of(parse_metric("NumRet")), range_of(JudgedMetric("AnswerRelevance(ragas)", lowest=-1.0))
+    >>> from rankbeam.transforms.records.metrics.judged import parse_any
+    >>> range_of(parse_any("NumRet")), range_of(parse_any("AnswerRelevance(ragas)"))
     (Range(lowest=0.0, highest=None), Range(lowest=-1.0, highest=1.0))
     """
     if isinstance(metric, JudgedMetric):
-        return Range(metric.lowest, metric.highest)
+        return Range(metric.definition.lowest, metric.definition.highest)
     return Range(0.0, metric.definition.highest)
 
 
@@ -81,19 +63,19 @@ class Panel:
 def panels_of(metrics: Sequence[AnyMetric]) -> tuple[Panel, ...]:
     """The panels of an experiment: that of rankings first, whether it has metrics or not, then the judged ones.
 
-    >>> from rankbeam.transforms.records.metrics.names import parse_metric
-    >>> [panel.name for panel in panels_of([JudgedMetric("Faithfulness"), parse_metric("AP"), parse_metric("RR")])]
+    >>> from rankbeam.transforms.records.metrics.judged import parse_any
+    >>> [panel.name for panel in panels_of([*map(parse_any, ("Faithfulness", "AP", "RR"))])]
     ['retrieval', 'Faithfulness']
     """
-    judged = [Panel(each.name, (each,)) for each in metrics if isinstance(each, JudgedMetric)]
+    judged = [Panel(str(each), (each,)) for each in metrics if isinstance(each, JudgedMetric)]
     return (Panel(RETRIEVAL, tuple(each for each in metrics if isinstance(each, Metric))), *judged)
 
 
 def column_order(metrics: Sequence[AnyMetric]) -> list[int]:
     """For each metric, its position among those of all panels, one panel after the other.
 
-    >>> from rankbeam.transforms.records.metrics.names import parse_metric
-    >>> column_order([JudgedMetric("Faithfulness"), parse_metric("AP"), parse_metric("RR")])
+    >>> from rankbeam.transforms.records.metrics.judged import parse_any
+    >>> column_order([*map(parse_any, ("Faithfulness", "AP", "RR"))])
     [2, 0, 1]
     """
     by_panel = [str(metric) for panel in panels_of(metrics) for metric in panel.metrics]

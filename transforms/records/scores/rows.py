@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from rankbeam.transforms.records.scores.panels import RETRIEVAL, JudgedMetric
+from rankbeam.transforms.records.scores.panels import RETRIEVAL
 
 COUNTS = ("empty", "failed", "missing", "undefined")
 """The columns that count queries that are not simply scored."""
@@ -37,8 +37,6 @@ class ConfigurationMetric:
     equal_to: str | None = None
     panel: str = RETRIEVAL
     undefined: int = 0
-    range_low: float | None = None
-    range_high: float | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":
@@ -84,12 +82,6 @@ class ConfigurationMetric:
         'undefined'
         """
         return max(("failed", "undefined", "missing"), key=lambda name: int(getattr(self, name)))
-
-    def judged(self) -> JudgedMetric | None:
-        """What is known of a judged metric; None for one of rankings."""
-        if self.panel == RETRIEVAL:
-            return None
-        return JudgedMetric(self.metric, self.range_low or 0.0, self.range_high)
 
 
 class Verdict(StrEnum):
