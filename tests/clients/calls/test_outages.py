@@ -1,6 +1,7 @@
 """Services that are down, from the start, in the middle or for one query: what that costs, and what is said of it."""
 
 import asyncio
+import json
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.services import Echo, Script, failing, made, make, taking, task
 
+from rankbeam.transforms.clients.ledger import clear
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
@@ -153,3 +155,39 @@ def test_a_service_that_is_down_keeps_no_other_one_of_its_pool_from_being_asked(
     assert len(services["up"].begun) == 300
     assert len(failures(outcomes)) == 300
     assert len(services["down"].begun) <= MOST
+
+
+@pytest.mark.parametrize("kind", [FailureKind.NOT_FOUND, FailureKind.PERMISSION, FailureKind.UNAVAILABLE])
+def test_every_run_asks_what_earlier_ones_did_not_until_all_is_asked(kind: FailureKind, tmp_path: Path) -> None:
+    """76 queries fail for good, and 4 behind them do not: the first 76 must not be asked first in every run."""
+
+    async def script(question: str, _: int) -> str | None:
+        if int(question[1:]) < 76:
+            raise CallError(kind, "no")
+        return None
+
+    service, answered, asked = Echo(script), [0], set[str]()
+    quota = Quota(requests_per_minute=1500, give_up_after_s=5.0)
+    while answered[-1] < 4:
+        before, known = len(service.begun), len(asked)
+        outcomes = make([task(f"q{i}") for i in range(80)], service, tmp_path, quota)
+        answered.append(80 - len(failures(outcomes)))
+        asked |= {question for question, _ in service.begun}
+        assert answered[-1] > 0 or (len(service.begun) - before <= MOST and len(asked) >= known + 10)
+    assert len(answered) <= 9
+
+
+def test_a_run_that_gives_nothing_up_forgets_what_was_asked_in_vain(tmp_path: Path) -> None:
+    down = Echo(failing(FailureKind.PERMISSION, times=99))
+    make([task(f"q{i}") for i in range(40)], down, tmp_path, QUOTA)
+    assert [len(json.loads(path.read_text())) for path in tmp_path.glob("uses/tried-*")] == [20]
+    up = Echo()
+    make([task(f"q{i}") for i in range(40)], up, tmp_path, QUOTA)
+    assert [question for question, _ in up.begun] == [f"q{i}" for i in (*range(20, 40), *range(20))]
+    assert [json.loads(path.read_text()) for path in tmp_path.glob("uses/tried-*")] == [[]]
+
+
+def test_clearing_a_ledger_forgets_what_was_asked_in_vain(tmp_path: Path) -> None:
+    make([task(f"q{i}") for i in range(40)], Echo(failing(FailureKind.PERMISSION, times=99)), tmp_path, QUOTA)
+    clear(str(tmp_path))
+    assert not list(tmp_path.glob("uses/*"))

@@ -169,12 +169,15 @@ class LaneRun:
         clock = self._clock.monotonic
         async with Upkeep(self._ledger, leases, self._writer, records, self._look_again, self.stop, pause, clock):
             try:
-                for pool in self._pools.values():
+                for name, pool in self._pools.items():
+                    pool.ask_last(await asyncio.to_thread(self._ledger.tried, name, self._lane.number))
                     self._in_flight.begin(pool.begin_all())
                 await self._in_flight.end()
             finally:
-                for pool in self._pools.values():
+                for name, pool in self._pools.items():
                     await pool.disconnect()
+                    if (keys := pool.to_ask_last()) is not None:
+                        await asyncio.to_thread(self._ledger.keep_tried, name, self._lane.number, keys)
 
     async def _start_tasks(self) -> None:
         """Start tasks as long as there is room for them, until all have an outcome."""

@@ -88,6 +88,9 @@ class PoolCalls:
         self._open = asyncio.Semaphore(quota.slots(lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._waiting: dict[Flight, None] = {}
+        self._last: dict[Flight, None] = {}
+        self._tried_before: frozenset[str] = frozenset()
+        self._tried: set[str] = set()
         self._changed = asyncio.Event()
         self._is_closed = False
         self._connections: dict[str, Connection] = {}
@@ -97,16 +100,30 @@ class PoolCalls:
     @property
     def waiting(self) -> Collection[Flight]:
         """The calls that were not begun so far."""
-        return self._waiting.keys()
+        return [*self._waiting, *self._last]
 
     def add(self, flight: Flight) -> None:
         """Take a call, to be made when its turn comes."""
-        self._waiting[flight] = None
+        (self._last if flight.call.key in self._tried_before else self._waiting)[flight] = None
         self._changed.set()
 
-    def remove(self, flight: Flight) -> None:
-        """Give back a call that was not begun."""
-        del self._waiting[flight]
+    def remove(self, flight: Flight) -> bool:
+        """Give back a call; False where it was begun, or given back before."""
+        return _removed(self._waiting, flight) or _removed(self._last, flight)
+
+    def ask_last(self, keys: frozenset[str]) -> None:
+        """Make these calls after all others: an earlier run made them in vain, and others not at all."""
+        self._tried_before = keys
+        for flight in [flight for flight in self._waiting if flight.call.key in keys]:
+            del self._waiting[flight]
+            self._last[flight] = None
+
+    def to_ask_last(self) -> set[str] | None:
+        """The keys that the next run is to ask last; None where that has not changed."""
+        now = self._clock.monotonic()
+        is_given_up = any(breaker.is_given_up(now) for breaker in self._breakers.values())
+        tried = {*self._tried_before, *self._tried} if is_given_up else set()
+        return None if tried == self._tried_before else tried
 
     def answered_before(self, service: str) -> None:
         """The ledger has an answer of a service."""
@@ -137,21 +154,20 @@ class PoolCalls:
         """The call that is begun next, once it may wait for its turn; None at the end."""
         await self._open.acquire()
         await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
-        while not self._waiting:
+        while not self._waiting and not self._last:
             self.admission.refuse_when_stopped()
             if self._is_closed:
                 return None
             self._changed.clear()
             await self._changed.wait()
         self.admission.refuse_when_stopped()
-        return next(iter(self._waiting))
+        return next(iter(self._waiting or self._last))
 
     async def _begin(self, flight: Flight) -> None:
         service = flight.call.service
         if service not in self._connections:
             self._connections[service] = await self._services[service].connect()
-        if flight in self._waiting:  # else the ledger has answered it meanwhile
-            del self._waiting[flight]
+        if self.remove(flight):  # else the ledger has answered it meanwhile
             self._in_flight.begin(self._ask(flight))
         else:
             self._open.release()
@@ -170,6 +186,8 @@ class PoolCalls:
         try:
             await retrying(self._attempt, flight, attempts)
         except CallError as error:
+            if attempts.made and flight.call.key is not None:
+                self._tried.add(flight.call.key)
             self._fail(flight, CallError(error.kind, error.message, attempts.made))
         except Stopped:
             """What waits behind it stops as well."""
@@ -250,6 +268,10 @@ class PoolCalls:
         self._tally[Counter.CALLS_DONE, flight.call.service] += 1
         self._tally[Counter.CALLS_FAILED, flight.call.service] += 1
         self._failed(flight, error)
+
+
+def _removed(flights: dict[Flight, None], flight: Flight) -> bool:
+    return flights.pop(flight, flight) is None
 
 
 def _after(outcome: Any, attempts: int) -> Any:

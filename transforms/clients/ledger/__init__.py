@@ -4,11 +4,12 @@ Any number of runs and processes may share a ledger. Its parts need no lock: a p
 merged into another one disappears only after that is there. Leases say which run makes the calls of a quota pool.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
-from rankbeam.transforms.clients.ledger import store, uses
+from rankbeam.transforms.clients.ledger import store, tried, uses
 from rankbeam.transforms.clients.ledger.clearing import Cleared, clear
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.lookup import Lookup
@@ -145,6 +146,15 @@ class Ledger:
         """
         owner = self.owner
         return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
+
+    def tried(self, pool: str, lane: int) -> frozenset[str]:
+        """The keys of calls that failed in an earlier run, which gave their service up and did not ask others."""
+        return tried.read(self.folder, pool, lane)
+
+    def keep_tried(self, pool: str, lane: int, keys: Collection[str]) -> None:
+        """Keep the keys of such calls for the next run; where they cannot be written, that one has another order."""
+        with suppress(InputError):
+            tried.keep(self.folder, pool, lane, keys)
 
     def uses(self) -> list[Use]:
         """The records of the run, also those of lanes that died with their workers.

@@ -17,6 +17,7 @@ __all__ = ["Stored", "delete"]
 USES, TEXTS = "uses", "texts"
 _PART = re.compile(r"calls-[0-9a-f]{32}\.parquet")
 _USE = re.compile(r"use-[0-9a-f]{32}\.json")
+_TRIED = re.compile(r"tried-[0-9a-f]{32}\.json")
 _PROBE = re.compile(r"_?probe-[0-9a-f]{32}")
 _PROBE_BYTES = 64 << 10
 
@@ -69,6 +70,11 @@ def texts_of(folder: str) -> str:
     return files.join(folder, TEXTS)
 
 
+def tried_in(folder: str) -> list[Stored]:
+    """The lists of calls that are to be asked last, sorted."""
+    return [stored for stored in _listed(files.join(folder, USES)) if _TRIED.fullmatch(stored.name)]
+
+
 def unfinished_in(folder: str) -> list[Stored]:
     """What writers that were killed have left of parts and records, and what living ones write just now."""
     listed = [*_listed(folder), *_listed(files.join(folder, USES))]
@@ -98,4 +104,5 @@ def _listed(folder: str) -> list[Stored]:
 
 
 def _is_unfinished(name: str) -> bool:
-    return name.startswith(UNFINISHED) and any(kind.fullmatch(name[1:]) for kind in (_PART, _USE, _PROBE))
+    kinds = (_PART, _USE, _TRIED, _PROBE)
+    return name.startswith(UNFINISHED) and any(kind.fullmatch(name[1:]) for kind in kinds)
