@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import ids, lines, named, parquet, tables, utf8
+from rankbeam.transforms.clients.formats import early, ids, lines, named, parquet, tables, utf8
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
-from rankbeam.transforms.clients.storage import early, files
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import ahead
 from rankbeam.transforms.kernels import text
 from rankbeam.transforms.kernels.arrays import BoolArray

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 from support.data import REPOSITORY
 
-from rankbeam.transforms.clients.formats import rows
-from rankbeam.transforms.clients.storage import early
+from rankbeam.transforms.clients.formats import early, rows
 from rankbeam.transforms.records.errors import InputError
 
 LINES = 50
