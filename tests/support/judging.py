@@ -89,8 +89,8 @@ class Support:
         verdicts = accepted((yield asked))
         return sum(any(verdict[claim] for verdict in verdicts) for claim in claims) / len(claims)
 
-    def read(self, call: Call, answer: str) -> Any:
-        value = self.model.read(answer)
+    def read(self, call: Call, reply: Reply) -> Any:
+        value = self.model.read(reply.answer)
         asked = json.loads(call.payload)
         if asked["step"] == "support" and set(value) != set(asked["claims"]):
             raise CallError(FailureKind.MALFORMED, "not each claim has one verdict")
