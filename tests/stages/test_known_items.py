@@ -11,6 +11,7 @@ from rankbeam.transforms.judge.known_items import KnownItem, accuracies, answere
 from rankbeam.transforms.judge.templates import VARIABLES, shipped
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
 from rankbeam.transforms.records import judgements
+from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.judgements import Verdict
 
 CLASSES = {
@@ -56,8 +57,8 @@ def test_each_step_has_24_items_of_balanced_classes_with_injections_and_long_tex
 def test_an_item_fits_its_prompt_and_the_right_answer_is_known_as_such(step: str) -> None:
     for item in ITEMS[step]:
         assert set(item.values) == set(VARIABLES[step])
-        prompt = shipped()[step].prompt(dict(item.values))
-        assert prompt.rendered().user
+        prompt = shipped()[step].prompt(item.values)
+        assert Prompt.parse(prompt.payload()) == prompt
         found = judgements.read(step, item.values, json.dumps(answer(item)))
         assert answered_class(step, found) == item.expected
 

@@ -45,8 +45,7 @@ def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
         step = file.name.removesuffix(".jsonl")
         rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
         found[step] = tuple(
-            KnownItem(row["id"], step, str(row["expected"]), frozenset(row["tags"]), MappingProxyType(row["values"]))
-            for row in rows
+            KnownItem(row["id"], step, str(row["expected"]), frozenset(row["tags"]), row["values"]) for row in rows
         )
     return MappingProxyType(dict(sorted(found.items())))
 

@@ -78,7 +78,10 @@ class Stored:
         """As JSON."""
         fields = {"text": self.text, "finish": self.finish, "block": self.block, "model_version": self.model_version}
         vector = {} if self.vector is None else {"vector": self.vector}
-        return json.dumps({**fields, **vector}, ensure_ascii=False, separators=(",", ":"))
+        written = json.dumps({**fields, **vector}, ensure_ascii=False, separators=(",", ":"))
+        return written.encode("utf-16", "surrogatepass").decode(
+            "utf-16", "replace"
+        )  # halves of characters cannot be kept
 
 
 _STORED = TypeAdapter(Stored)

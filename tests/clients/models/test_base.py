@@ -1,0 +1,95 @@
+"""What all models share: the form of answers, aliases, reserved tokens, and what is asked after an answer of no use."""
+
+import json
+
+import pytest
+
+from rankbeam.transforms.clients.models.attempts import Attempts
+from rankbeam.transforms.clients.models.base import ModelParameters, Said, Stored, prompt_of, read_answer
+from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+CLAIMS = shipped()["claims"].prompt({"query": "q", "text": "It rains."}, max_output_tokens=50)
+GOOD = Stored('{"claims": []}', "stop").written()
+CUT = Stored('{"cla', "max_tokens").written()
+WRONG = Stored("no JSON", "stop").written()
+
+
+class Plain(ModelParameters):
+    """A model without further parameters."""
+
+
+@pytest.mark.parametrize("name", ["x-latest", "latest", "llama3:latest", "models/X-Latest", "ranker@latest"])
+def test_a_name_that_may_mean_another_model_tomorrow_is_refused_unless_allowed(name: str) -> None:
+    with pytest.raises(ValueError, match="may mean another model tomorrow"):
+        Plain(model=name)
+    assert Plain(model=name, allow_alias=True).model == name
+    assert Plain(model="latestnews-001").model == "latestnews-001"
+
+
+def test_halves_of_characters_are_not_kept() -> None:
+    written = Stored("a\ud83d b", "stop").written()
+    assert written.encode()
+    assert read_answer(written) == Said("a� b", "")
+
+
+@pytest.mark.parametrize("answer", ["", "[]", '{"text": 1, "finish": "stop"}', '{"text": "a"}'])
+def test_what_is_no_stored_answer_is_malformed(answer: str) -> None:
+    with pytest.raises(CallError) as caught:
+        read_answer(answer)
+    assert caught.value.kind is FailureKind.MALFORMED
+
+
+@pytest.mark.parametrize("payload", ["", "[]", '{"step": "x", "values": {}, "colour": 1}'])
+def test_a_payload_that_is_no_prompt_is_invalid(payload: str) -> None:
+    with pytest.raises(CallError) as caught:
+        prompt_of(payload)
+    assert caught.value.kind is FailureKind.INVALID
+
+
+def test_the_key_follows_the_model_and_the_prompt_and_not_how_it_is_reached() -> None:
+    prompt = Prompt("answer", {"query": "q"}, user="{query}")
+    assert Plain(model="a").key("plain", prompt) == Plain(model="a", allow_alias=True).key("plain", prompt)
+    others = [Plain(model="b").key("plain", prompt), Plain(model="a").key("other", prompt)]
+    others.append(Plain(model="a").key("plain", Prompt("answer", {"query": "p"}, user="{query}")))
+    assert len({Plain(model="a").key("plain", prompt), *others}) == 4
+
+
+@pytest.mark.parametrize(
+    ("answers", "limit", "temperature", "problem"),
+    [
+        ([CUT], 100, 0.0, None),
+        ([WRONG], 50, 0.2, "Invalid JSON"),
+        ([CUT, WRONG], 100, 0.2, "Invalid JSON"),
+        ([WRONG, CUT], 100, 0.2, "Invalid JSON"),
+        ([WRONG, GOOD], 100, 0.2, "did not have the form"),
+        ([], 100, 0.2, "did not have the form"),
+    ],
+)
+def test_each_trouble_has_its_remedy_and_those_of_before_stay(
+    answers: list[str], limit: int, temperature: float, problem: str | None
+) -> None:
+    attempts, payload = Attempts(), CLAIMS.payload()
+    first = attempts.ask(payload, CLAIMS, 1)
+    for answer in answers:
+        attempts.answered(payload, CLAIMS, answer)
+    again = attempts.ask(payload, CLAIMS, len(answers) + 1 if answers else 2)
+    assert (first.max_output_tokens, first.temperature, first.seed) == (50, 0.0, 0)
+    assert (again.max_output_tokens, again.temperature) == (limit, temperature)
+    added = again.texts.user.removeprefix(first.texts.user)
+    assert (problem is None) == (added == "")
+    assert problem is None or problem in added
+    assert again.texts.system == first.texts.system
+
+
+def test_samples_have_seeds_of_their_own() -> None:
+    seeds = set()
+    for sample in range(3):
+        prompt = Prompt("answer", {"query": "q"}, user="{query}", seed=7, sample=sample)
+        seeds |= {Attempts().ask(prompt.payload(), prompt, attempt).seed for attempt in (1, 2, 3)}
+    assert len(seeds) == 9
+    unseeded = Prompt("answer", {"query": "q"}, seed=None)
+    assert Attempts().ask(unseeded.payload(), unseeded, 2).seed is None
+    assert json.loads(unseeded.payload())["seed"] is None
