@@ -17,6 +17,6 @@ def test_pieces_find_what_a_look_at_all_rows_finds(piece: int, rows: list[tuple[
     # As `keys` has it, rows of different queries have different keys; some halves are equal here all the same.
     key = np.array([(1 + one) * 16 + other << shift for one, other in rows], np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rankings, "_PIECE", piece)
+        patch.setattr(rankings, "_ROWS_AT_ONCE", piece)
         assert rankings.has_repeats(key, query) == (len(set(rows)) < len(rows))
     assert rankings.has_repeats(key) == (len(set(rows)) < len(rows))
