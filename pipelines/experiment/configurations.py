@@ -1,7 +1,7 @@
 """From `configurations:` and `grid:` to the systems under test, and the sources their rankings are cut from."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rankbeam.pipelines.experiment import fusions
@@ -62,17 +62,19 @@ def expand(
     all_cells = [variant for cell in base for variant in cell.in_dialects(dialects)]
     check_names(located, all_cells, problems)
     groups: dict[str, list[Cell]] = {}
-    for cell in all_cells:
-        groups.setdefault(cell.asked, []).append(cell)
+    asked_by_cell = [cell.asked for cell in all_cells]
+    for cell, asked in zip(all_cells, asked_by_cell, strict=True):
+        groups.setdefault(asked, []).append(cell)
     primary = {asked: max(group, key=lambda cell: cell.width) for asked, group in groups.items()}
+    positions = {asked: position for position, asked in enumerate(groups)}
     return Expanded(
         cells=tuple(all_cells),
         configurations=tuple(
-            _configuration(cell, list(groups).index(cell.asked), primary[cell.asked]) for cell in all_cells
+            _configuration(cell, positions[asked], primary[asked])
+            for cell, asked in zip(all_cells, asked_by_cell, strict=True)
         ),
         sources=tuple(
-            PlannedSource(_source(group, list(groups), unit), primary[asked].retriever)
-            for asked, group in groups.items()
+            PlannedSource(_source(group, positions, unit), primary[asked].retriever) for asked, group in groups.items()
         ),
     )
 
@@ -97,7 +99,7 @@ def _covers(primary: Cell, cell: Cell) -> bool:
     return primary.cut is None or (cell.cut is not None and cell.cut <= primary.cut)
 
 
-def _source(group: Sequence[Cell], asked: Sequence[str], unit: str) -> Source:
+def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> Source:
     """What is asked for a group of cells: as far as any of them goes."""
     all_there_is = any(cell.top_k is None for cell in group)
     reach = functools.reduce(Reach.joined, (Reach(cell.top_k or 0, cell.distance) for cell in group))
@@ -107,5 +109,5 @@ def _source(group: Sequence[Cell], asked: Sequence[str], unit: str) -> Source:
         refuse_repeats=group[0].retriever.parameters.refuses_repeats(unit),
         distance=reach.distance,
         lower_is_better=group[0].lower_is_better,
-        fusion=fusions.plan_of(group[0], asked),
+        fusion=fusions.plan_of(group[0], positions),
     )

@@ -1,6 +1,6 @@
 """From the names under a fusion's `parts:` to the cells of the grid that they stand for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rankbeam.pipelines.config.yaml_lines import Located
@@ -37,19 +37,19 @@ def with_parts(located: Located, cells: Sequence[Cell], given: Sequence[str], pr
     return whole
 
 
-def plan_of(cell: Cell, asked: Sequence[str]) -> FusionPlan | None:
+def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
     """How a cell is fused of others; None where it is none.
 
     Args:
         cell: of the grid.
-        asked: what each source is asked, by its position.
+        positions: of the sources, by what each is asked.
     """
     if (fusion := cell.retriever.fusion) is None:
         return None
     return fusion.plan(
         tuple(
             FusionPart(
-                source=asked.index(part.asked),
+                source=positions[part.asked],
                 top_k=part.top_k,
                 distance=part.cut,
                 lower_is_better=part.lower_is_better,
