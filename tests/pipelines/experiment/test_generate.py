@@ -136,15 +136,13 @@ def test_replayed_answers_are_a_configuration_without_a_retriever(folder: Path) 
     assert (set(found.remote), set(found.local)) == ({1}, set())
 
 
-WIRED = [
-    (generating("{service: m}"), ["e.yaml:5: configurations[1].generate"]),
+UNWIRED = [
     (experiment({"a": "answers: {type: replay, path: answers.jsonl}"}), ["e.yaml:4: configurations[0].answers"]),
-    (experiment({"a": NEAR}, f"{SERVICES}judge: {{service: m}}\nmax_cost: 1\n"),
-     ["e.yaml:8: judge", "e.yaml:9: max_cost"]),
+    (experiment({"a": NEAR}, "max_cost: 1\n"), ["e.yaml:7: max_cost"]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "places"), WIRED)
+@pytest.mark.parametrize(("text", "places"), UNWIRED)
 def test_what_no_stage_does_yet_is_refused(folder: Path, text: str, places: list[str]) -> None:
     with pytest.raises(InputErrors) as caught:
         load(folder, text)

@@ -8,7 +8,7 @@ from support.experiments import install
 from support.inputs import json_texts, trec_run, write
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
+from rankbeam.pipelines.experiment.load import parse_experiment
 from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError
@@ -52,13 +52,6 @@ def test_reference_answers_may_have_a_file_of_their_own(folder: Path) -> None:
     found = parsed(folder, TEXT.replace("answers: answer", "answers: {path: answers.jsonl}"))
     assert found.references == References(path=f"{folder}/answers.jsonl")
     assert f"{folder}/answers.jsonl" in found.inputs()
-
-
-def test_no_stage_judges_yet(folder: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        load_experiment(write(folder / "e.yaml", TEXT))
-    places = ["5: configurations[0].generate", "6: judge", "7: metrics[0]", "7: metrics[1]"]
-    assert [line.split(":", 1)[1].rpartition(": ")[0] for line in str(caught.value).split("\n")] == places
 
 
 MISTAKES = [
