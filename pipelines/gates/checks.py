@@ -146,11 +146,14 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
 
 def _value(gate: Gate, config_id: str, name: str, run: Results) -> Found:
     """A value of a configuration by itself."""
-    row = run.means.get((config_id, name, gate.metric or run.metrics[0]))
+    if gate.value == FAILURE_RATE and not gate.metric:
+        rate = run.failure_rate(config_id, name)
+        return rate, "" if rate is not None else "the run has no metric of it"
+    row = run.means.get((config_id, name, gate.metric))
     if row is None:
-        return None, f"the run has no {gate.metric or 'metric'} of it"
+        return None, f"the run has no {gate.metric} of it"
     if gate.value == FAILURE_RATE:
-        return (row.failure_rate if gate.metric else run.failure_rate(config_id, name)), ""
+        return row.failure_rate, ""
     if row.mean is None:
         return None, "no query was scored"
     return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run))

@@ -112,14 +112,18 @@ class Results:
         """Whether a metric has a status of its own."""
         return self.means[self.configurations[0]["config_id"], ALL, metric].panel != RETRIEVAL
 
-    def failure_rate(self, config_id: str, name: str = ALL) -> float:
-        """The share of a configuration's queries that failed, in the panel that has the most failures.
+    def failure_rate(self, config_id: str, name: str = ALL) -> float | None:
+        """The share of a configuration's queries that failed, by the metric with the most failures.
 
         Args:
             config_id: of the configuration.
             name: of the slice.
+
+        Returns:
+            From 0 to 1; None where there is no metric.
         """
-        return max(self.means[config_id, name, metric].failure_rate for metric in self.metrics)
+        rows = (self.means.get((config_id, name, metric)) for metric in self.metrics)
+        return max((row.failure_rate for row in rows if row is not None), default=None)
 
     @cached_property
     def given(self) -> Located:
@@ -162,7 +166,7 @@ class Results:
 
     def over_failure_rate(self, most: float) -> str:
         """Which configurations have a larger share of failed queries than that, for people; "" when none has."""
-        shares = {row["name"]: self.failure_rate(row["config_id"]) for row in self.configurations}
+        shares = {row["name"]: self.failure_rate(row["config_id"]) or 0.0 for row in self.configurations}
         over = [f"{name} ({share:.1%})" for name, share in shares.items() if share > most]
         return f"more than {most:.1%} of the queries failed (max_failure_rate): {', '.join(over)}" if over else ""
 

@@ -312,6 +312,15 @@ def test_ties_in_rankings_that_are_cut_and_among_judged_documents_alone(
         assert lowest.item() <= every.min() + 1e-12
 
 
+def test_of_a_ranking_that_is_cut_infap_is_known_only_without_ties() -> None:
+    pool = {"a": 1.0, "b": 0.0}
+    a = assess([[["a", "b"], ["c"]], [["a"], ["b"]], [["b"], ["a"]]], [pool] * 3, chunks=False)
+    lowest, highest = bounds(a, kernels.inferred_ap, {}, top_k=2)
+    assert (lowest[0], highest[0]) == (0.0, 1.0)
+    values = kernels.inferred_ap(a.upto(2))
+    assert lowest[1:].tolist() == highest[1:].tolist() == values[1:].tolist()
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_unknown_ties_are_refused(name: str) -> None:
     qrels: Qrels = {"q": {"a": 1.0}}

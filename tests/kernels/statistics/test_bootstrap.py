@@ -114,3 +114,10 @@ def test_few_queries_have_the_interval_of_student() -> None:
     assert bootstrap_interval(0.5, 0.1, drawn[:0], 1000) == student_interval(0.5, 0.1, 1000)
     assert bootstrap_interval(0.5, 0.1, drawn, SMALL) != student_interval(0.5, 0.1, SMALL)
     assert np.isnan(bootstrap_interval(0.5, np.nan, drawn, 1)).all()
+
+
+def test_the_interval_makes_up_for_the_divisor_of_the_bootstrap() -> None:
+    """Replicates that are spread evenly have the level as their quantile."""
+    level = stats.norm.cdf(stats.t.ppf(0.05, SMALL - 1) * np.sqrt(SMALL / (SMALL - 1)))
+    found = bootstrap_interval(0.5, 0.1, np.linspace(0.0, 1.0, 10_001), SMALL, 0.9)
+    assert found == pytest.approx((level, 1.0 - level), abs=1e-12)

@@ -1,0 +1,65 @@
+"""The state of the differences of two configurations, and what is drawn from it: exact expectations."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.records.evaluation import Statistics
+from rankbeam.transforms.records.scores.differences import PairedAggregate
+from rankbeam.transforms.records.scores.panels import Range
+
+SHARE, SIGNED, UNBOUNDED = Range(0.0, 1.0), Range(-1.0, 1.0), Range(0.0, None)
+NONE = np.empty((1, 0))
+COUNT = 200
+DRAWN = np.random.default_rng(2).normal(0.02, 0.2, COUNT).round(3)
+
+
+def state(differences: np.ndarray, unpaired: int = 0, first: int = 0) -> PairedAggregate:
+    hashes = np.arange(first + 1, first + 1 + len(differences), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    units = np.rint(differences * 2.0**32).astype(np.int64)
+    return PairedAggregate.of(differences[:, None], hashes, units[:, None], unpaired)
+
+
+def test_the_seed_draws_the_signs_of_the_randomisation_test() -> None:
+    whole = state(DRAWN)
+    found = {seed: whole.result([SHARE], NONE, Statistics(seed=seed))[0].p_value for seed in (0, 3)}
+    assert found == {seed: float(whole.blocks.p_values(seed)[0]) for seed in found}
+    assert found[0] != found[3]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
+def test_intervals_hold_with_the_confidence_asked_for(confidence: float) -> None:
+    (found,) = state(DRAWN).result([UNBOUNDED], NONE, Statistics(confidence=confidence))
+    expected = stats.t.interval(confidence, COUNT - 1, DRAWN.mean(), stats.sem(DRAWN))
+    assert (found.ci_low, found.ci_high) == pytest.approx(expected)
+
+
+def test_the_columns_of_a_comparison() -> None:
+    values = np.array([0.5, 0.25, -0.25, 0.0])
+    (found,) = state(values, unpaired=3).result([SHARE], NONE, Statistics())
+    shown = asdict(found)
+    assert {name: shown[name] for name in ("difference", "queries", "unpaired", "wins", "ties", "losses")} == {
+        "difference": 0.125, "queries": 4, "unpaired": 3, "wins": 2, "ties": 1, "losses": 1,
+    }  # fmt: skip
+    assert found.std_error == pytest.approx(stats.sem(values))
+    assert found.t_p_value == pytest.approx(stats.ttest_1samp(values, 0.0).pvalue)
+    assert found.effect_size == pytest.approx(0.125 / values.std(ddof=1))
+    assert found.p_value == 0.75  # of 8 sign vectors, 6 reach a sum of 0.5
+    assert found.detectable == pytest.approx((stats.t.ppf(0.975, 3) + stats.t.ppf(0.8, 3)) * stats.sem(values))
+
+
+@pytest.mark.parametrize(("ends", "width"), [(SHARE, 1.0), (SIGNED, 2.0), (UNBOUNDED, None)])
+def test_the_range_of_a_metric_bounds_its_differences(ends: Range, width: float | None) -> None:
+    (estimate,) = state(np.array([0.5, -0.25, 0.0])).estimates([ends])
+    floor = None if width is None else -width
+    error = estimate.standard_error
+    assert estimate == Estimate(3, 0.25 / 3, error, -0.25, 0.5, floor, width, None, events=2)
+
+
+def test_merging_adds_what_each_has() -> None:
+    one, other = state(DRAWN[:80], unpaired=1), state(DRAWN[80:], unpaired=2, first=80)
+    assert one.merge(other) == state(DRAWN, unpaired=3)
+    assert one.merge(PairedAggregate.zero(1)) == one

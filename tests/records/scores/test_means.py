@@ -1,0 +1,111 @@
+"""The state of some queries, and what is drawn from it: exact expectations."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
+from rankbeam.transforms.records.scores.panels import Range
+from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
+
+NAN, NONE = math.nan, np.empty((1, 0))
+SHARE, SIGNED, UNBOUNDED = Range(0.0, 1.0), Range(-1.0, 1.0), Range(0.0, None)
+STATUS = np.array([Status.OK, Status.EMPTY, Status.FAILED, Status.MISSING, Status.UNDEFINED, Status.FAILED], np.int8)
+VALUES = np.array([[0.75], [0.0], [NAN], [NAN], [NAN], [NAN]])
+TIES = np.array([[[0.5], [0.0], [NAN], [NAN], [NAN], [NAN]], [[1.0], [0.25], [NAN], [NAN], [NAN], [NAN]]])
+ALL = np.ones(6, np.bool_)
+HASHES = np.arange(6, dtype=np.uint64)
+
+
+def state(*values: float, failed: int = 0) -> QueryAggregate:
+    status = np.array([Status.OK] * len(values) + [Status.FAILED] * failed, np.int8)
+    column = np.array([*values, *[NAN] * failed])[:, None]
+    return QueryAggregate.of(ScoredPanel(status, column), np.ones(len(status), np.bool_))
+
+
+def test_every_status_is_counted_by_itself() -> None:
+    found = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL)
+    assert (found.moments.count, found.empty, found.failed, found.missing, found.undefined) == (2, 1, 2, 1, 1)
+    assert found.moments.means() == (0.375,)
+    assert found.ties is not None
+    assert [bound.means() for bound in found.ties] == [(0.25,), (0.625,)]
+
+
+def test_only_the_chosen_queries_count() -> None:
+    found = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), np.array([True, False, True, False, False, False]))
+    assert (found.moments.count, found.empty, found.failed, found.missing, found.undefined) == (1, 0, 1, 0, 0)
+
+
+def test_merging_adds_every_count() -> None:
+    one = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL, HASHES)
+    both = one.merge(one)
+    assert (both.moments.count, both.empty, both.failed, both.missing, both.undefined) == (4, 2, 4, 2, 2)
+    assert both.fingerprints == (2 * one.fingerprints[0] % (1 << 64),)
+    assert both.ties is not None
+    assert [bound.totals() for bound in both.ties] == [(1.0,), (2.5,)]
+    assert one.merge(QueryAggregate.zero(1)).ties == one.ties == QueryAggregate.zero(1).merge(one).ties
+
+
+def test_values_are_equal_where_every_query_has_an_equal_value() -> None:
+    panel = ScoredPanel(np.zeros(2, np.int8), np.array([[0.25], [0.75]]))
+    other = ScoredPanel(np.zeros(2, np.int8), np.array([[0.75], [0.25]]))
+    chosen = np.ones(2, np.bool_)
+    one, same, swapped = (QueryAggregate.of(each, chosen, HASHES[:2]).values_of(0) for each in (panel, panel, other))
+    assert one == same
+    assert one[:3] == swapped[:3]
+    assert one != swapped
+    assert QueryAggregate.of(panel, chosen).fingerprints == (0,)
+
+
+@pytest.mark.parametrize(
+    ("ends", "floor", "ceiling", "successes"),
+    [(SHARE, 0.0, 1.0, 2), (SIGNED, -1.0, 1.0, None), (UNBOUNDED, 0.0, None, None)],
+)
+def test_what_intervals_are_drawn_from(ends: Range, floor: float, ceiling: float | None, successes: int | None) -> None:
+    (estimate,) = state(0.0, 1.0, 1.0).estimates([ends])
+    assert estimate == Estimate(3, 2 / 3, estimate.standard_error, 0.0, 1.0, floor, ceiling, successes)
+    assert estimate.standard_error == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("ends", "lowest", "highest"), [(SHARE, 0.25, 0.75), (SIGNED, -0.25, 0.75), (UNBOUNDED, 0.25, None)]
+)
+def test_failed_queries_bound_the_mean_by_the_range_of_the_metric(
+    ends: Range, lowest: float, highest: float | None
+) -> None:
+    (found,) = state(0.25, 0.75, failed=2).result([ends], NONE)
+    assert (found.mean, found.lowest, found.highest) == (0.5, lowest, highest)
+
+
+@pytest.mark.parametrize("ends", [SHARE, SIGNED, UNBOUNDED])
+def test_without_failures_the_bounds_are_the_mean(ends: Range) -> None:
+    (found,) = state(0.25, 0.75).result([ends], NONE)
+    assert (found.mean, found.lowest, found.highest) == (0.5, 0.5, 0.5)
+
+
+def test_where_all_failed_there_is_no_mean_but_a_range() -> None:
+    assert state(failed=3).result([SIGNED], NONE) == [MetricSummary(None, None, None, None, -1.0, 1.0, None, None)]
+    assert state().result([SHARE], NONE) == [MetricSummary(*[None] * 8)]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
+def test_intervals_hold_with_the_confidence_asked_for(confidence: float) -> None:
+    values = np.linspace(100.0, 300.0, 30)
+    (found,) = state(*values).result([UNBOUNDED], NONE, confidence)
+    expected = stats.t.interval(confidence, 29, values.mean(), stats.sem(values))
+    assert (found.ci_low, found.ci_high) == pytest.approx(expected)
+    assert found.std_error == pytest.approx(stats.sem(values))
+
+
+def test_the_lowest_and_the_highest_mean_of_ties() -> None:
+    (found,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL).result([SHARE], NONE)
+    assert (found.tie_lowest, found.tie_highest) == (0.25, 0.625)
+    (found,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES), ALL).result([SHARE], NONE)
+    assert (found.tie_lowest, found.tie_highest) == (None, None)
+
+
+def test_what_is_no_number_is_null() -> None:
+    assert [or_null(NAN), or_null(None), or_null(0.0)] == [None, None, 0.0]

@@ -1,0 +1,60 @@
+"""The columns that the bootstrap sums up: which is where, and in what units."""
+
+import numpy as np
+import pytest
+
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation
+from rankbeam.transforms.records.metrics.parsing import parse_all
+from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
+
+EVALUATION = Evaluation(
+    configurations=tuple(Configuration(str(i), str(i), 0, "", "{}", None, None) for i in range(2)),
+    metrics=tuple(parse_all(["RR", "AnswerRelevance(ragas)", "NumRet", "chunk_nDCG@5"])),
+    sources=(),
+)
+LAYOUT = Layout.of(EVALUATION)
+OK, FAILED, UNDEFINED = (np.int8(each) for each in (Status.OK, Status.FAILED, Status.UNDEFINED))
+FIRST = (
+    ScoredPanel(np.array([OK, FAILED]), np.array([[0.5, 3.0, 1.5], [np.nan] * 3])),
+    ScoredPanel(np.array([OK, OK]), np.array([[-1.0], [0.25]])),
+)
+SECOND = (
+    ScoredPanel(np.array([OK, OK]), np.array([[0.25, 1.0, 0.5], [1.0, 2.0, 0.0]])),
+    ScoredPanel(np.array([UNDEFINED, OK]), np.array([[np.nan], [0.75]])),
+)
+BITS, FEWER = 1 << 32, 1 << 20
+
+
+def columns() -> np.ndarray:
+    return LAYOUT.columns([[LAYOUT.part(place, panel) for place, panel in enumerate(each)] for each in (FIRST, SECOND)])
+
+
+def test_every_panel_has_its_metrics_and_then_its_queries() -> None:
+    assert columns().tolist() == [
+        [
+            *(BITS // 2, 3, 3 * FEWER // 2, 1, -BITS, 1),
+            *(BITS // 4, 1, FEWER // 2, 1, 0, 0),
+            *(-BITS // 4, -2, -FEWER, 1, 0, 0),
+        ],
+        [
+            *(0, 0, 0, 0, BITS // 4, 1),
+            *(BITS, 2, 0, 1, 3 * BITS // 4, 1),
+            *(0, 0, 0, 0, BITS // 2, 1),
+        ],
+    ]
+
+
+def test_means_and_differences_are_read_from_the_sums() -> None:
+    weights = np.array([[1, 2, 0], [3, 0, 1]])  # of two queries in three replicates
+    totals = columns().T @ weights
+    assert LAYOUT.means(totals, 0, 0).tolist() == [
+        [0.5, 0.5, pytest.approx(np.nan, nan_ok=True)],
+        [3.0, 3.0, pytest.approx(np.nan, nan_ok=True)],
+        [1.5, 1.5, pytest.approx(np.nan, nan_ok=True)],
+    ]
+    assert LAYOUT.means(totals, 1, 0).tolist() == [[0.8125, 0.25, 1.0], [1.75, 1.0, 2.0], [0.125, 0.5, 0.0]]
+    assert LAYOUT.means(totals, 0, 1).tolist() == [[-0.0625, -1.0, 0.25]]
+    assert LAYOUT.means(totals, 1, 1).tolist() == [[0.75, pytest.approx(np.nan, nan_ok=True), 0.75]]
+    assert LAYOUT.differences(totals, (1, 0), 1).tolist() == [[0.5, pytest.approx(np.nan, nan_ok=True), 0.5]]
+    assert LAYOUT.differences(totals, (1, 0), 0)[0, :2].tolist() == [-0.25, -0.25]
