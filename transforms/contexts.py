@@ -15,8 +15,8 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.transforms.clients.formats import texts
-from rankbeam.transforms.clients.storage import batches, files
+from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, Bucketed
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray
@@ -61,7 +61,7 @@ class GatherContexts(beam.PTransform):
         hashes = wanted | "Hashes" >> beam.CombineGlobally(UniqueHashesFn())
         documents = (
             items.pipeline
-            | "Corpus" >> beam.Create(files.expand(self.corpus))
+            | "Corpus" >> beam.Create(sources.expand(self.corpus))
             | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(hashes), self.buckets)
         )
         found = (

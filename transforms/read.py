@@ -17,7 +17,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table, shown
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats import overlap, rows, tables, texts
+from rankbeam.transforms.clients.formats import overlap, rows, sources, tables, texts
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
 from rankbeam.transforms.clients.formats.references import (
     ReferenceConflict,
@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.formats.references import (
     read_references,
     with_references,
 )
-from rankbeam.transforms.clients.storage import batches, files
+from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels import hashing
@@ -143,7 +143,7 @@ class _ReadFiles(beam.PTransform):
     buckets: int
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Bucketed]:
-        paths = files.expand(self.pattern)
+        paths = sources.expand(self.pattern)
         if is_table(self.pattern):
             table = pbegin | "Table" >> beam.Create(paths, reshuffle=False)
             streams = table | "OpenStreams" >> beam.FlatMap(tables.streams, self.role).with_output_types(str)

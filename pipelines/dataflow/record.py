@@ -7,7 +7,7 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
 _FOLDER = "jobs"
@@ -120,7 +120,7 @@ def find(output: str, run_id: str | None = None) -> Job:
         InputError: the folder has no record of such a job.
     """
     try:
-        paths = files.expand(_path(output, "*"))
+        paths = matching.expand(_path(output, "*"))
     except InputError as error:
         raise InputError("holds no submitted job (no jobs/*.json)", path=output) from error
     by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}

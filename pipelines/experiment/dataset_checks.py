@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.template_files import TemplateFile
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import overlap, texts
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.formats import overlap, sources, texts
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -89,7 +88,7 @@ def attributes_in(queries: str | None, wanted: Set[str]) -> set[str] | None:
         return None
     if not wanted:
         return known
-    for path in files.expand(queries):
+    for path in sources.expand(queries):
         for entry in texts.read_entries(path, "queries"):
             known |= entry.attributes.keys()
             if wanted <= known:

@@ -6,6 +6,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.models import ExperimentModel
 from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.transforms.clients.formats.check import check
+from rankbeam.transforms.clients.formats.sources import expand
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -34,7 +35,7 @@ def wrong_inputs(
         inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in own.items()]
     for place, role, pattern in inputs:
         try:
-            paths = files.expand(files.below(folder, pattern)) if pattern else []
+            paths = expand(files.below(folder, pattern)) if pattern else []
             if paths and role is not None:
                 check(paths, role)
         except InputError as error:

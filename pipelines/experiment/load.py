@@ -23,7 +23,7 @@ from rankbeam.pipelines.experiment.template_files import Templates
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.retrievers.base import Route
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
@@ -43,7 +43,7 @@ def load_experiment(path: str) -> Experiment:
         InputErrors: every problem of the file, and every input file that is missing or of a wrong format.
     """
     try:
-        content = files.read_all(files.expand(path)[0])
+        content = files.read_all(matching.expand(path)[0])
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1

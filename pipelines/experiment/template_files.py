@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files as package_files
 
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.prompt import FENCE, check_template, variables_of
 from rankbeam.transforms.records.errors import InputError
@@ -76,7 +77,7 @@ def default() -> TemplateFile:
 
 
 def _read(pattern: str) -> TemplateFile:
-    (path, *_) = files.expand(pattern)
+    (path, *_) = sources.expand(pattern)
     try:
         return TemplateFile(path, files.read_all(path).decode("utf-8"))
     except UnicodeDecodeError as error:

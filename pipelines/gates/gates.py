@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.gates.models import DIFFERENCES, GateModel, GatesModel
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
@@ -116,7 +116,7 @@ def read_gates(path: str) -> Located:
     Raises:
         InputError: the file cannot be read, or has no gates.
     """
-    content = files.read_all(files.expand(path)[0])
+    content = files.read_all(matching.expand(path)[0])
     try:
         located = load(content.decode("utf-8"), path)
     except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.bigquery import results as bigquery
 from rankbeam.transforms.clients.bigquery.results import StoredRun
-from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.clients.storage import matching, parquet
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
@@ -67,7 +67,7 @@ class InFolder:
                 yield from file.iter_batches(most, columns=columns)
 
     def _paths(self, name: str) -> list[str]:
-        return files.expand(run_folder(self.output, name, self.run_id))
+        return matching.expand(run_folder(self.output, name, self.run_id))
 
 
 def _read(path: str, columns: Sequence[str] | None) -> pa.Table:

@@ -17,7 +17,7 @@ from rankbeam.pipelines.run.answers import AnswerBranch, answer_stage, answers_o
 from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
 from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, VALUES
 from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.read import Dataset, ReadDataset
@@ -191,5 +191,5 @@ def versions() -> dict[str, str]:
 
 def _buckets(experiment: Experiment) -> int:
     """Enough parts that one of them fits into memory many times over, and keeps several workers busy."""
-    largest = max(files.size(path) for path in experiment.inputs())
+    largest = max(sources.size(path) for path in experiment.inputs())
     return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-largest // _BUCKET_BYTES)))

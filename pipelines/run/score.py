@@ -9,7 +9,7 @@ import yaml
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import parse_experiment
-from rankbeam.transforms.clients.formats import rows
+from rankbeam.transforms.clients.formats import rows, sources
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.names import Metric
@@ -87,7 +87,7 @@ def tags(experiment: Experiment) -> dict[str, str]:
     by_name = {}
     for configuration in experiment.evaluation.configurations:
         path = experiment.evaluation.sources[configuration.source].path
-        tag = None if path is None else rows.run_tag(files.expand(path)[0])
+        tag = None if path is None else rows.run_tag(sources.expand(path)[0])
         if tag is not None:
             by_name[configuration.name] = tag
     return by_name

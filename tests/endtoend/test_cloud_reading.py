@@ -20,7 +20,8 @@ from support.readers import queries
 from support.runs import rankbeam, without_run
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.storage import files, matching
 
 pytest_plugins = ["support.emulators.fixtures"]
 
@@ -199,7 +200,7 @@ def test_folders_and_patterns_on_cloud_storage(cloud: Cloud, expected: dict[str,
     bucket = put(cloud, names)
     at = {"queries": f"{bucket}/queries.jsonl", "corpus": f"{bucket}/c*.jsonl", "qrels": f"{bucket}/qrels/*"}
     assert tables_of(experiment(tmp_path, at, f"{bucket}/runs")) == expected
-    assert files.size(at["qrels"]) == sum(len(names[name]) for name in names if name.startswith("qrels/"))
+    assert sources.size(at["qrels"]) == sum(len(names[name]) for name in names if name.startswith("qrels/"))
 
 
 def test_what_a_console_leaves_in_the_place_of_a_folder_is_no_file() -> None:
@@ -207,8 +208,8 @@ def test_what_a_console_leaves_in_the_place_of_a_folder_is_no_file() -> None:
     there["mem://bucket/runs/a.parquet"] = b""
     memory_filesystem.FILES.update(there)
     try:
-        assert files.expand("mem://bucket/qrels/*") == ["mem://bucket/qrels/a"]
-        assert files.expand("mem://bucket/runs/") == ["mem://bucket/runs/a.parquet"]
+        assert matching.expand("mem://bucket/qrels/*") == ["mem://bucket/qrels/a"]
+        assert matching.expand("mem://bucket/runs/") == ["mem://bucket/runs/a.parquet"]
     finally:
         for name in there:
             del memory_filesystem.FILES[name]

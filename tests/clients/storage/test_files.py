@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.inputs import write, write_table
 
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -100,8 +101,8 @@ def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_pattern_names_its_files_sorted(tmp_path: Path) -> None:
     written = [write(tmp_path / name, b"x") for name in ("b.txt", "a.txt", "c.csv", "below/d.txt")]
-    assert files.expand(str(tmp_path / "b.txt")) == [written[0]]
-    assert files.expand(str(tmp_path / "*.txt")) == [written[1], written[0]]
+    assert matching.expand(str(tmp_path / "b.txt")) == [written[0]]
+    assert matching.expand(str(tmp_path / "*.txt")) == [written[1], written[0]]
 
 
 def test_a_folder_names_the_parquet_files_below_it(tmp_path: Path) -> None:
@@ -110,26 +111,26 @@ def test_a_folder_names_the_parquet_files_below_it(tmp_path: Path) -> None:
     write(tmp_path / "flat" / "_SUCCESS", b"")
     write_table(tmp_path / "deep" / "date=1" / "p.parquet", {"x": [1]})
     flat, deep = str(tmp_path / "flat"), str(tmp_path / "deep")
-    assert files.expand(flat) == files.expand(flat + "/") == [f"{flat}/a.parquet", f"{flat}/z.parquet"]
-    assert files.expand(deep) == [f"{deep}/date=1/p.parquet"]
+    assert matching.expand(flat) == matching.expand(flat + "/") == [f"{flat}/a.parquet", f"{flat}/z.parquet"]
+    assert matching.expand(deep) == [f"{deep}/date=1/p.parquet"]
 
 
 @pytest.mark.parametrize("name", ["run[1].txt", "run [v2.txt", "what?.txt", "a*b.txt", "ä ö.txt"])
 def test_a_file_is_found_by_its_exact_name(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, b"abc")
-    assert files.expand(path) == [path]
-    assert files.size(path) == 3
+    assert matching.expand(path) == [path]
+    assert sources.size(path) == 3
 
 
 def test_an_exact_name_is_stronger_than_a_pattern(tmp_path: Path) -> None:
     exact = write(tmp_path / "run[1].txt", b"meant")
     write(tmp_path / "run1.txt", b"not meant")
-    assert files.expand(exact) == [exact]
+    assert matching.expand(exact) == [exact]
 
 
 def test_a_folder_of_parquet_may_have_brackets_in_its_name(tmp_path: Path) -> None:
     path = write_table(tmp_path / "export[1]" / "p.parquet", {"x": [1]})
-    assert files.expand(str(tmp_path / "export[1]")) == [path]
+    assert matching.expand(str(tmp_path / "export[1]")) == [path]
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "*.txt", "missing/", "empty", "file/below.txt"])
@@ -138,14 +139,14 @@ def test_what_is_not_there_is_refused_by_its_name(tmp_path: Path, name: str) -> 
     write(tmp_path / "file", b"")
     pattern = str(tmp_path) + "/" + name
     with pytest.raises(InputError, match=r"no such file|folder without Parquet files") as caught:
-        files.expand(pattern)
+        matching.expand(pattern)
     assert caught.value.path == pattern
 
 
 def test_the_size_is_that_of_all_files_as_stored(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", b"123")
     write(tmp_path / "b.txt", b"12345")
-    assert files.size(str(tmp_path / "*.txt")) == 8
+    assert sources.size(str(tmp_path / "*.txt")) == 8
 
 
 def test_a_missing_file_cannot_be_opened(tmp_path: Path) -> None:
@@ -175,7 +176,7 @@ def test_delete_takes_files_and_folders_and_nothing_else(tmp_path: Path) -> None
     kept = write(tmp_path / "folder2" / "file", b"")
     files.delete(str(tmp_path / "folder"))
     files.delete(str(tmp_path / "folder"))
-    assert files.expand(str(tmp_path / "*" / "*")) == [kept]
+    assert matching.expand(str(tmp_path / "*" / "*")) == [kept]
 
 
 def test_write_replaces_what_was_there(tmp_path: Path) -> None:

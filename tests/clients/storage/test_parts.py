@@ -14,7 +14,7 @@ import pytest
 from apache_beam.io.filesystems import FileSystems
 from support import memory_filesystem
 
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parts import Part, put_in_place
 from rankbeam.transforms.records.errors import InputError
 
@@ -94,7 +94,7 @@ def test_a_table_that_was_deleted_is_made_anew_in_fewer_parts(folder: str) -> No
     put_in_place(folder, parts(folder, 3), SCHEMA)
     files.delete(folder)
     assert stored(folder) == []
-    assert content(files.expand(put_in_place(folder, parts(folder, 1), SCHEMA)[0])) == [0, 1, 2]
+    assert content(matching.expand(put_in_place(folder, parts(folder, 1), SCHEMA)[0])) == [0, 1, 2]
     assert stored(folder) == ["part-00000-of-00001.parquet"]
 
 
@@ -142,7 +142,7 @@ def test_readers_of_the_folder_do_not_see_a_part_before_it_is_in_place(tmp_path:
     count = "SELECT count(*) FROM read_parquet(?)"
     assert duckdb.execute(count, [f"{folder}/*.parquet"]).fetchall() == [(3,)]
     assert duckdb.execute(count, [f"{tmp_path}/table/*/*.parquet"]).fetchall() == [(3,)]
-    assert len(files.expand(folder)) == 1
+    assert len(matching.expand(folder)) == 1
     still_written.close()
 
 

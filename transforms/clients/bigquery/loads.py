@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.bigquery import errors, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
 from rankbeam.transforms.clients.bigquery.schemas import Column
 from rankbeam.transforms.clients.bigquery.session import Session
-from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
 
@@ -182,7 +182,7 @@ def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
         InputError: some are missing.
     """
     try:
-        found = [(path.replace("\\", "/"), size) for path, size, _ in files.version(folder)]
+        found = [(path.replace("\\", "/"), size) for path, size, _ in matching.version(folder)]
     except InputError:
         if table in schemas.ADDED:
             return ()

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import rows, texts
+from rankbeam.transforms.clients.formats import rows, sources, texts
 from rankbeam.transforms.clients.formats.places import repeated_at
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray, IntArray, offsets_of
 from rankbeam.transforms.kernels.ranking.orders import order_by_id
@@ -130,7 +129,7 @@ def _at_last(
     problem: str, pattern: str, reader: Callable[[str], Iterator[pa.RecordBatch]], wanted: dict[str, str]
 ) -> InputError:
     places = []
-    for path in files.expand(pattern):
+    for path in sources.expand(pattern):
         for batch in reader(path):
             is_wanted = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in wanted.items()])
             places += [(shown(path), line) for line in batch["line"].filter(pa.array(is_wanted)).to_pylist()]

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, shown
-from rankbeam.transforms.clients.formats import named, rows, tables, texts
+from rankbeam.transforms.clients.formats import named, rows, sources, tables, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
-from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 from rankbeam.transforms.records.errors import InputError
@@ -79,7 +79,7 @@ def _judged(qrels: str) -> _Judged | None:
     """The ids of judgements; None where there are none, which the join of the judgements reports."""
     hashes: dict[str, list[HashArray]] = {kind: [] for kind in _COLUMNS}
     examples: dict[str, str] = {}
-    for path in files.expand(qrels):
+    for path in sources.expand(qrels):
         for batch in rows.read_qrels(path):
             for kind, name in _COLUMNS.items():
                 hashes[kind].append(np.unique(hashing.hash_strings(batch[name])))
@@ -93,7 +93,7 @@ def _unmatched(judged: _Judged, role: str, pattern: str) -> dict[str, str]:
     """The file's first id, for each kind of id that the file does not share with the judgements."""
     unmatched: dict[str, str] = {}
     pending = set(_KINDS[role])
-    for path in files.expand(pattern):
+    for path in sources.expand(pattern):
         for batch in _ids(path, role):
             for kind in sorted(pending):
                 if len(batch[kind]):

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from rankbeam.transforms.clients.formats import json_lines
+from rankbeam.transforms.clients.formats import json_lines, sources
 from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.formats.texts import json_id
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary
@@ -152,7 +151,7 @@ class ReferenceConflict(Exception):
         problem = f"no query has the id {query}" if self.is_foreign else f"query {query} has two reference answers"
         places = [
             (name, line)
-            for name in files.expand(path)
+            for name in sources.expand(path)
             for batch in read_references(name)
             for line in batch["line"].filter(pc.equal(batch["query_id"], self.query_id)).to_pylist()
         ]

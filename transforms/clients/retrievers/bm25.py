@@ -12,10 +12,9 @@ import numpy as np
 import Stemmer
 from pydantic import Field, field_validator
 
-from rankbeam.transforms.clients.formats import texts
+from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Query, Ranking
@@ -77,7 +76,7 @@ class Bm25(RetrieverParameters):
         """The index of a corpus; built once per process, however many bundles need it."""
         if corpus is None:
             raise InputError("a bm25 retriever needs dataset.corpus")
-        return _index(self, corpus, files.version(corpus))
+        return _index(self, corpus, sources.version(corpus))
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ def _tokens(
     """Ids, words and warnings of all documents; cached, because a sweep over k1 and b indexes the same words again."""
     del version
     entries: dict[str, tuple[str, Place]] = {}
-    for path in files.expand(corpus):
+    for path in sources.expand(corpus):
         for entry in texts.read_entries(path, "corpus"):
             if entry.id in entries:
                 places = [entries[entry.id][1], (path, entry.line)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from rankbeam.transforms.clients.bigquery.read_source import Location, shown
-from rankbeam.transforms.clients.formats import rows
+from rankbeam.transforms.clients.formats import rows, sources
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage import files
 
@@ -42,7 +42,7 @@ class RunFile(RetrieverParameters):
 
 def locate(path: str, query_id: str, doc_id: str) -> Iterator[tuple[str, int]]:
     """The files and lines in which a run names a document for a query. Reads the run again; for messages only."""
-    for name in files.expand(path):
+    for name in sources.expand(path):
         for batch in rows.read_run(name):
             for row in batch.select(["query_id", "doc_id", "line"]).to_pylist():
                 if (row["query_id"], row["doc_id"]) == (query_id, doc_id):

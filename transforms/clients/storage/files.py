@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
@@ -31,14 +30,14 @@ _AS_STORED = "uncompressed"
 """Beam's CompressionTypes.UNCOMPRESSED: neither packed nor unpacked, whatever the name ends in."""
 
 
-def _beam() -> Any:
+def beam() -> Any:
     """Beam's filesystems. Their import takes most of a second, in which files of this machine are read already."""
     from apache_beam.io.filesystems import FileSystems
 
     return FileSystems
 
 
-def _errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
+def errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
     """What a filesystem raises; Beam's own error is an OSError."""
     return (OSError, *more, *gcs.errors(path))
 
@@ -58,7 +57,7 @@ def join(folder: str, *names: str) -> str:
     >>> join("gs://bucket/out", "runs", "part.parquet")
     'gs://bucket/out/runs/part.parquet'
     """
-    return posixpath.join(folder, *names) if not is_local(folder) else _beam().join(folder, *names)
+    return posixpath.join(folder, *names) if not is_local(folder) else beam().join(folder, *names)
 
 
 def parent(path: str) -> str:
@@ -80,34 +79,6 @@ def below(folder: str, path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~") else path if absolute else join(folder, path)
 
 
-def expand(pattern: str) -> list[str]:
-    """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
-
-    A file of that very name comes first: brackets and stars may be part of it. A table of BigQuery is one of its own.
-
-    Raises:
-        InputError: there is none.
-    """
-    if is_table(pattern):
-        return [pattern]
-    gcs.prepare(pattern)
-    try:
-        if not pattern.endswith("/") and _beam().exists(pattern) and not _is_folder(pattern):
-            return [pattern]
-        folder = join(_escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
-        found = [] if _is_folder(pattern) else [path for path in _match(pattern) if not _is_folder(path)]
-        found = found or _parquet(folder)
-    except _errors(pattern, ValueError) as error:
-        raise InputError(f"cannot be looked up: {gcs.told(error, pattern)}", path=pattern) from error
-    if not found and _is_folder(pattern):
-        raise InputError(
-            f"is a folder without Parquet files; write {join(pattern, '*')} for all its files", path=pattern
-        )
-    if not found:
-        raise InputError("no such file", path=pattern)
-    return sorted(found)
-
-
 def exists(path: str) -> bool:
     """Whether there is a file or a folder of that name.
 
@@ -116,32 +87,9 @@ def exists(path: str) -> bool:
     """
     gcs.prepare(path)
     try:
-        return bool(_beam().exists(path))
-    except _errors(path) as error:
+        return bool(beam().exists(path))
+    except errors(path) as error:
         raise InputError(f"cannot be looked up: {gcs.told(error, path)}", path=path) from error
-
-
-def size(pattern: str) -> int:
-    """Bytes of all files that a path or pattern names, as stored."""
-    return sum(bytes_stored for _, bytes_stored, _ in version(pattern))
-
-
-def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
-    """Path, bytes and time of change of every file that a path or pattern names: other values, other content."""
-    if is_table(pattern):
-        from rankbeam.transforms.clients.bigquery.read_tables import describe
-
-        table = describe(TableSource.parse(pattern))
-        return ((pattern, table.stored_bytes, table.modified),)
-    paths = expand(pattern)
-    if is_local(pattern):
-        stats = [(path, Path(path).stat()) for path in paths]
-        return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
-    # By pattern again: one request for thousands of files.
-    patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(join(pattern.rstrip("/"), ""))]
-    each = {metadata.path: metadata for result in _beam().match(patterns) for metadata in result.metadata_list}
-    found = [each[path] for path in paths]
-    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in found)
 
 
 def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
@@ -159,7 +107,7 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
     gcs.prepare(path)
     try:
         handle = _opened(path)
-    except _errors(path) as error:
+    except errors(path) as error:
         raise InputError(f"cannot be opened: {gcs.told(error, path)}", path=path) from error
     return handle if read_ahead_bytes is None else gcs.reading_ahead(handle, read_ahead_bytes)
 
@@ -167,7 +115,7 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
 def _opened(path: str) -> BinaryIO:
     if is_local(path):
         return Path(path).open("rb")  # as Beam does
-    handle: BinaryIO = _beam().open(path, compression_type=_AS_STORED)
+    handle: BinaryIO = beam().open(path, compression_type=_AS_STORED)
     return handle
 
 
@@ -262,9 +210,9 @@ def write(path: str, content: bytes) -> None:
         InputError: it cannot be written.
     """
     try:
-        with _beam().create(path, compression_type=_AS_STORED) as handle:
+        with beam().create(path, compression_type=_AS_STORED) as handle:
             handle.write(content)
-    except _errors(path) as error:
+    except errors(path) as error:
         raise InputError(f"cannot be written: {gcs.told(error, path)}", path=path) from error
 
 
@@ -277,9 +225,9 @@ def delete(path: str) -> None:
     if is_local(path):
         found = [path] if os.path.lexists(path) else []
     else:  # an object store has no folders, only names that begin alike
-        found = sorted({*_match(path), *_match(join(path, "**"))})
+        found = sorted({*match(path), *match(join(path, "**"))})
     if found:
-        _beam().delete(found)
+        beam().delete(found)
 
 
 def make_folder(path: str) -> None:
@@ -290,15 +238,15 @@ def make_folder(path: str) -> None:
     """
     gcs.prepare(path)
     try:
-        if not _beam().exists(path):
-            _beam().mkdirs(path)
-    except _errors(path) as error:
+        if not beam().exists(path):
+            beam().mkdirs(path)
+    except errors(path) as error:
         raise InputError(f"the folder cannot be made: {gcs.told(error, path)}", path=path) from error
     probe = join(path, ".rankbeam-can-write")
     write(probe, b"")
     try:
         delete(probe)
-    except _errors(path) as error:
+    except errors(path) as error:
         raise InputError(f"cannot be deleted: {gcs.told(error, path)}", path=probe) from error
 
 
@@ -325,32 +273,9 @@ class _Raw(io.RawIOBase):
         super().close()
 
 
-def _parquet(folder: str) -> list[str]:
-    """The Parquet files below a folder, but not in folders that begin with _ or ., as other readers have it."""
-    flat, deep = _parquet_patterns(folder)
-    found = _match(flat) or _match(deep)
-    below = [path.split("/")[folder.count("/") :] for path in found]
-    return [path for path, parts in zip(found, below, strict=True) if not any(map(_is_hidden, parts))]
-
-
-def _parquet_patterns(folder: str) -> tuple[str, str]:
-    return folder + "*.parquet", folder + "**/*.parquet"
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(("_", "."))
-
-
-def _match(pattern: str) -> list[str]:
+def match(pattern: str) -> list[str]:
+    """The paths that a glob pattern matches, in any order."""
     if is_local(pattern):  # Beam's own matching knows no escaped brackets
         return glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
-    found = [metadata.path for metadata in _beam().match([pattern])[0].metadata_list]
+    found = [metadata.path for metadata in beam().match([pattern])[0].metadata_list]
     return [path for path in found if not path.endswith("/")]  # what consoles leave in the place of a folder
-
-
-def _escaped(path: str) -> str:
-    return glob.escape(path) if is_local(path) else path
-
-
-def _is_folder(path: str) -> bool:
-    return is_local(path) and Path(path).is_dir()

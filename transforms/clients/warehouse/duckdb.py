@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
@@ -110,7 +110,7 @@ def finished_runs(output: str) -> list[str]:
         InputError: there is none.
     """
     try:
-        found = files.expand(files.join(output, "runs", "*", "part-*.parquet"))
+        found = matching.expand(files.join(output, "runs", "*", "part-*.parquet"))
     except InputError as error:
         raise InputError("holds no finished run", path=output) from error
     return sorted(path.replace("\\", "/").split("/")[-2] for path in found)
@@ -119,7 +119,7 @@ def finished_runs(output: str) -> list[str]:
 def _parts(output: str, name: str, run_id: str) -> list[str]:
     """The files of a table of a run; none where the run is older than the table."""
     try:
-        return files.expand(files.join(output, name, run_id))
+        return matching.expand(files.join(output, name, run_id))
     except InputError:
         if name in tables.ADDED:
             return []

@@ -1,0 +1,70 @@
+"""Which files a path or glob pattern names, on any of Beam's filesystems."""
+
+import glob
+from pathlib import Path
+
+from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.records.errors import InputError
+
+
+def expand(pattern: str) -> list[str]:
+    """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
+
+    A file of that very name comes first: brackets and stars may be part of it.
+
+    Raises:
+        InputError: there is none.
+    """
+    gcs.prepare(pattern)
+    try:
+        if not pattern.endswith("/") and files.beam().exists(pattern) and not _is_folder(pattern):
+            return [pattern]
+        folder = files.join(_escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
+        found = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]
+        found = found or _parquet(folder)
+    except files.errors(pattern, ValueError) as error:
+        raise InputError(f"cannot be looked up: {gcs.told(error, pattern)}", path=pattern) from error
+    if not found and _is_folder(pattern):
+        raise InputError(
+            f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
+        )
+    if not found:
+        raise InputError("no such file", path=pattern)
+    return sorted(found)
+
+
+def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
+    """Path, bytes and time of change of every file that a path or pattern names: other values, other content."""
+    paths = expand(pattern)
+    if files.is_local(pattern):
+        stats = [(path, Path(path).stat()) for path in paths]
+        return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
+    # By pattern again: one request for thousands of files.
+    patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(files.join(pattern.rstrip("/"), ""))]
+    each = {metadata.path: metadata for result in files.beam().match(patterns) for metadata in result.metadata_list}
+    found = [each[path] for path in paths]
+    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in found)
+
+
+def _parquet(folder: str) -> list[str]:
+    """The Parquet files below a folder, but not in folders that begin with _ or ., as other readers have it."""
+    flat, deep = _parquet_patterns(folder)
+    found = files.match(flat) or files.match(deep)
+    below = [path.split("/")[folder.count("/") :] for path in found]
+    return [path for path, parts in zip(found, below, strict=True) if not any(map(_is_hidden, parts))]
+
+
+def _parquet_patterns(folder: str) -> tuple[str, str]:
+    return folder + "*.parquet", folder + "**/*.parquet"
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def _escaped(path: str) -> str:
+    return glob.escape(path) if files.is_local(path) else path
+
+
+def _is_folder(path: str) -> bool:
+    return files.is_local(path) and Path(path).is_dir()
