@@ -113,7 +113,6 @@ class Admission:
         Raises:
             Stopped: nothing more is to begin.
         """
-        self.refuse_when_stopped()
         try:
             async with asyncio.timeout(seconds):
                 await self._stop.wait()
