@@ -25,8 +25,8 @@ from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 
-_MOST_HELD_BYTES = 64 << 20  # by tasks that were started and have no outcome
-_HITS_AT_ONCE = 16_384  # neighbours in the ledger's files are read together
+_MOST_HELD_BYTES = 128 << 20  # by tasks that were started and have no outcome
+_HITS_AT_ONCE = 50_000  # neighbours in the ledger's files are read together
 _logger = logging.getLogger(__name__)
 
 
