@@ -19,12 +19,7 @@ from rankbeam.transforms.clients.bigquery.read_source import is_table, shown
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap, rows, sources, tables, texts
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
-from rankbeam.transforms.clients.formats.references import (
-    ReferenceConflict,
-    from_attribute,
-    read_references,
-    with_references,
-)
+from rankbeam.transforms.clients.formats.references import read_references, referenced
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.clients.workers import Workers
@@ -208,7 +203,7 @@ class JudgeQueriesFn(beam.DoFn):
                 given.get("queries"), given.get("qrels", ()), dataset.highest, everyone=dataset.everyone
             )
             if dataset.references is not None:
-                asked, summary = _referenced(dataset.references, asked, given, summary)
+                asked, summary = referenced(dataset.references, asked, given, summary)
         except Conflict as conflict:
             raise conflict.located(dataset.queries, dataset.qrels or "") from None
         return bucket, asked, summary
@@ -218,21 +213,6 @@ class JudgeQueriesFn(beam.DoFn):
         yield beam.pvalue.TaggedOutput("summary", summary)
         if judged.num_rows:
             yield bucket, judged
-
-
-def _referenced(
-    references: References,
-    asked: pa.RecordBatch,
-    given: dict[str, list[pa.RecordBatch]],
-    summary: DatasetSummary,
-) -> tuple[pa.RecordBatch, DatasetSummary]:
-    if references.path is None:
-        return from_attribute(asked, references.attribute, summary)
-    known = pa.chunked_array([batch["query_id"] for batch in given["queries"]], pa.string())
-    try:
-        return with_references(asked, known, given["references"], summary)
-    except ReferenceConflict as conflict:
-        raise conflict.located(references.path) from None
 
 
 class MergeSummariesFn(beam.CombineFn):

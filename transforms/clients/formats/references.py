@@ -1,6 +1,6 @@
 """Reference answers: an attribute of the queries, or JSON lines of their own, joined to the queries they belong to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.formats.texts import json_id
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.dataset import DatasetSummary, References
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
@@ -74,6 +74,35 @@ def _row(path: str, line: int, text: str) -> dict[str, Any]:
         raise InputError(f"{place}: {problem}" if place else problem, path=path, line=line) from error
     query_id = json_id(path, line, given.query_id)
     return {"query_id": query_id, "reference": given.model_dump(exclude={"query_id"}), "line": line}
+
+
+def referenced(
+    references: References,
+    asked: pa.RecordBatch,
+    given: Mapping[str, Sequence[pa.RecordBatch]],
+    summary: DatasetSummary,
+) -> tuple[pa.RecordBatch, DatasetSummary]:
+    """Join the queries of one bucket with their reference answers.
+
+    Args:
+        references: where these stand.
+        asked: `columns.JUDGED_QUERIES`.
+        given: batches of the bucket, under "queries" and, from a file, "references".
+        summary: of the bucket.
+
+    Returns:
+        As `with_references`.
+
+    Raises:
+        InputError: a query has two, or one belongs to no query; with the lines.
+    """
+    if references.path is None:
+        return from_attribute(asked, references.attribute, summary)
+    known = pa.chunked_array([batch["query_id"] for batch in given["queries"]], pa.string())
+    try:
+        return with_references(asked, known, given["references"], summary)
+    except ReferenceConflict as conflict:
+        raise conflict.located(references.path) from None
 
 
 def with_references(
