@@ -1,7 +1,6 @@
 """Tables to paste: Markdown for pull requests and reports, LaTeX for papers."""
 
 import re
-from collections.abc import Iterable, Sequence
 
 from rankbeam.pipelines.results.equals import distinct, without_value
 from rankbeam.pipelines.results.run import Results
@@ -16,8 +15,8 @@ from rankbeam.pipelines.show.parts import (
     slices_by_attribute,
 )
 from rankbeam.pipelines.show.significance import Significance
+from rankbeam.pipelines.show.tabular import Table, markdown_rows, printable
 from rankbeam.pipelines.show.tabular import markdown_text as _markdown
-from rankbeam.pipelines.show.tabular import printable
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -69,12 +68,7 @@ def as_markdown(results: Results) -> str:
     slices = [_markdown_slices(results, part, significance.letters) for part in slices_by_attribute(results)]
     failed = _markdown(without_value(results, results.metrics[0]))
     notes = [_markdown_notes(results, significance), failed, _markdown_source(results)]
-    return "\n\n".join([_markdown_table(head, rows), *filter(None, notes), *slices]) + "\n"
-
-
-def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    rule = [":--", ":--", *["--:"] * (len(head) - 2)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+    return "\n\n".join([markdown_rows(Table(head, rows, 2)), *filter(None, notes), *slices]) + "\n"
 
 
 def _markdown_cell(results: Results, mean: ConfigurationMetric, best: float | None, superscript: str = "") -> str:
@@ -103,7 +97,8 @@ def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) ->
         ]
         for row in distinct(results)
     ]
-    return _markdown_table(["#", *map(_markdown, [f"{metric} by {part.attribute}", *part.headings(results)])], rows)
+    head = ["#", *map(_markdown, [f"{metric} by {part.attribute}", *part.headings(results)])]
+    return markdown_rows(Table(head, rows, 2))
 
 
 def _markdown_notes(results: Results, significance: Significance) -> str:

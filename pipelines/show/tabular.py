@@ -52,9 +52,14 @@ def text_table(table: Table) -> str:
 
 def markdown_table(table: Table) -> str:
     """As a table of GitHub's Markdown, whatever the texts hold."""
+    columns, *rows = ([markdown_text(cell) for cell in row] for row in (table.columns, *table.rows))
+    return markdown_rows(Table(columns, rows, table.left))
+
+
+def markdown_rows(table: Table) -> str:
+    """As a table of GitHub's Markdown, of cells that are Markdown already."""
     rule = ["---" if place < table.left else "---:" for place in range(len(table.columns))]
-    lines = [[markdown_text(cell) for cell in row] for row in (table.columns, *table.rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (lines[0], rule, *lines[1:]))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (table.columns, rule, *table.rows))
 
 
 def markdown_text(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rankbeam.transforms.clients.secrets import HIDDEN
+from rankbeam.transforms.records import suggestions
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -84,8 +85,7 @@ def _retry_after_s(error: Exception) -> float | None:
 
 def shortened(message: str) -> str:
     """A message of Google's in one line, without tokens, shortened to 300 characters."""
-    line = _TOKENS.sub(HIDDEN, " ".join(message.split()))
-    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+    return suggestions.shortened(_TOKENS.sub(HIDDEN, " ".join(message.split())), _LONGEST_MESSAGE)
 
 
 def requested(make: Callable[[], T]) -> T:

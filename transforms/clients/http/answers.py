@@ -18,6 +18,7 @@ import jmespath
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.suggestions import shortened
 
 Find = Callable[[Any], Any]
 
@@ -199,8 +200,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return shortened(json.dumps(value, ensure_ascii=False), 80)
 
 
 def _malformed(message: str) -> CallError:
