@@ -1,0 +1,120 @@
+"""Mutants of a module: copies with one small change each, such as a programmer makes by mistake."""
+
+import ast
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# Not part of what a module does at run time: types, decorators and base classes.
+_SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "bases", "type_params"}
+_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+    ast.Continue: ast.Break, ast.Break: ast.Continue,
+}  # fmt: skip
+_FUNCTIONS = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A module with one change.
+
+    Attributes:
+        line: of the change.
+        change: what was there, and what is there now.
+        source: of the whole module.
+    """
+
+    line: int
+    change: str
+    source: str
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A replacement of one child of a node, and the statement that it lies in."""
+
+    statement: ast.stmt
+    put: Callable[[ast.AST], None]
+    old: ast.AST
+    new: ast.AST
+
+    def mutant(self, tree: ast.Module) -> Mutant:
+        """The module with this change; the tree is afterwards what it was before."""
+        before = _first_line(self.statement)
+        self.put(self.new)
+        now = self.new if self.old is self.statement else self.statement
+        made = Mutant(self.statement.lineno, f"{before}  →  {_first_line(now)}", ast.unparse(tree))
+        self.put(self.old)
+        return made
+
+
+def mutants(path: Path, count: int, seed: int) -> list[Mutant]:
+    """A sample of the mutants of a module, in the order of its lines; the same for the same seed."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    changes = [change for child in tree.body for change in _changes(tree.body, tree.body.index(child), child)]
+    chosen = random.Random(f"{seed} {path.name} {len(changes)}").sample(changes, min(count, len(changes)))
+    return sorted((change.mutant(tree) for change in chosen), key=lambda mutant: mutant.line)
+
+
+def _changes(siblings: list[ast.stmt], place: int, statement: ast.stmt) -> Iterator[_Change]:
+    """All changes in a statement, and in those that it holds."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return
+    if _can_be_left_out(statement):
+        yield _Change(statement, lambda new: siblings.__setitem__(place, new), statement, ast.Pass())  # type: ignore[call-overload]  # a statement, as is what it replaces
+    yield from _changes_below(statement, statement)
+
+
+def _changes_below(statement: ast.stmt, node: ast.AST) -> Iterator[_Change]:
+    for name, value in ast.iter_fields(node):
+        if name in _SKIPPED_FIELDS or (name == "keywords" and isinstance(node, ast.ClassDef)):
+            continue
+        children = value if isinstance(value, list) else [value]
+        for place, child in enumerate(children):
+            if isinstance(child, ast.stmt):
+                yield from _changes(value, place, child)
+            if not isinstance(child, ast.AST):
+                continue
+
+            def put(new: ast.AST, value: object = value, name: str = name, place: int = place) -> None:
+                value.__setitem__(place, new) if isinstance(value, list) else setattr(node, name, new)
+
+            for new in _replacements(node, name, child):
+                yield _Change(child if isinstance(child, ast.stmt) else statement, put, child, new)
+            if not isinstance(child, ast.stmt):
+                yield from _changes_below(statement, child)
+
+
+def _replacements(parent: ast.AST, name: str, node: ast.AST) -> Iterator[ast.AST]:
+    """What may stand in the place of a node."""
+    if type(node) in _OPERATORS:
+        yield _OPERATORS[type(node)]()
+    match node:
+        case ast.Constant(value=bool(value)):
+            yield ast.Constant(not value)
+        case ast.Constant(value=int(value) | float(value)):
+            yield ast.Constant(value + 1)
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+            yield operand
+        case ast.Name(id=called) if called in _FUNCTIONS and name == "func":
+            yield ast.Name(_FUNCTIONS[called])
+        case ast.Attribute(value=owner, attr=called) if called in _FUNCTIONS and name == "func":
+            yield ast.Attribute(owner, _FUNCTIONS[called])
+        case ast.Call(keywords=[*_, ast.keyword(arg=str())] as keywords):
+            yield ast.Call(node.func, node.args, keywords[:-1])
+    if name == "test" and isinstance(parent, ast.If | ast.IfExp | ast.While) and isinstance(node, ast.expr):
+        yield ast.UnaryOp(ast.Not(), node)
+
+
+def _can_be_left_out(statement: ast.stmt) -> bool:
+    """A call, raise or assignment in place; not a docstring."""
+    docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return isinstance(statement, ast.Expr | ast.Raise | ast.AugAssign | ast.Delete) and not docstring
+
+
+def _first_line(statement: ast.AST) -> str:
+    return ast.unparse(statement).split("\n", 1)[0]
