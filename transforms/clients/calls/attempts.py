@@ -61,7 +61,7 @@ class Attempts:
 
     def may_pass(self, error: BaseException) -> bool:
         """Whether a call that failed with this error may succeed when it is tried again; each error is shown once."""
-        if not isinstance(error, CallError) or isinstance(error, NotAsked):
+        if not isinstance(error, CallError) or isinstance(error, NotAsked) or error.stops_pool:
             return False
         if error.kind is FailureKind.TRUNCATED:
             self._truncated += 1

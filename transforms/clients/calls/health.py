@@ -6,7 +6,8 @@ closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s 
 
 What fails because of one query (it is invalid, blocked, truncated, malformed, or not found by a service that has found
 others) says nothing of the service. A service that only ever refuses for good (credentials are wrong, a corpus is not
-there) is given up as soon as the breaker opens; one of which the ledger has an answer has worked, and may again.
+there) is given up as soon as the breaker opens; one of which the ledger has an answer has worked, and may again. After
+a refusal because the quota of the day is used up, the breaker stays open: answers to calls in flight do not close it.
 """
 
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ class Breaker:
         self._answers = self._failures = self._unconfirmed = 0
         self._has_answered = self._may_recover = False
         self._last: CallError | None = None
+        self._stopped_by: CallError | None = None
         self._opened: float | None = None
         self._probe_at = 0.0
         self._pause_s = _FIRST_PROBE_S
@@ -91,11 +93,19 @@ class Breaker:
         self._is_probing = self.is_open
         return Begun(self._answers, self._is_probing)
 
+    def stop(self, error: CallError, now: float) -> None:
+        """Give the service up for good, whatever is answered yet: no call of its quota pool can succeed soon."""
+        self._stopped_by, self._is_given_up = error, True
+        if self._opened is None:
+            self._open(now)
+
     def answered(self) -> None:
-        """An attempt was answered, whichever it was: the breaker closes."""
+        """An attempt was answered, whichever it was: the breaker closes, unless it was stopped."""
         self._has_answered = True
         self._answers += 1
         self._failures = self._unconfirmed = 0
+        if self._stopped_by is not None:
+            return
         self._opened, self._is_probing, self._is_given_up = None, False, False
 
     def answered_before(self) -> None:
@@ -126,7 +136,8 @@ class Breaker:
 
     def refusal(self) -> NotAsked:
         """Why what is left is not asked."""
-        kind = FailureKind.UNAVAILABLE if self._last is None else self._last.kind
+        last = self._stopped_by or self._last
+        kind = FailureKind.UNAVAILABLE if last is None else last.kind
         return NotAsked(kind, f"not asked: {self._reason()}", 0)
 
     def report(self) -> str:
@@ -135,6 +146,8 @@ class Breaker:
         return f"{self._reason()}; {'no further call is made' if self._is_given_up else wait}"
 
     def _reason(self) -> str:
+        if self._stopped_by is not None:
+            return f"its quota is used up for now: {self._stopped_by.message}"
         said = "" if self._last is None else self._last.message
         return f"{self._failures:,} attempts in a row failed, the last with: {said}"
 

@@ -150,8 +150,8 @@ class LaneRun:
         self._writer.flush()
 
     def warnings(self) -> list[str]:
-        """What users should know of the ledger."""
-        return self._lookup.warnings()
+        """What users should know of the ledger, and of the services."""
+        return [*self._lookup.warnings(), *(warning for pool in self._pools.values() for warning in pool.warnings())]
 
     def record_name(self, pool: str) -> str:
         """Names the record of how the lane uses the ledger for a pool."""

@@ -129,6 +129,11 @@ class PoolCalls:
         """The ledger has an answer of a service."""
         self._breakers[service].answered_before()
 
+    def warnings(self) -> list[str]:
+        """What users should know of the connections, each text once."""
+        said = (getattr(connection, "warnings", ()) for connection in self._connections.values())
+        return list(dict.fromkeys(warning for of_one in said for warning in of_one))
+
     def close(self) -> None:
         """No further call will come."""
         self._is_closed = True
@@ -237,6 +242,9 @@ class PoolCalls:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:
             self._count(call.service, attempts, error.tokens)
+            if error.stops_pool:
+                for breaker in self._breakers.values():
+                    breaker.stop(error, self._clock.monotonic())
             raise
         finally:
             attempts.seconds += self._clock.monotonic() - began

@@ -10,7 +10,10 @@ from rankbeam.transforms.records.calls.reply import Reply
 
 
 class Connection(Protocol):
-    """An open connection to a service, or several. It lives on the loop of the process that makes the calls."""
+    """An open connection to a service, or several. It lives on the loop of the process that makes the calls.
+
+    One that has something to say to users may have a list `warnings`: its texts are added to the run's warnings.
+    """
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt.
