@@ -19,6 +19,7 @@ _PART = re.compile(r"calls-[0-9a-f]{32}\.parquet")
 _USE = re.compile(r"use-[0-9a-f]{32}\.json")
 _TRIED = re.compile(r"tried-[0-9a-f]{32}\.json")
 _PROBE = re.compile(r"_?probe-[0-9a-f]{32}")
+_LISTINGS = 10
 _PROBE_BYTES = 64 << 10
 
 
@@ -54,9 +55,21 @@ def probe(folder: str) -> None:
 def parts_in(folder: str) -> list[Stored]:
     """The parts of a ledger, sorted; none where there is no folder.
 
+    A local folder is no snapshot while it is listed: a merge may add the new part behind the reader and remove the old
+    ones before it. So it is listed until two listings in a row are equal.
+
     Raises:
         InputError: the folder cannot be listed.
     """
+    listed = _parts(folder)
+    for _ in range(_LISTINGS if files.is_local(folder) else 0):
+        before, listed = listed, _parts(folder)
+        if listed == before:
+            break
+    return listed
+
+
+def _parts(folder: str) -> list[Stored]:
     return [stored for stored in _listed(folder) if _PART.fullmatch(stored.name)]
 
 
