@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 6bab28eb37dd299c288ff0aaba1f9276f93ffbbb5b5ae4ed0a1c48e6d483e497
+-- sha256 dafce5b4a762a040c71604b98bd67cf9938096643d6510060347ac5ca1d834f4
 
 CREATE VIEW run_history AS
 SELECT
@@ -27,6 +27,41 @@ SELECT
   ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
 FROM runs;
 
+CREATE VIEW answers_of_configuration AS
+SELECT
+  r.run_id,
+  r.experiment,
+  a.started_at,
+  r.is_latest,
+  c.name AS configuration,
+  a.query_id,
+  q.text AS query,
+  a.sample,
+  a.status,
+  a.answer,
+  a.reference,
+  a.message,
+  ARRAY_LENGTH(a.contexts) AS contexts,
+  a.contexts_left_out,
+  ARRAY_LENGTH(a.citations) AS citations,
+  a.service,
+  a.model,
+  a.model_version,
+  a.prompt_hash,
+  a.input_tokens,
+  a.cached_tokens,
+  a.output_tokens,
+  a.cost,
+  c.position,
+  c.config_id
+FROM run_history AS r
+JOIN configurations AS c
+  ON c.run_id = r.run_id
+JOIN answers AS a
+  ON a.run_id = r.run_id AND a.config_id = c.config_id
+LEFT JOIN query_metrics AS q
+  ON q.run_id = a.run_id AND q.config_id = a.config_id AND q.query_id = a.query_id;
+
 CREATE VIEW configuration_history AS
 SELECT
   r.run_id,
@@ -51,6 +86,38 @@ WINDOW earlier AS (
   PARTITION BY r.experiment, r.dataset_fingerprint, c.name
   ORDER BY r.started_at NULLS FIRST, r.run_id NULLS FIRST
 );
+
+CREATE VIEW contexts_of_answer AS
+SELECT
+  r.run_id,
+  r.experiment,
+  a.started_at,
+  r.is_latest,
+  c.name AS configuration,
+  a.query_id,
+  a.sample,
+  context.rank,
+  context.doc_id,
+  t.text,
+  CASE
+    WHEN a.citations IS NULL OR ARRAY_LENGTH(a.citations) = 0
+    THEN FALSE
+    WHEN ARRAY_CONTAINS(a.citations, context.doc_id)
+    THEN TRUE
+    WHEN context.doc_id IS NULL OR ARRAY_LENGTH(a.citations) <> LIST_COUNT(a.citations)
+    THEN NULL
+    ELSE FALSE
+  END AS is_cited,
+  context.text_hash,
+  c.config_id
+FROM run_history AS r
+JOIN configurations AS c
+  ON c.run_id = r.run_id
+JOIN answers AS a
+  ON a.run_id = r.run_id AND a.config_id = c.config_id
+CROSS JOIN UNNEST(a.contexts) AS _t0(context)
+LEFT JOIN texts AS t
+  ON t.run_id = a.run_id AND t.text_hash = context.text_hash;
 
 CREATE VIEW cost AS
 SELECT
@@ -369,6 +436,143 @@ JOIN configurations AS o
   ON o.run_id = r.run_id AND o.config_id = asked
 JOIN failures AS f
   ON f.run_id = r.run_id AND f.config_id = o.config_id;
+
+CREATE VIEW verdicts_of_configuration AS
+SELECT
+  r.run_id,
+  r.experiment,
+  a.started_at,
+  r.is_latest,
+  c.name AS configuration,
+  a.query_id,
+  a.sample AS answer_sample,
+  v.step,
+  NULLIF(a.owner, 'whole') AS owner,
+  v.position,
+  COALESCE(m.text, n.text) AS claim,
+  m.quote_start,
+  m.quote_end,
+  a.evidence,
+  a.rank,
+  a.doc_id,
+  a.is_cited,
+  t.text AS evidence_text,
+  v.verdict,
+  v.grade,
+  v.reason,
+  v.sample,
+  COALESCE(v.is_repeat, FALSE) AS is_repeat,
+  v.judge,
+  v.model_version,
+  v.prompt_hash,
+  v.item_id,
+  v.right_hash AS evidence_hash,
+  c.config_id
+FROM run_history AS r
+JOIN configurations AS c
+  ON c.run_id = r.run_id
+JOIN (
+  SELECT
+    b.run_id,
+    b.started_at,
+    b.config_id,
+    b.query_id,
+    b.sample,
+    b.evidence,
+    b.evidence_hash,
+    b.rank,
+    b.doc_id,
+    b.is_cited,
+    owner,
+    CASE owner
+      WHEN 'answer'
+      THEN b.answer_hash
+      WHEN 'reference'
+      THEN b.reference_hash
+    END AS owner_hash
+  FROM (
+    SELECT
+      run_id,
+      started_at,
+      config_id,
+      query_id,
+      sample,
+      answer_hash,
+      reference_hash,
+      'context' AS evidence,
+      context.text_hash AS evidence_hash,
+      context.rank,
+      context.doc_id,
+      CASE
+        WHEN citations IS NULL OR ARRAY_LENGTH(citations) = 0
+        THEN FALSE
+        WHEN ARRAY_CONTAINS(citations, context.doc_id)
+        THEN TRUE
+        WHEN context.doc_id IS NULL OR ARRAY_LENGTH(citations) <> LIST_COUNT(citations)
+        THEN NULL
+        ELSE FALSE
+      END AS is_cited
+    FROM answers
+    CROSS JOIN UNNEST(contexts) AS _t0(context)
+    UNION ALL
+    SELECT
+      run_id,
+      started_at,
+      config_id,
+      query_id,
+      sample,
+      answer_hash,
+      reference_hash,
+      'reference' AS evidence,
+      reference_hash AS evidence_hash,
+      NULL AS rank,
+      NULL AS doc_id,
+      NULL AS is_cited
+    FROM answers
+    UNION ALL
+    SELECT
+      run_id,
+      started_at,
+      config_id,
+      query_id,
+      sample,
+      answer_hash,
+      reference_hash,
+      'answer' AS evidence,
+      answer_hash AS evidence_hash,
+      NULL AS rank,
+      NULL AS doc_id,
+      NULL AS is_cited
+    FROM answers
+  ) AS b
+  CROSS JOIN UNNEST(['answer', 'reference', 'whole']) AS _t1(owner)
+  WHERE
+    owner <> b.evidence
+) AS a
+  ON a.run_id = r.run_id AND a.config_id = c.config_id
+JOIN verdicts AS v
+  ON v.run_id = a.run_id
+  AND v.query_id = a.query_id
+  AND v.right_hash = a.evidence_hash
+  AND (
+    v.step = 'support'
+  ) = (
+    a.owner <> 'whole'
+  )
+  AND NOT v.is_sentinel
+LEFT JOIN claims AS m
+  ON m.run_id = v.run_id
+  AND m.query_id = v.query_id
+  AND m.items_hash = v.items_hash
+  AND m.position = v.position
+  AND m.text_hash = a.owner_hash
+  AND m.sample = CASE WHEN v.is_repeat THEN 0 ELSE v.sample END
+LEFT JOIN texts AS n
+  ON n.run_id = v.run_id AND n.text_hash = v.left_hash
+LEFT JOIN texts AS t
+  ON t.run_id = v.run_id AND t.text_hash = v.right_hash
+WHERE
+  a.owner = 'whole' OR NOT m.text IS NULL;
 
 CREATE VIEW side_by_side AS
 SELECT

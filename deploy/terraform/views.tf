@@ -4,7 +4,7 @@ locals {
   # A view reads only tables, and views of lower levels, which must exist when it is created.
   view_levels = [
     ["run_history"],
-    ["configuration_history", "cost", "differences", "leaderboard", "per_query", "run_choices", "slice_leaderboard", "trend", "unanswered"],
+    ["answers_of_configuration", "configuration_history", "contexts_of_answer", "cost", "differences", "leaderboard", "per_query", "run_choices", "slice_leaderboard", "trend", "unanswered", "verdicts_of_configuration"],
     ["failure_kinds", "query_changes", "side_by_side"],
     ["coverage", "regressions"],
   ]

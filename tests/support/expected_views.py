@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from support.expected_answers import ExpectedAnswers
+
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.slices import grouping_of, value_of
 
@@ -30,7 +32,7 @@ def minus(left: float | None, right: float | None) -> float | None:
     return None if left is None or right is None else left - right
 
 
-class Expected:
+class Expected(ExpectedAnswers):
     """The views of some tables."""
 
     def __init__(self, tables: Mapping[str, list[Row]]) -> None:

@@ -21,6 +21,12 @@ class Model:
     kind: str
     parameters: ModelParameters
 
+    @property
+    def label(self) -> str:
+        """How tables name it: the service's model, or for one in this process what it is."""
+        offline = self.parameters.offline
+        return self.parameters.model if offline is None else f"{self.kind}: {offline}"
+
     def call(self, prompt: Prompt) -> Call:
         """The call that asks a prompt."""
         return Call(self.name, self.parameters.key(self.kind, prompt), prompt.payload())

@@ -1,7 +1,7 @@
 """Rows of the tables of answers and judgements, from what comes of the items."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,16 @@ def text_hash(text: str) -> str:
     'e3b0c442'
     """
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def items_hash(items: Iterable[str]) -> str | None:
+    """The name of all claims, or other parts of a text, that a judge sees at once; None where there are none.
+
+    >>> items_hash(["a", "b"]) == items_hash(["ab"]), items_hash([])
+    (False, None)
+    """
+    hashes = " ".join(map(text_hash, items))
+    return text_hash(hashes) if hashes else None
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ class Rows:
             "reference_hash": None if reference is None else text_hash(reference),
             "message": answer.message,
             "service": None if model is None else model.name,
-            "model": None if model is None else model.parameters.model,
+            "model": None if model is None else model.label,
             "model_version": answer.model_version,
             "prompt_hash": answerer.prompt_hash,
             "contexts": contexts,
@@ -99,6 +109,7 @@ class Rows:
             if judgement.step != "claims" or judgement.said is None:
                 continue
             text = judgement.texts[0]
+            together = items_hash(claim.text for claim in judgement.said)
             for position, claim in enumerate(judgement.said):
                 yield {
                     "text_hash": text_hash(text),
@@ -109,6 +120,7 @@ class Rows:
                     "text": claim.text,
                     "quote_start": claim.start,
                     "quote_end": claim.end,
+                    "items_hash": together,
                     **self._judge(judgement),
                 }
 
@@ -124,6 +136,8 @@ class Rows:
                 "right_hash": text_hash(judgement.texts[0]) if judgement.texts else None,
                 "sample": judgement.sample,
                 "is_sentinel": False,
+                "items_hash": items_hash(judgement.items),
+                "is_repeat": judgement.is_repeat,
                 **self._judge(judgement),
             }
             for position, (item, said) in enumerate(_verdicts(judgement)):
@@ -156,7 +170,7 @@ class Rows:
     def _judge(self, judgement: Judgement) -> Row:
         template = self.templates.get(judgement.step)
         return {
-            "judge": None if self.judge is None else self.judge.parameters.model,
+            "judge": None if self.judge is None else self.judge.label,
             "model_version": judgement.model_version,
             "prompt_hash": None if template is None else template.hash,
         }

@@ -61,6 +61,7 @@ CLAIMS = pa.schema(
         required("text", pa.string()),
         pa.field("quote_start", pa.int64()),
         pa.field("quote_end", pa.int64()),
+        pa.field("items_hash", pa.string()),
         pa.field("judge", pa.string()),
         pa.field("model_version", pa.string()),
         pa.field("prompt_hash", pa.string()),
@@ -68,7 +69,8 @@ CLAIMS = pa.schema(
 )
 """One row a claim of an answer or of a reference answer (`owner`), which `text_hash` names.
 
-`quote_start` and `quote_end` are code points of that text, the end excluded.
+`quote_start` and `quote_end` are code points of that text, the end excluded. `items_hash` names all claims of the text
+together: a judge sees them at once, so their verdicts are those of `VERDICTS` with the same `items_hash`.
 """
 
 VERDICTS = pa.schema(
@@ -89,11 +91,14 @@ VERDICTS = pa.schema(
         pa.field("prompt_hash", pa.string()),
         required("is_sentinel", pa.bool_()),
         pa.field("human_verdict", pa.string()),
+        pa.field("items_hash", pa.string()),
+        pa.field("is_repeat", pa.bool_()),
     ]
 )
-"""One row a verdict: of a claim (its `position` in the text `left_hash`) by the text `right_hash`, or a grade.
+"""One row a verdict: of the claim `left_hash` by the text `right_hash`, or of that text as a whole, such as a grade.
 
-`item_id` is the content key of the judge's call. `human_verdict` is the known one of a sentinel.
+`item_id` is the content key of the judge's call, `items_hash` names all that the call judged, and `position` is the
+place among them. No value rests on a verdict that `is_repeat`. `human_verdict` is the known one of a sentinel.
 """
 
 TEXTS = pa.schema([*COMMON, required("text_hash", pa.string()), required("text", pa.string())])

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
+from support.answered import answered
 from support.data import REPOSITORY
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
@@ -72,6 +74,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"name": "fused", "retriever": {"type": "fusion", "parts": [*parts]}, "top_k": 20}
         )
         run_experiment(folder, {"name": "another", **swept}, "apart")
+        run_experiment(folder, {"name": "answered", **answered(folder)}, "judged")
     return folder / "out"
 
 
@@ -163,6 +166,30 @@ def test_the_runs_have_what_the_views_tell_apart(expected: Expected) -> None:
     assert {row["failed_quota"] for row in expected.coverage()} >= {None, 0, 1, 2, 3, 24}
     assert sum(row["empty"] for row in expected.coverage() if row["run_id"] != "apart") == 2
     assert {row["attribute"] for row in expected.slice_leaderboard() if row["dialect"] == "pytrec_eval"}
+
+
+@pytest.mark.parametrize(("metric", "owner"), [("Faithfulness", "answer"), ("ContextRecall", "reference")])
+def test_values_are_those_that_the_verdicts_of_the_view_give(
+    laptop: duckdb.DuckDBPyConnection, metric: str, owner: str
+) -> None:
+    counted: defaultdict[tuple[str, str], defaultdict[int, bool]] = defaultdict(lambda: defaultdict(bool))
+    for row in in_duckdb(laptop, "verdicts_of_configuration"):
+        if (row["owner"], row["evidence"]) == (owner, "context") and not row["is_repeat"]:
+            claims = counted[row["configuration"], row["query_id"]]
+            claims[row["position"]] |= row["verdict"] == "supported"
+    values = {
+        (row["configuration"], row["query_id"]): row["value"]
+        for row in in_duckdb(laptop, "per_query")
+        if row["metric"].startswith(f"{metric}(") and row["value"] is not None
+    }
+    assert len(values) > 2
+    assert values == pytest.approx({key: sum(of.values()) / len(of) for key, of in counted.items()})
+
+
+def test_what_has_no_language_model_says_so_in_every_row(laptop: duckdb.DuckDBPyConnection) -> None:
+    said = {row["judge"] for row in in_duckdb(laptop, "verdicts_of_configuration")}
+    said |= {row["model"] for row in in_duckdb(laptop, "answers_of_configuration")}
+    assert said == {"lexical: word overlap, no language model", "extractive: word overlap, no language model"}
 
 
 def test_values_of_slices_may_look_like_crossings() -> None:
