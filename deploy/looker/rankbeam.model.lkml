@@ -173,6 +173,59 @@ explore: failure_kinds {
   description: "What failed, at which stage, and what the service said"
 }
 
+explore: answers_of_configuration {
+  label: "Answers"
+  description: "What every configuration answered, from which contexts"
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${answers_of_configuration.run_id} ;;
+  }
+  join: contexts_of_answer {
+    view_label: "Contexts"
+    type: left_outer
+    relationship: one_to_many
+    sql_on: ${contexts_of_answer.run_id} = ${answers_of_configuration.run_id}
+      AND ${contexts_of_answer.config_id} = ${answers_of_configuration.config_id}
+      AND ${contexts_of_answer.query_id} = ${answers_of_configuration.query_id}
+      AND ${contexts_of_answer.sample} = ${answers_of_configuration.sample} ;;
+  }
+}
+
+explore: verdicts_of_configuration {
+  label: "Verdicts"
+  description: "Which claims are supported by which texts, grades of contexts, kinds of answers"
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest", verdicts_of_configuration.is_repeat: "no"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${verdicts_of_configuration.run_id} ;;
+  }
+}
+
+explore: judge_quality {
+  label: "Quality of the judge"
+  description: "Agreement between repeats, accuracy over known items, tokens and cost"
+  sql_always_where: ${run_choices.is_chosen} ;;
+  always_filter: { filters: [run_choices.run: "latest"] }
+  join: run_choices {
+    view_label: "Which run"
+    type: inner
+    relationship: many_to_one
+    sql_on: ${run_choices.run_id} = ${judge_quality.run_id} ;;
+  }
+  join: runs {
+    type: inner
+    relationship: many_to_one
+    sql_on: ${runs.run_id} = ${judge_quality.run_id} ;;
+  }
+}
+
 explore: cost {
   label: "Cost"
   description: "Calls by the hour, and what the ledger saved"

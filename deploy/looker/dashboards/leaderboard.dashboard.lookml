@@ -205,7 +205,8 @@
     fields: [coverage.configuration, coverage.query_count, coverage.empty_count, coverage.failed_count,
       coverage.missing_count, coverage.share_failed, coverage.cut_from, coverage.invalid_count,
       coverage.permission_count, coverage.not_found_count, coverage.quota_count, coverage.timeout_count,
-      coverage.unavailable_count, coverage.malformed_count]
+      coverage.unavailable_count, coverage.malformed_count, coverage.blocked_count, coverage.truncated_count,
+      coverage.over_budget_count]
     sorts: [coverage.share_failed desc]
     limit: 100
     listen:
