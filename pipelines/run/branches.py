@@ -40,6 +40,14 @@ def rankings_of(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, buckets: int
 ) -> Branches:
     """The rankings of every source; a fusion is made of the others where they are scored."""
+    branches = local_rankings(pipeline, experiment, dataset, buckets)
+    if experiment.remote:
+        _call(experiment, execution, dataset, branches)
+    return branches
+
+
+def local_rankings(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int) -> Branches:
+    """The rankings that take no call."""
     branches = Branches()
     for number, source in enumerate(experiment.evaluation.sources):
         if source.path is not None:
@@ -47,8 +55,6 @@ def rankings_of(
             branches.rankings[f"{RANKINGS}_{number}"] = rows
     if experiment.local:
         _retrieve(experiment, dataset, branches)
-    if experiment.remote:
-        _call(experiment, execution, dataset, branches)
     return branches
 
 

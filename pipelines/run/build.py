@@ -48,11 +48,11 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     pipeline = new_pipeline(options)
     refuse_shared_pools(list(_call_stages(experiment)))
     dataset = read_dataset(pipeline, experiment)
-    branches = rankings_of(pipeline, experiment, execution, dataset, _buckets(experiment))
+    branches = rankings_of(pipeline, experiment, execution, dataset, buckets_of(experiment))
     parts = {JUDGED: dataset.judged, **branches.rankings}
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
-    answers = answers_of(experiment, execution, dataset, parts, _buckets(experiment))
+    answers = answers_of(experiment, execution, dataset, parts, buckets_of(experiment))
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
@@ -141,7 +141,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
     dataset: Dataset = pipeline | "ReadDataset" >> ReadDataset(
         experiment.qrels,
         experiment.queries,
-        _buckets(experiment),
+        buckets_of(experiment),
         experiment.evaluation.attributes,
         experiment.evaluation.highest_grade,
         _compared(experiment),
@@ -189,7 +189,7 @@ def versions() -> dict[str, str]:
     return {"python": sys.version.split()[0], **{name: version(name) for name in names}}
 
 
-def _buckets(experiment: Experiment) -> int:
+def buckets_of(experiment: Experiment) -> int:
     """Enough parts that one of them fits into memory many times over, and keeps several workers busy."""
     largest = max(sources.size(path) for path in experiment.inputs())
     return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-largest // _BUCKET_BYTES)))

@@ -56,7 +56,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     """
     _delete_previous_rows(experiment, execution)
     try:
-        with refusals(), quiet_beam(), notices.shown(), _spilling(options):
+        with refusals(), quiet_beam(), notices.shown(), spilling(options):
             pipeline = build(experiment, execution, options)
             state = pipeline.run().wait_until_finish()
     except BaseException as error:
@@ -128,7 +128,8 @@ def find_input_error(error: BaseException | None) -> InputError | None:
     return None
 
 
-def _spilling(options: PipelineOptions) -> contextlib.AbstractContextManager[None]:
+def spilling(options: PipelineOptions) -> contextlib.AbstractContextManager[None]:
+    """Keep what grows with the data on disk, where Beam's local runner does the work."""
     local = options.view_as(StandardOptions).runner == "FnApiRunner"
     return spill.spilling() if local else contextlib.nullcontext()
 

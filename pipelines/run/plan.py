@@ -13,19 +13,28 @@ import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.answer_plan import ModelPlan, Range, lines_of, model_plans, shown
+from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
-from rankbeam.pipelines.run.evaluate import quiet_beam, refusals
+from rankbeam.pipelines.run.evaluate import quiet_beam, refusals, spilling
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock
+from rankbeam.pipelines.run.rehearse import count_models, read_counted
 from rankbeam.transforms.call import DistinctTasks
 from rankbeam.transforms.clients.calls.feed import Group
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import groups_in
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.judge.counting import Counted
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.evaluation import Configuration
+
+_UNKNOWN = (
+    "rankings of remote retrievers are not there yet for {:,} queries: calls to models are counted with imagined "
+    "contexts, the same ones for all retrievers (least), or others for each (most)"
+)
 
 
 @dataclass(frozen=True)
@@ -77,20 +86,40 @@ class Plan:
     Attributes:
         pools: of its remote calls.
         configurations: where their rankings come from.
-        warnings: what users should know of the ledger.
+        warnings: what users should know of the ledger, and of what is not known before the run.
+        models: of its calls to models.
+        max_cost: what the calls may cost; None for no limit.
     """
 
     pools: tuple[PoolPlan, ...]
     configurations: tuple[ConfigurationPlan, ...]
     warnings: tuple[str, ...] = ()
+    models: tuple[ModelPlan, ...] = ()
+    max_cost: float | None = None
+
+    @property
+    def cost(self) -> Range | None:
+        """Of all calls, least and most; None where a price is not known."""
+        of_pools = [None if each.cost is None else (each.cost, each.cost) for each in self.pools]
+        costs = [*of_pools, *(each.cost for each in self.models)]
+        known = [cost for cost in costs if cost is not None]
+        if not known or len(known) < len(costs):
+            return None
+        return sum(least for least, _ in known), sum(most for _, most in known)
 
     def as_json(self) -> str:
         """One JSON document."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False)
+        return json.dumps({**asdict(self), "cost": self.cost}, indent=2, ensure_ascii=False)
 
     def as_text(self) -> str:
         """For people."""
-        lines = [_pool_line(each) for each in self.pools] or ["no remote calls"]
+        pools = [_pool_line(each) for each in self.pools]
+        models = [line for each in self.models for line in lines_of(each)]
+        lines = [*pools, *models] or ["no remote calls"]
+        if len(pools) + len(self.models) > 1 and self.cost is not None:
+            lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
+        if self.max_cost is not None:
+            lines.append(f"max_cost: {self.max_cost:,.2f}")
         width = max(len(each.name) for each in self.configurations)
         return "\n".join([*lines, "", *(f"{each.name:<{width}}  {each.source}" for each in self.configurations)])
 
@@ -106,13 +135,22 @@ def plan_of(experiment: Experiment) -> Plan:
         ConfigurationPlan(each.name, _where_from(each, experiment, names))
         for each in experiment.evaluation.configurations
     )
-    if not experiment.remote:
+    if not experiment.remote and not work_of(experiment).services:
         return Plan((), configurations)
-    counted = _counted(experiment)
+    retrieved, answered = _counted(experiment)
     order = list(experiment.pools)
-    pools = [PoolPlan.of(each.pool, experiment.pools[each.pool], each.calls, each.ledger_hits) for each in counted]
-    warnings = dict.fromkeys(warning for each in counted for warning in each.warnings)
-    return Plan(tuple(sorted(pools, key=lambda each: order.index(each.pool))), configurations, tuple(warnings))
+    pools = [PoolPlan.of(each.pool, experiment.pools[each.pool], each.calls, each.ledger_hits) for each in retrieved]
+    models = [] if answered is None else model_plans(answered, experiment)
+    warnings = dict.fromkeys(warning for each in retrieved for warning in each.warnings)
+    if answered is not None and answered.unknown:
+        warnings[_UNKNOWN.format(answered.unknown)] = None
+    return Plan(
+        tuple(sorted(pools, key=lambda each: order.index(each.pool))),
+        configurations,
+        tuple(warnings),
+        tuple(sorted(models, key=lambda each: order.index(each.pool))),
+        experiment.max_cost,
+    )
 
 
 class _Counted(NamedTuple):
@@ -124,22 +162,29 @@ class _Counted(NamedTuple):
     warnings: list[str]
 
 
-def _counted(experiment: Experiment) -> list[_Counted]:
+def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None]:
+    """The calls of retrievers, by pool, and those of models; None where there are none."""
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}")
-    with tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder, quiet_beam(), refusals():
-        pipeline = new_pipeline(pipeline_options([]))
-        judged, _ = read_dataset(pipeline, experiment)
-        stage = retrieve_stage(experiment)
-        _ = (
-            tasks_to_do(judged, experiment)
-            | "DistinctTasks" >> DistinctTasks(stage)
-            | "Tasks" >> beam.Values()
-            | "Together" >> beam.WithKeys(0).with_output_types(tuple[int, pa.RecordBatch])
-            | "GroupAll" >> beam.GroupByKey()
-            | "Count" >> beam.Map(_count, stage, experiment.ledger, folder)
-        )
+    options = pipeline_options([])
+    with tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder, quiet_beam(), refusals(), spilling(options):
+        pipeline = new_pipeline(options)
+        dataset = read_dataset(pipeline, experiment)
+        tasks = None
+        if experiment.remote:
+            stage = retrieve_stage(experiment)
+            tasks = tasks_to_do(dataset.judged, experiment) | "DistinctTasks" >> DistinctTasks(stage) | beam.Values()
+            _ = (
+                tasks
+                | "Together" >> beam.WithKeys(0).with_output_types(tuple[int, pa.RecordBatch])
+                | "GroupAll" >> beam.GroupByKey()
+                | "Count" >> beam.Map(_count, stage, experiment.ledger, folder)
+            )
+        models = Path(folder) / "models"
+        if work_of(experiment).services:
+            count_models(pipeline, experiment, dataset, tasks, str(models))
         pipeline.run().wait_until_finish()
-        return [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).iterdir())]
+        retrieved = [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
+        return retrieved, read_counted(str(models)) if models.exists() else None
 
 
 def _count(element: tuple[int, Iterable[pa.RecordBatch]], stage: Stage, ledger: str, folder: str) -> None:
@@ -154,7 +199,7 @@ def _count(element: tuple[int, Iterable[pa.RecordBatch]], stage: Stage, ledger: 
             calls[pool] += 1
             held[pool] += call.key is not None and lookup.place(call.key, call.reach) is not None
     for pool, number in calls.items():
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
             json.dump(_Counted(pool, number, held[pool], lookup.warnings()), file)
 
 

@@ -1,5 +1,11 @@
-"""How many calls a query takes, found by going through its steps with imagined answers."""
+"""Which calls queries take, learned by going through their steps with answers that are known or imagined.
 
+No call is made. What the ledger has is known, so that steps go on as they will; the rest is imagined, once so that as
+few calls follow as can be, and once as many.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +19,30 @@ from rankbeam.transforms.records.calls.reply import NO_TOKENS
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.judgements import QUESTIONS, Claim, Grade, Judged, Kind, Question, Verdict
 
+_WORD = "word "
+_CHARACTERS_OF_A_CLAIM = 80
+
+
+@dataclass(frozen=True)
+class Guess:
+    """How answers are imagined.
+
+    Attributes:
+        claims: of every text.
+        alike: all answers to one query are the same text, so that they are judged once.
+        characters: of an answer, and of each context that is not known.
+    """
+
+    claims: int
+    alike: bool = False
+    characters: int = 0
+
+
+LEAST, MOST = Guess(claims=3, alike=True, characters=200), Guess(claims=12, characters=2000)
+
+Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
+"""The outcomes, by key, of those of some calls that are known."""
+
 
 def rehearsed(steps: Steps[Any], claims: int) -> int:
     """How many distinct calls there are, where every text has so many claims and every call is answered.
@@ -21,28 +51,72 @@ def rehearsed(steps: Steps[Any], claims: int) -> int:
         steps: of a task; none of its calls is made.
         claims: of each text.
     """
-    keys = set[str | None]()
+    return len(rehearsed_together({"": steps}, Guess(claims), lambda _: {})[""])
+
+
+def rehearsed_together(tasks: Mapping[str, Steps[Any]], guess: Guess, recall: Recall) -> dict[str, dict[str, Call]]:
+    """The distinct calls of some tasks, by key.
+
+    Args:
+        tasks: by the id of their query.
+        guess: how answers are imagined that are not known.
+        recall: what is known; it is asked for one step of all tasks at once.
+    """
+    asked: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
+    wanted = {query_id: calls for query_id, steps in tasks.items() if (calls := _next(steps, None)) is not None}
+    while wanted:
+        known = recall([call for calls in wanted.values() for call in calls])
+        for query_id, calls in list(wanted.items()):
+            asked[query_id] |= {call.key or "": call for call in calls}
+            keys = [call.key or "" for call in calls]
+            sent = [
+                known[key] if key in known else _imagined(call, query_id, guess)
+                for key, call in zip(keys, calls, strict=True)
+            ]
+            following = _next(tasks[query_id], sent)
+            if following is None:
+                del wanted[query_id]
+            else:
+                wanted[query_id] = following
+    return asked
+
+
+def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | None:
+    """What a task asks next; None at its end."""
     try:
-        calls = next(steps)
-        while True:
-            keys |= {call.key for call in calls}
-            calls = steps.send([_imagined(call, claims) for call in calls])
+        return next(steps) if sent is None else steps.send(sent)
     except StopIteration:
-        return len(keys)
+        return None
 
 
-def _imagined(call: Call, claims: int) -> Reading | Text:
+def _imagined(call: Call, query_id: str, guess: Guess) -> Reading | Text:
     """What could be said to a call."""
     prompt = Prompt.parse(call.payload)
+    if prompt.step == EMBED:
+        return Reading(np.ones(1))
+    items = items_of(prompt)
+    names = [f"{number} of {call.key} ".ljust(_CHARACTERS_OF_A_CLAIM, ".") for number in range(guess.claims)]
     said: dict[str, Any] = {
-        "claims": tuple(Claim(f"{number} of {call.key}", 0, 1) for number in range(claims)),
-        "statements": tuple(f"{number} of {call.key}" for number in range(claims)),
+        "claims": tuple(Claim(name, 0, 1) for name in names),
+        "statements": tuple(names),
         "questions": tuple(Question(f"{number} of {call.key}", False) for number in range(QUESTIONS)),
-        "support": tuple(Judged(Verdict.SUPPORTED, "") for _ in prompt.values.get("claims", ())),
-        "nugget_assign": tuple(Judged(Assigned.NONE, "") for _ in prompt.values.get("nuggets", ())),
+        "support": tuple(Judged(Verdict.SUPPORTED, "") for _ in range(items)),
+        "nugget_assign": tuple(Judged(Assigned.NONE, "") for _ in range(items)),
         "grade": Grade(0, 0, 0, ""),
         "answer_kind": Kind(AnswerKind.ANSWERED, 0, ""),
-        "sentences": tuple(False for _ in prompt.values.get("sentences", ())),
-        EMBED: np.ones(1),
+        "sentences": tuple(False for _ in range(items)),
     }
-    return Reading(said[prompt.step]) if prompt.step in said else Text(f"answer to {call.key}", "", NO_TOKENS)
+    if prompt.step in said:
+        return Reading(said[prompt.step])
+    name = f"answer to {query_id if guess.alike else call.key} "
+    return Text(name + imagined_text(guess.characters), "", NO_TOKENS)
+
+
+def items_of(prompt: Prompt) -> int:
+    """How many items a prompt asks a verdict on."""
+    return next((len(prompt.values[name]) for name in ("claims", "nuggets", "sentences") if name in prompt.values), 0)
+
+
+def imagined_text(characters: int) -> str:
+    """A text of about so many characters."""
+    return _WORD * (characters // len(_WORD))

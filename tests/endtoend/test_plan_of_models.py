@@ -1,0 +1,91 @@
+"""What `rankbeam plan` says of models: no call is made, and what it says is what a run then makes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.answering import QUERIES, model, write_experiment
+from support.cli import rankbeam
+from support.data import REPOSITORY
+from support.remote import rag
+from support.standins import serve
+
+PRICES = {"price_per_million": {"input": 1.0, "output": 4.0}}
+HELPDESK = REPOSITORY / "examples" / "helpdesk"
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
+
+
+def planned(path: str) -> dict[str, Any]:
+    """The one pool of models of a plan."""
+    outcome = rankbeam("plan", path, "--format", "json")
+    assert outcome.status == 0, outcome.stderr
+    (pool,) = json.loads(outcome.stdout)["models"]
+    return dict(pool)
+
+
+def test_twelve_configurations_of_the_helpdesk_share_their_verdicts_on_pairs(tmp_path: Path) -> None:
+    experiment = {
+        "name": "pool",
+        "dataset": {
+            "queries": str(HELPDESK / "queries.jsonl"),
+            "qrels": str(HELPDESK / "qrels" / "test.tsv"),
+            "corpus": str(HELPDESK / "corpus.jsonl"),
+            "answers": "answer",
+        },
+        "services": {"m": {"type": "openai", "base_url": "http://localhost:1/v1", "model": "m-001"}},
+        "configurations": [{"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 10}],
+        "grid": {"k1": [0.9, 1.2, 1.5], "b": [0.3, 0.5, 0.75, 0.9]},
+        "judge": {"service": "m", "repeat_share": 0},
+        "metrics": ["ContextRecall@10"],
+        "output": {"path": "out"},
+    }
+    path = tmp_path / "e.yaml"
+    path.write_text(yaml.safe_dump(experiment))
+    steps = {step["step"]: (step["calls"], step["calls_without_sharing"]) for step in planned(str(path))["steps"]}
+    assert steps == {"claims": ([64, 64], 12 * 64), "support": ([689, 689], 7680)}
+
+
+def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledger(tmp_path: Path) -> None:
+    with serve("gemini") as server:
+        path = write_experiment(tmp_path, model(server, "gemini"), {**PRICES, "tokens_per_minute": 60_000})
+        before = planned(path)
+        assert server.stats().calls == 0
+        run = rankbeam("evaluate", path, "--run-id", "r1")
+        assert run.status == 0, run.stderr
+        made = server.stats().calls
+        after = planned(path)
+        shown = rankbeam("plan", path).stdout
+    answer = next(step for step in before["steps"] if step["step"] == "answer")
+    assert answer["calls"] == [QUERIES, QUERIES]
+    assert before["calls"][0] <= made <= before["calls"][1]
+    assert 0 < before["cost"][0] < before["cost"][1]
+    of_tokens = sum(before[name][1] for name in ("input_tokens", "output_tokens")) / 1000
+    assert before["seconds"][1] == pytest.approx(of_tokens)
+    assert (after["calls"], after["ledger_hits"], after["cost"]) == ([made, made], made, [0, 0])
+    assert f"{made:,} of {made:,} are in the ledger" in shown
+
+
+def test_rankings_of_a_remote_retriever_that_are_not_there_are_said_to_be_imagined(tmp_path: Path) -> None:
+    with serve("rag_engine", documents=[f"d{number}" for number in range(24)]) as retriever, serve("openai") as server:
+        configurations = [
+            {"name": name, "retriever": rag(retriever, **more), "top_k": 5} for name, more in
+            (("one", {}), ("other", {"corpus": "projects/p/locations/us-central1/ragCorpora/43"}))
+        ]  # fmt: skip
+        more = {"configurations": configurations, "metrics": ["ContextRecall@5"]}
+        path = write_experiment(tmp_path, model(server, "openai"), {}, **more)
+        outcome = rankbeam("plan", path)
+        before = planned(path)
+        assert rankbeam("evaluate", path, "--run-id", "r1").status == 0
+        made = server.stats().calls
+        after = planned(path)
+    assert f"are not there yet for {QUERIES} queries" in outcome.stderr
+    assert before["calls"] == [QUERIES * 6, QUERIES * 11]
+    assert QUERIES * 6 <= made <= QUERIES * 11
+    assert after["calls"] == [made, made]
+    assert before["cost"] is None

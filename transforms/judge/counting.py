@@ -1,0 +1,208 @@
+"""Count the calls that answering and judging will take, and their tokens, before any of them is made.
+
+items ─► rehearsed, with what the ledger has and imagined answers: few calls, many ─► by step ─► joined, each key once
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from rankbeam.transforms.clients.ledger import Lookup
+from rankbeam.transforms.judge.rehearsal import LEAST, MOST, Guess, Recall, imagined_text, items_of, rehearsed_together
+from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.items import Item
+from rankbeam.transforms.records.rankings.contexts import Passage
+
+_LEAST_OUTPUT, _MOST_OUTPUT = 10, 60  # tokens of a reply, and of each item in it: an id, a verdict, and a reason
+_ITEMS_AT_ONCE = 256
+_KEY_DIGITS = 16
+
+Unknown = Mapping[int, tuple[int, int]]
+"""For each configuration whose ranking may not be known so far: its source, and how many contexts it has."""
+
+
+class Step(NamedTuple):
+    """What is asked of whom: a service of the experiment, and a step of the prompts."""
+
+    service: str
+    step: str
+
+
+class Size(NamedTuple):
+    """One distinct call: whether the ledger has it, the characters of its prompt, and about the tokens of its reply."""
+
+    held: bool
+    characters: int
+    output: float
+
+
+@dataclass
+class Counted:
+    """Calls, joined from any number of queries.
+
+    Attributes:
+        least, most: by step, the distinct calls by the first digits of their key, where few, or many, follow.
+        apart: by step, the calls of all configurations together where each makes its own.
+        seen: by step, calls that the ledger has with their tokens: their number, characters, and tokens.
+        unknown: queries for which the ranking of some remote retriever is not known.
+    """
+
+    least: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
+    most: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
+    apart: defaultdict[Step, int] = field(default_factory=lambda: defaultdict(int))
+    seen: dict[Step, "Seen"] = field(default_factory=dict)
+    unknown: int = 0
+
+    def join(self, other: "Counted") -> None:
+        """Add what was counted of other queries."""
+        for mine, theirs in ((self.least, other.least), (self.most, other.most)):
+            for step, sizes in theirs.items():
+                mine[step] |= sizes
+        for step, number in other.apart.items():
+            self.apart[step] += number
+        for step, seen in other.seen.items():
+            self.seen[step] = self.seen.get(step, NOT_SEEN).plus(seen)
+        self.unknown += other.unknown
+
+
+class Seen(NamedTuple):
+    """Calls of one step that the ledger has: what its means are made of."""
+
+    calls: int
+    characters: int
+    tokens: Tokens
+
+    def plus(self, other: "Seen") -> "Seen":
+        """Both."""
+        return Seen(self.calls + other.calls, self.characters + other.characters, self.tokens + other.tokens)
+
+
+NOT_SEEN = Seen(0, 0, NO_TOKENS)
+
+
+class Known:
+    """What the ledger answers, as the steps of a work would read it.
+
+    Args:
+        lookup: of the ledger.
+        work: whose calls they are.
+    """
+
+    def __init__(self, lookup: Lookup, work: EvaluateAnswers) -> None:
+        self._lookup, self._work = lookup, work
+        self._outcomes: dict[str, Any] = {}
+        self._looked: set[str] = set()
+        self.seen: dict[Step, Seen] = {}
+
+    def recall(self, calls: Sequence[Call]) -> Mapping[str, Any]:
+        """The outcomes, by key, of those calls that the ledger has."""
+        new = {call.key: call for call in calls if call.key is not None and call.key not in self._looked}
+        self._looked |= set(new)
+        wanted = {key: call.reach for key, call in new.items() if self._lookup.place(key, call.reach) is not None}
+        for entry in self._lookup.read(wanted) if wanted else ():
+            outcome = _read(self._work, new[entry.key], Reply(entry.answer, entry.tokens))
+            if isinstance(outcome, CallError) and outcome.kind.is_transient:
+                continue  # it is asked again
+            self._outcomes[entry.key] = outcome
+            if entry.tokens.total:
+                step, size = measured(new[entry.key], MOST, held=True)
+                self.seen[step] = self.seen.get(step, NOT_SEEN).plus(Seen(1, size.characters, entry.tokens))
+        return self._outcomes
+
+
+def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown) -> Counted:
+    """Count the calls of some queries.
+
+    Args:
+        work: what is done for each of them.
+        items: the queries with their contexts.
+        lookup: of the ledger.
+        unknown: the configurations whose rankings may not be known so far.
+    """
+    total = Counted()
+    together: list[Item] = []
+    for item in items:
+        together.append(item)
+        if len(together) == _ITEMS_AT_ONCE:
+            total.join(_counted(work, together, lookup, unknown))
+            together = []
+    total.join(_counted(work, together, lookup, unknown))
+    return total
+
+
+def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> Counted:
+    found, known = Counted(), Known(lookup, work)
+    for guess, sizes in ((LEAST, found.least), (MOST, found.most)):
+        imagined = [with_imagined(item, guess, unknown) for item in items]
+        for call in _distinct(work, imagined, guess, known.recall):
+            step, size = measured(call, guess, held=call.key in known.recall(()))
+            sizes[step][int((call.key or "0")[:_KEY_DIGITS], 16)] = size
+        if guess is MOST:
+            for alone in _alone(work):
+                for call in _distinct(alone, imagined, guess, known.recall):
+                    found.apart[Step(call.service, Prompt.parse(call.payload).step)] += 1
+    found.seen = known.seen
+    found.unknown = sum(_is_unknown(item, unknown) for item in items)
+    return found
+
+
+def _distinct(work: EvaluateAnswers, items: Sequence[Item], guess: Guess, recall: Recall) -> Iterator[Call]:
+    """The calls of items, those of each item once."""
+    for calls in rehearsed_together({item.query_id: work.steps(item) for item in items}, guess, recall).values():
+        yield from calls.values()
+
+
+def _alone(work: EvaluateAnswers) -> Iterator[EvaluateAnswers]:
+    """The work of each configuration on its own."""
+    for position in {**work.answering, **work.metrics}:
+        answering = {place: each for place, each in work.answering.items() if place == position}
+        yield replace(work, answering=answering, metrics={position: work.metrics.get(position, ())})
+
+
+def with_imagined(item: Item, guess: Guess, unknown: Unknown) -> Item:
+    """An item with imagined contexts where rankings are not known: the same for all sources, or others for each."""
+    passages, systems = list(item.passages), []
+    for system in item.systems:
+        if system.failed and system.configuration in unknown:
+            source, count = unknown[system.configuration]
+            names = [f"{'' if guess.alike else source} result {rank} of {item.query_id} " for rank in range(count)]
+            made = [Passage(name, name + imagined_text(guess.characters)) for name in names]
+            passages += [passage for passage in made if passage not in passages]
+            system = replace(system, passages=tuple(map(passages.index, made)), failed=False)
+        systems.append(system)
+    return replace(item, passages=tuple(passages), systems=tuple(systems))
+
+
+def _is_unknown(item: Item, unknown: Unknown) -> bool:
+    return any(system.failed and system.configuration in unknown for system in item.systems)
+
+
+def measured(call: Call, guess: Guess, *, held: bool) -> tuple[Step, Size]:
+    """What a call asks, and how large it is."""
+    prompt = Prompt.parse(call.payload)
+    rendered = prompt.rendered()
+    characters = len(prompt.values["text"]) if prompt.step == EMBED else len(rendered.system) + len(rendered.user)
+    return Step(call.service, prompt.step), Size(held, characters, _output(prompt, guess))
+
+
+def _output(prompt: Prompt, guess: Guess) -> float:
+    """About how many tokens a reply has."""
+    if prompt.step == EMBED:
+        return 0.0
+    each = _LEAST_OUTPUT if guess is LEAST else _MOST_OUTPUT
+    items = {"claims": guess.claims, "statements": guess.claims}
+    of_text = guess.characters / CHARACTERS_PER_TOKEN if prompt.schema is None else 0.0
+    return min(prompt.max_output_tokens, of_text + each * (1 + items.get(prompt.step, items_of(prompt))))
+
+
+def _read(work: EvaluateAnswers, call: Call, reply: Reply) -> Any:
+    try:
+        return work.read(call, reply)
+    except CallError as error:
+        return error
