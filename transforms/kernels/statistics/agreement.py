@@ -1,4 +1,4 @@
-"""How far a judge agrees: with known verdicts, with itself asked again, and with itself of another week."""
+"""The agreement of a judge: with known verdicts, with its repeated verdicts, and with its verdicts of another week."""
 
 import math
 from collections import Counter
@@ -35,9 +35,10 @@ def wilson_interval(successes: int, count: int, confidence: float = 0.95) -> tup
 
 
 def mcnemar_p_value(only_before: int, only_after: int) -> float:
-    """Two-sided exact p-value that as many items became wrong as became right: McNemar, Psychometrika 1947.
+    """Two-sided exact p-value of the hypothesis that as many items became wrong as became right.
 
-    An item that changed did so either way with probability 1/2: the tail is that of the binomial distribution.
+    McNemar, Psychometrika 1947: a changed item became right or wrong with probability 1/2 each, so that the tail is
+    that of the binomial distribution.
 
     Args:
         only_before: items that were right before and are wrong now.
@@ -55,7 +56,7 @@ def within_variance(samples: Sequence[FloatArray]) -> float:
     """The mean over items of the variance of their repeated values: the square of the judge's own noise.
 
     Args:
-        samples: of each item its values, float64[k]; items with fewer than two say nothing, and are left out.
+        samples: the values of each item, float64[k]; items with fewer than two are left out.
 
     Returns:
         NaN where no item was repeated.
@@ -72,7 +73,7 @@ def self_agreement(verdicts: Sequence[Sequence[Hashable]]) -> float:
     """The mean over items of the share of pairs of their repeated verdicts that are equal.
 
     Args:
-        verdicts: of each item its verdicts; items with fewer than two say nothing, and are left out.
+        verdicts: the verdicts on each item; items with fewer than two are left out.
 
     Returns:
         NaN where no item was repeated.

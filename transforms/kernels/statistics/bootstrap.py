@@ -22,10 +22,10 @@ from rankbeam.transforms.kernels.hashing import mix
 from rankbeam.transforms.kernels.statistics.intervals import student_interval, student_t_quantile
 
 LIMIT = 1024
-"""Up to so many queries are kept; of more, only the sums of every replicate."""
+"""Up to this many queries, the state keeps them; beyond, it keeps only the sums of every replicate."""
 
 SMALL = 20
-"""Of fewer queries than these the bootstrap's interval is too short, and Student's is given."""
+"""Below this many queries the bootstrap's interval is too short, and Student's is used."""
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1

@@ -1,4 +1,4 @@
-"""What many comparisons ask for: corrected p-values, effect sizes, and differences that could have been found."""
+"""Statistics of many comparisons: corrected p-values, effect sizes, and detectable differences."""
 
 import math
 
@@ -15,7 +15,7 @@ def holm(p_values: FloatArray) -> FloatArray:
     holds under any dependence of the tests.
 
     Args:
-        p_values: float64[n]; NaN for a comparison that was none, which counts for nothing.
+        p_values: float64[n]; NaN for a comparison that was not tested, which is not counted.
 
     Returns:
         float64[n], in the order given and at most 1; NaN stays NaN.
@@ -36,7 +36,7 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
     positively dependent tests.
 
     Args:
-        p_values: float64[n]; NaN for a comparison that was none, which counts for nothing.
+        p_values: float64[n]; NaN for a comparison that was not tested, which is not counted.
 
     Returns:
         float64[n], in the order given and at most 1; NaN stays NaN.
@@ -52,7 +52,7 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
 
 
 def _sorted(p_values: FloatArray) -> tuple[FloatArray, np.ndarray]:
-    """A copy, and where its numbers are, from the lowest to the highest."""
+    """A copy, and the positions of its numbers from the lowest to the highest."""
     order = np.argsort(p_values, kind="stable")  # NaN comes last
     return p_values.copy(), order[: np.count_nonzero(~np.isnan(p_values))]
 
@@ -82,7 +82,7 @@ def effect_size(mean: float, standard_error: float, count: int) -> float:
 
 
 def detectable_difference(standard_error: float, count: int, power: float = 0.8, level: float = 0.05) -> float:
-    """The least true mean difference that a two-sided paired t test finds with the power given.
+    """The smallest true mean difference that a two-sided paired t test detects with the power given.
 
     (t(1 - level/2) + t(power)) · standard error, each t the quantile with n - 1 degrees of freedom: Bloom, "Minimum
     detectable effects", Evaluation Review 1995. The power at it, which the noncentral t distribution has, is that

@@ -1,9 +1,9 @@
-"""The interval of a mean whose values have a range: exact for shares, and wider where what is rare was hardly seen.
+"""The interval of a mean whose values have a range: exact for shares, and wider where rare values may be unobserved.
 
-Neither the bootstrap nor Student's t knows of values that the sample does not have: thirty successes of thirty have no
-spread, and both would call 1 certain. What n queries did not show may still be a share 1 - tail^(1/n) of all queries
-("the rule of three": Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 1983), and lie as
-far away as the range of the metric allows. So
+Neither the bootstrap nor Student's t allows for values that the sample lacks: thirty successes of thirty have no
+spread, and both would give [1, 1]. Values that n queries did not show may still have a share of 1 - tail^(1/n) of all
+queries ("the rule of three": Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 1983),
+and differ from the mean by as much as the range of the metric allows. So
 
 - values that are all 0 or 1 have the exact interval of a share;
 - an end of another interval moves out by the method of variance estimates recovery (Zou and Donner, "Construction of
@@ -14,7 +14,7 @@ far away as the range of the metric allows. So
   and likewise above. `Estimate.rarity` is 0 where enough values differ, and the interval is then left as it is;
 - no end leaves the range.
 
-`tests/benchmarks/simulate.py` simulates how often they hold.
+`tests/benchmarks/simulate.py` simulates how often the intervals cover the true mean.
 """
 
 import math
@@ -30,16 +30,16 @@ _LARGE = 1000  # with so many successes, and failures, the exact interval of a s
 
 @dataclass(frozen=True)
 class Estimate:
-    """The mean of n values, and what an interval has to know of them.
+    """The mean of n values, and the statistics that its interval needs.
 
     Attributes:
         count: n.
         mean: of the values.
         standard_error: of the mean.
         lowest, highest: the extreme values of the sample.
-        floor, ceiling: the range of values that there can be; None where it has no end.
+        floor, ceiling: the range of possible values; None where it is unbounded.
         successes: how many values are 1, where all of them are 0 or 1 and that is the range too; else None.
-        events: how many values are not the usual one, where there is such a value; else None.
+        events: how many values differ from the usual one, where the metric has such a value; else None.
     """
 
     count: int
@@ -54,7 +54,7 @@ class Estimate:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is an interval at all: of fewer than two values there is none."""
+        """Whether there is an interval: fewer than two values have none."""
         return self.count > 1 and math.isfinite(self.mean) and math.isfinite(self.standard_error)
 
     @property
@@ -73,7 +73,7 @@ class Estimate:
         return min(1.0, max(0.0, round((_ENOUGH - seen) / (_ENOUGH - _FEW), 12)))
 
     def _differing(self, distance: float) -> float:
-        """Kish's size of the deviations from a value that lies on one side of all, at a distance from the mean."""
+        """Kish's effective sample size of the deviations from an extreme value, given its distance from the mean."""
         if distance <= 0.0:
             return 0.0
         return self.count / (1.0 + (self.count - 1) * (self.standard_error / distance) ** 2)
@@ -101,7 +101,7 @@ class Estimate:
         )
 
     def share_interval(self, tail: float) -> tuple[float, float] | None:
-        """The exact interval, where the values are all 0 or 1; None for others, or where so many need none."""
+        """The exact interval where all values are 0 or 1; None for others, and where there are too many to need it."""
         if self.successes is None or not self.is_known or min(self.successes, self.count - self.successes) >= _LARGE:
             return None
         return share_interval(self.successes, self.count, tail)

@@ -116,7 +116,7 @@ def share_interval(successes: int, count: int, tail: float = 0.025) -> tuple[flo
 
 @functools.lru_cache(maxsize=4096)
 def _beta_quantile(probability: float, a: int, b: int) -> float:
-    """The x at which log I_x(a, b) is that of the probability: Newton's method, inside an interval that shrinks."""
+    """The x at which I_x(a, b) equals the probability: Newton's method on the logarithm, inside a shrinking bracket."""
     if a == 1:
         return -math.expm1(math.log1p(-probability) / b)
     if b == 1:

@@ -5,7 +5,7 @@ all queries jointly (Fisher 1935). Flipping the signs of whole blocks of queries
 sign flips, and a randomisation test over any subgroup holds its level exactly (Hemerik and Goeman, "Exact
 testing with random permutations", TEST 2018), as long as the blocks do not depend on the differences: here
 hashes choose them. Fewer blocks only cost power, about as a t test loses some with as many degrees of
-freedom less: with 1,024 blocks that is too little to be seen.
+freedom less: with 1,024 blocks the loss is negligible.
 """
 
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ class Blocks:
         all sign vectors are enumerated. Beyond, each block's signs are drawn by hashing its key with the seed, and
         p = (1 + reached) / (1 + flips), which holds its level (Phipson and Smyth, "Permutation p-values should never
         be zero", SAGMB 2010). Where fewer than 20 flips reach |T|, their number goes on to 100,000, so that
-        corrections for hundreds of comparisons still can tell p-values apart. The level stays exact at any α: a
+        corrections for hundreds of comparisons still separate p-values. The level stays exact at any α: a
         metric that goes on has p < 21 / (1 + flips) before, so either p alone decides on which side of α it falls.
 
         The result depends on the state, the seed and the number of flips alone. Sums of the products with signs are

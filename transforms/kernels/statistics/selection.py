@@ -1,9 +1,9 @@
 """Picking the best of several configurations, from bootstrap replicates that line up between them.
 
 The mean of the one that came out on top is too high on average, and often others are as good. Intervals that
-hold for all at once hold for the one that was picked too, and a subset of those that may be best says how far
-the queries can tell at all. Both follow the dependence between configurations, which saw the same queries, by
-the bootstrap, as in White, "A reality check for data snooping", Econometrica 2000.
+hold for all at once also hold for the one that was picked, and the subset of configurations that may be the best
+shows how much the queries can decide. Both account for the dependence between configurations, which saw the same
+queries, by the bootstrap, as in White, "A reality check for data snooping", Econometrica 2000.
 """
 
 import math
@@ -74,7 +74,7 @@ def joint_intervals(
 
 
 def _far_interval(estimate: Estimate, replicates: FloatArray, tail: float) -> tuple[float, float]:
-    """An interval that ends further out in its tails than replicates reach."""
+    """An interval whose ends are farther out in its tails than the replicates reach."""
     if (share := estimate.share_interval(tail)) is not None:
         return share
     t = -student_t_quantile(tail, estimate.count - 1)
@@ -97,10 +97,10 @@ def _skewness(replicates: FloatArray, count: int) -> float:
 
 
 def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidence: float = 0.95) -> BoolArray:
-    """Which configurations the queries do not tell from the best; it is among them with the confidence given.
+    """The configurations without a significant difference from the best; with this confidence, the best is among them.
 
     Subset selection (Gupta, "On some multiple decision (selection and ranking) rules", Technometrics 1965) by
-    one-sided comparisons of each with all others (Dunnett, JASA 1955). Configuration i is told from the best if
+    one-sided comparisons of each with all others (Dunnett, JASA 1955). Configuration i differs from the best if
 
         max_j (means[j] - means[i]) / s[i, j]
 
@@ -120,8 +120,8 @@ def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidenc
         confidence: probability that the truly best one is among those returned.
 
     Returns:
-        bool[k]. The highest mean always may be best; a configuration without a mean or replicates never may. Below
-        two queries, or with fewer than two replicates, nothing is told apart.
+        bool[k]. True for the highest mean; False for a configuration without a mean or replicates. Below two queries,
+        or with fewer than two replicates, True for all others.
 
     Raises:
         ValueError: the confidence is not between 0 and 1.
@@ -169,7 +169,7 @@ def _is_beaten(
 
 
 def _usable(means: FloatArray, replicates: FloatArray, wanted: BoolArray) -> tuple[BoolArray, FloatArray]:
-    """Which configurations take part, and their replicates without the columns that lack one of them."""
+    """Which configurations are compared, and their replicates without the columns in which one of them has NaN."""
     numbers = np.isfinite(replicates)
     present = wanted & np.isfinite(means) & numbers.any(axis=1)
     return present, replicates[present][:, numbers[present].all(axis=0)]
