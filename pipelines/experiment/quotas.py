@@ -16,7 +16,7 @@ from rankbeam.pipelines.experiment.services import Service, Services
 from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
-from rankbeam.transforms.records.calls.quota import MOST_IN_THE_AIR, Prices, Quota
+from rankbeam.transforms.records.calls.quota import MOST_IN_FLIGHT, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -113,7 +113,7 @@ def quota_of(default: Quota, given: QuotaModel) -> Quota:
         own["prices"] = Prices(price.input, cached, price.output)
     quota = replace(default, **own)
     in_flight = min(quota.requests_per_minute / 60 * _LATENCY_S, quota.concurrent_calls or math.inf)
-    lanes = max(default.lanes, math.ceil(in_flight / MOST_IN_THE_AIR))
+    lanes = max(default.lanes, math.ceil(in_flight / MOST_IN_FLIGHT))
     return quota if given.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes))
 
 

@@ -71,7 +71,7 @@ def test_a_judged_metric_has_one_name(text: str, canonical: str) -> None:
         ("Faithfulness(ragas,ragas)", "the option 'ragas' is given twice"),
         ("Faithfulness@5", "takes no cutoff: write Faithfulness"),
         ("CitationRecall@5", "takes no cutoff"),
-        ("ContextRecall@0", "no positive whole number"),
+        ("ContextRecall@0", "not a positive whole number"),
     ],
 )
 def test_what_is_no_judged_metric_is_refused_with_a_hint(text: str, hint: str) -> None:

@@ -48,8 +48,8 @@ def test_a_line_of_dashes_parts_system_from_user() -> None:
     ("template", "problem"),
     [
         ("{query}\n{contexs}", "answer.txt:2: unknown variable {contexs}; did you mean 'contexts'?"),
-        ("{", "answer.txt:1: a brace that begins no {variable}; write {{ for a literal one"),
-        ('a\nb\n{"k": 1}', "answer.txt:3: a brace that begins no {variable}"),
+        ("{", "answer.txt:1: a brace does not begin a {variable}; write {{ for a literal brace"),
+        ('a\nb\n{"k": 1}', "answer.txt:3: a brace does not begin a {variable}"),
         ("{a b}", "answer.txt:1: a brace that begins no"),
     ],
 )

@@ -210,7 +210,7 @@ TEMPLATES = [
      "t.txt:3: unknown variable {languag}; did you mean 'language'?"),
     ("{contexts}", "t.txt: has no {query}: the model would be asked nothing"),
     ("{query}", "t.txt: has no {contexts}; add them, or say without_contexts: true under generate:"),
-    ("{query}\n{contexts} {", "t.txt:2: a brace that begins no {variable}; write {{ for a literal one"),
+    ("{query}\n{contexts} {", "t.txt:2: a brace does not begin a {variable}; write {{ for a literal brace"),
 ]  # fmt: skip
 
 

@@ -112,8 +112,8 @@ def test_metrics_that_trec_eval_lacks_have_no_place_in_its_order() -> None:
         ("map.5", "map takes no parameters here; write map"),
         ("ndcg_10", "ndcg takes no parameters here; write ndcg"),
         ("P", "needs a cutoff, such as P@10"),
-        ("P.0", "'0' is no positive whole number"),
-        ("P.5,ten", "'ten' is no positive whole number"),
+        ("P.0", "'0' is not a positive whole number"),
+        ("P.5,ten", "'ten' is not a positive whole number"),
         ("Rprec@5", "takes no cutoff: write Rprec"),
     ],
 )

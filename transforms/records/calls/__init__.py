@@ -1,1 +1,1 @@
-"""Calls to remote services: what is asked, out of which budget, and what came back."""
+"""Calls to remote services: requests, the budgets that pay for them, and replies."""

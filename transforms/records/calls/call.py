@@ -1,4 +1,4 @@
-"""One request to a remote service, and the name of its content."""
+"""One request to a remote service, and the hash of its content."""
 
 import hashlib
 import json
@@ -15,10 +15,10 @@ class Call:
 
     Attributes:
         service: its name in the job; the service says which pool pays.
-        key: `content_key` of whatever decides the answer, and nothing else: the ledger finds the answer by it. None for
-            a call whose answer is neither kept nor shared, such as a poll.
-        payload: what is asked, as JSON that the service's connection understands; never edited afterwards.
-        reach: how far into a ranking it goes; None where an answer is whole.
+        key: `content_key` of all that determines the answer, and of nothing else: the ledger finds the answer by it.
+            None for a call whose answer is neither kept nor shared, such as a poll.
+        payload: the request, as JSON that the service's connection understands; never edited afterwards.
+        reach: how far into a ranking the call goes; None where an answer is whole.
         texts: hashes of the stored texts that the payload refers to: the ledger keeps them as long as the answer.
     """
 
@@ -29,14 +29,14 @@ class Call:
     texts: tuple[str, ...] = ()
 
 
-def content_key(asked: Mapping[str, Any]) -> str:
-    """The name of a request by its content: equal requests have one name, in any process and any run.
+def content_key(request: Mapping[str, Any]) -> str:
+    """A hash of a request's content: equal requests have the same key, in any process and any run.
 
     Args:
-        asked: whatever decides the answer, as JSON values: service, parameters, text, version of the corpus.
+        request: all that determines the answer, as JSON values: service, parameters, text, version of the corpus.
 
     >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
     True
     """
-    text = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""What comes of tasks: answers, failures, and what they cost."""
+"""Outcomes of tasks: answers, failures, and their cost."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +10,11 @@ from rankbeam.transforms.records.failures import Failure
 
 @dataclass(frozen=True)
 class Answer:
-    """A task that came to a value.
+    """A task that returned a value.
 
     Attributes:
         work: the name of its work.
-        name: of the task.
+        name: the name of the task.
         subjects: all that the value belongs to.
         value: what the work's `steps` returned.
     """
@@ -27,12 +27,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class FailedTask:
-    """A task that came to none: one for each of its subjects.
+    """A task that returned no value: one element for each of its subjects.
 
     Attributes:
         work: the name of its work.
-        subject: that has no value.
-        failure: why.
+        subject: the subject without a value.
+        failure: the reason.
     """
 
     work: str
@@ -42,16 +42,16 @@ class FailedTask:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a stage used a quota pool for.
+    """How a stage used a quota pool.
 
     Attributes:
-        pool: its name.
+        pool: the name of the pool.
         calls: attempts that were made.
         ledger_hits: calls that the ledger answered.
-        records: names of the ledger's records that say the same.
-        stage: that made the calls.
-        model: that they went to; None for services that are no models.
-        tokens: of all attempts, failed ones included.
+        records: names of the ledger's records of the same use.
+        stage: the stage that made the calls.
+        model: the model that was called; None for services that are not models.
+        tokens: tokens of all attempts, failed ones included.
     """
 
     pool: str

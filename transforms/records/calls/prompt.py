@@ -1,8 +1,8 @@
-"""What a model is asked: a step with structured values, and the templates that render them for a language model.
+"""Prompts of models: a step with structured values, and the templates that render them for a language model.
 
-The payload of a model's call is a `Prompt` as JSON. Whoever makes the call renders it, so a service without a language
+The payload of a model's call is a `Prompt` as JSON. The model's connection renders it, so a service without a language
 model answers from `step` and `values` alone. Templates are replaced in one pass: `{name}` is a value, `{{` a literal
-brace, and whatever a value holds stays as it is. A line `---` parts the system's text from the user's.
+brace, and braces inside values are not replaced. A line `---` separates the system's text from the user's.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 FENCE = "fence"
-"""The variable that parts data from instructions: a hash of all values, so no text can hold it on purpose."""
+"""The variable that separates data from instructions: a hash of all values, so no text can contain it on purpose."""
 EMBED = "embed"
-"""The step that wants the embedding of the value `text`."""
+"""The step that requests the embedding of the value `text`."""
 
-_PARTING = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)
+_SEPARATOR = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)
 _TOKEN = re.compile(r"\{\{|\{(\w+)\}|\{")
 _CHARACTERS_OF_A_HASH = 16
 
@@ -38,17 +38,17 @@ class Prompt:
     """One question to a model.
 
     Attributes:
-        step: what is asked, such as "support".
-        values: of the templates' variables. A mapping of ids to texts is a set of items: it is rendered as lines
-            `[id] text` in an order that depends on the content and the sample, so that no place is always the first.
+        step: the kind of question, such as "support".
+        values: the values of the templates' variables. A mapping of ids to texts is a set of items: it is rendered as
+            lines `[id] text` in an order that depends on the content and the sample, so that no item is always first.
             A list is rendered in its order, numbered from 1; its items are texts, or mappings with `id` and `text`.
         system: template of the instructions.
         user: template of the question.
         schema: JSON schema of the answer; None for any text.
-        max_output_tokens: limit of the answer, thinking among it.
-        temperature: of sampling.
-        seed: of sampling; None for none.
-        thinking: tokens that the model may think; None for as many as it has by default.
+        max_output_tokens: limit of the answer, thinking included.
+        temperature: sampling temperature.
+        seed: sampling seed; None for none.
+        thinking: budget of thinking tokens; None for the model's default.
         sample: number of this answer among several to one question, from 0.
     """
 
@@ -64,12 +64,12 @@ class Prompt:
     sample: int = field(default=0, kw_only=True)
 
     def payload(self) -> str:
-        """The prompt as JSON: what `Connection.call` is given."""
+        """The prompt as JSON, as `Connection.call` takes it."""
         return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def parse(cls, payload: str) -> "Prompt":
-        """The prompt that a payload holds.
+        """Parse a payload.
 
         >>> prompt = Prompt("answer", {"query": "who?"}, user="{query}")
         >>> Prompt.parse(prompt.payload()) == prompt
@@ -83,7 +83,7 @@ class Prompt:
         return _hash([self.step, self.values])[:_CHARACTERS_OF_A_HASH]
 
     def rendered(self) -> Rendered:
-        """Both templates with the values in their places.
+        """Both templates with the values filled in.
 
         >>> prompt = Prompt("answer", {"query": "{x}", "contexts": ["a", "b"]}, user="{{q}: {query}, {contexts}")
         >>> prompt.rendered().user.splitlines()
@@ -94,7 +94,7 @@ class Prompt:
         return Rendered(_filled(self.system, texts), _filled(self.user, texts))
 
     def asked(self, model: Mapping[str, Any]) -> dict[str, Any]:
-        """Whatever decides the answer, for `content_key`: texts by their hashes, so that a key says nothing of them.
+        """All that determines the answer, for `content_key`. Texts are hashed, so that a key does not reveal them.
 
         Args:
             model: identity and settings of the service, as JSON values.
@@ -114,12 +114,12 @@ class Prompt:
 
 
 def split_template(text: str) -> tuple[str, str]:
-    """The templates of system and user; without a line `---` all is the user's.
+    """The templates of system and user; without a line `---`, all of the text is the user's.
 
     >>> split_template("Be brief.\\n---\\n{query}\\n")
     ('Be brief.', '{query}')
     """
-    before, *rest = _PARTING.split(text, maxsplit=1)
+    before, *rest = _SEPARATOR.split(text, maxsplit=1)
     system, user = (before, rest[0]) if rest else ("", before)
     return system.strip(), user.strip()
 
@@ -129,19 +129,19 @@ def check_template(text: str, variables: Iterable[str], path: str | None = None)
 
     Args:
         text: the whole template.
-        variables: names that have one.
-        path: of its file, for the message.
+        variables: names that have a value.
+        path: the template's file, for the message.
 
     Raises:
-        InputError: at the first such line.
+        InputError: a variable has no value; the message names the first such line.
     """
     known = list(variables)
     for number, line in enumerate(text.splitlines(), start=1):
-        for found in _TOKEN.finditer(line):
-            name = found[1]
-            if found[0] == "{":
+        for token in _TOKEN.finditer(line):
+            name = token[1]
+            if token[0] == "{":
                 raise InputError(
-                    "a brace that begins no {variable}; write {{ for a literal one", path=path, line=number
+                    "a brace does not begin a {variable}; write {{ for a literal brace", path=path, line=number
                 )
             if name is not None and name not in known:
                 raise InputError(f"unknown variable {{{name}}}; {did_you_mean(name, known)}", path=path, line=number)
@@ -153,16 +153,16 @@ def variables_of(template: str) -> frozenset[str]:
     >>> sorted(variables_of("{query} {{no} {contexts} {query}"))
     ['contexts', 'query']
     """
-    return frozenset(found[1] for found in _TOKEN.finditer(template) if found[1] is not None)
+    return frozenset(token[1] for token in _TOKEN.finditer(template) if token[1] is not None)
 
 
 def template_hash(text: str) -> str:
-    """The name of a template by its content."""
+    """A hash of a template's content."""
     return hashlib.sha256(text.encode()).hexdigest()[:_CHARACTERS_OF_A_HASH]
 
 
 def _filled(template: str, texts: Mapping[str, str]) -> str:
-    return _TOKEN.sub(lambda found: "{" if found[1] is None else texts[found[1]], template)
+    return _TOKEN.sub(lambda token: "{" if token[1] is None else texts[token[1]], template)
 
 
 def _text(value: Any, order: str) -> str:

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 from rankbeam.transforms.records.calls.reply import Tokens
 
-MOST_IN_THE_AIR = 1000
-"""Calls that one process holds at once without trouble; a pool that needs more has several lanes."""
+MOST_IN_FLIGHT = 1000
+"""Calls that one process can have in flight at once; a pool that needs more has several lanes."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of a million tokens, in whatever currency the user counts in.
+    """Prices of a million tokens, in the currency that the user counts in.
 
     Attributes:
-        input: of those that the service had in no cache.
-        cached: of those that it had.
-        output: of the answer, thinking among them.
+        input: price of input tokens that the service had not cached.
+        cached: price of input tokens that it had cached.
+        output: price of tokens of the answer, thinking included.
     """
 
     input: float
@@ -24,7 +24,7 @@ class Prices:
     output: float
 
     def cost(self, tokens: Tokens) -> float:
-        """What tokens cost.
+        """The cost of tokens.
 
         >>> Prices(input=1.0, cached=0.25, output=4.0).cost(Tokens(input=1_000_000, cached=400_000, output=100_000))
         1.1
@@ -35,19 +35,19 @@ class Prices:
 
 @dataclass(frozen=True)
 class Quota:
-    """The budget that the calls of one pool share, and how each of them is made.
+    """The budget that the calls of one pool share, and the limits of each call.
 
     Attributes:
         requests_per_minute: calls begun in any minute, at most; every attempt counts.
-        concurrent_calls: calls in the air at once, at most; None for as many as there are at the full rate.
-        timeout_s: after which one attempt is given up.
-        attempts: how often a call is tried, at most.
-        give_up_after_s: after which no further attempt is begun, pauses included.
+        concurrent_calls: calls in flight at once, at most; None for as many as the full rate leads to.
+        timeout_s: time limit of one attempt.
+        attempts: attempts at one call, at most.
+        give_up_after_s: time after which no further attempt begins, pauses included.
         lanes: streams that each own an equal share of the budget; one, unless one process cannot hold the calls that
-            are in the air at the full rate.
-        price_per_1000: of a thousand calls, in whatever currency the user counts in; None where nobody said.
+            are in flight at the full rate.
+        price_per_1000: price of a thousand calls, in the currency that the user counts in; None where it is not given.
         tokens_per_minute: tokens of calls begun in any minute, at most; None where calls are not charged by the token.
-        prices: of tokens; None where they are not given.
+        prices: prices of tokens; None where they are not given.
     """
 
     requests_per_minute: float
@@ -61,7 +61,7 @@ class Quota:
     prices: Prices | None = None
 
     def cost(self, calls: int, tokens: Tokens) -> float | None:
-        """What calls and their tokens cost; None where no price is given.
+        """The cost of calls and their tokens; None where no price is given.
 
         >>> Quota(600, price_per_1000=1.5).cost(2000, Tokens()), Quota(600).cost(2000, Tokens())
         (3.0, None)
@@ -73,7 +73,7 @@ class Quota:
 
     @property
     def most_lanes(self) -> int:
-        """How many lanes can each begin a call every second, and have one in the air.
+        """The most lanes of which each can begin a call every second, and have one in flight.
 
         >>> Quota(1500).most_lanes, Quota(1500, concurrent_calls=3).most_lanes
         (25, 3)
@@ -82,12 +82,12 @@ class Quota:
         return per_second if self.concurrent_calls is None else min(per_second, self.concurrent_calls)
 
     def slots(self, lane: int) -> int:
-        """How many calls a lane may have in the air.
+        """The most calls that a lane may have in flight.
 
         >>> quota = Quota(1500, concurrent_calls=10, lanes=4)
         >>> [quota.slots(lane) for lane in range(4)]
         [3, 3, 2, 2]
         """
         if self.concurrent_calls is None:
-            return MOST_IN_THE_AIR
+            return MOST_IN_FLIGHT
         return self.concurrent_calls // self.lanes + (lane < self.concurrent_calls % self.lanes)

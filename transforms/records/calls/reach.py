@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reach:
-    """How far into a ranking a call goes. An answer of a far reach also answers calls of a lesser one.
+    """How far into a ranking a call goes. An answer of a longer reach also answers calls of a shorter one.
 
     Attributes:
-        results: at most how many are wanted.
-        distance: results at this distance or farther are not wanted; None where all are.
+        results: the most results that are wanted.
+        distance: results at this distance or farther are not wanted; None where all are wanted.
     """
 
     results: int
     distance: float | None = None
 
     def covers(self, other: "Reach") -> bool:
-        """Whether what this reach brings holds all that the other one would.
+        """Whether an answer of this reach contains all results of the other reach.
 
         >>> Reach(100, None).covers(Reach(10, 0.5)), Reach(100, 0.5).covers(Reach(10, None))
         (True, False)

@@ -1,16 +1,16 @@
-"""What a service replies to one call, and what it charges for it."""
+"""The reply of a service to one call, and the tokens that it charges."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Tokens that a call took.
+    """Tokens that a call used.
 
     Attributes:
-        input: of the request, cached ones among them.
-        cached: of the request, those that the service had in a cache.
-        output: of the answer, thinking among them.
+        input: tokens of the request, cached ones included.
+        cached: tokens of the request that the service had cached.
+        output: tokens of the answer, thinking included.
     """
 
     input: int = 0
@@ -18,7 +18,7 @@ class Tokens:
     output: int = 0
 
     def __add__(self, other: "Tokens") -> "Tokens":
-        """Both together.
+        """The sum of both.
 
         >>> Tokens(10, 2, 5) + Tokens(1, 1, 1)
         Tokens(input=11, cached=3, output=6)
@@ -27,7 +27,7 @@ class Tokens:
 
     @property
     def total(self) -> int:
-        """Input and output, as quotas count them."""
+        """Input plus output, as quotas count them."""
         return self.input + self.output
 
 
@@ -36,11 +36,11 @@ NO_TOKENS = Tokens()
 
 @dataclass(frozen=True)
 class Reply:
-    """What a connection returns for one attempt, and the ledger keeps.
+    """The result of one attempt: a connection returns it, and the ledger keeps it.
 
     Attributes:
         answer: JSON that the service's `read` understands, without secrets.
-        tokens: that the attempt took; zero where the service does not charge by the token.
+        tokens: tokens of the attempt; zero where the service does not charge by the token.
     """
 
     answer: str

@@ -1,4 +1,4 @@
-"""Remote work as tasks made of steps: a generator yields calls and is sent what became of them.
+"""Remote work as tasks made of steps: a generator yields calls and is sent their outcomes.
 
     def steps(self, item: Pair) -> Steps[float]:
         claims = accepted((yield [self.call("claims", item)]))
@@ -20,18 +20,18 @@ Value = TypeVar("Value")
 Item = TypeVar("Item", contravariant=True)
 
 Steps = Generator[Sequence[Call], Sequence[Any], Value]
-"""Yields the calls of a step; is sent, for each of them, what `Work.read` returned, or the CallError that is final."""
+"""Yields the calls of a step; is sent, for each call, what `Work.read` returned, or its final CallError."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What the value of a task belongs to.
+    """The query and configurations that the value of a task belongs to.
 
     Attributes:
         panel: the group of metrics that shares its status: "retrieval", or a judged metric.
         query_id: the query.
-        bucket: of the query.
-        positions: of the sources that want the value, or, outside of retrieval, of the configurations.
+        bucket: the bucket of the query.
+        positions: positions of the sources that want the value, or, outside of retrieval, of the configurations.
     """
 
     panel: str
@@ -45,9 +45,9 @@ class Task:
     """One unit of remote work.
 
     Attributes:
-        name: the content of what it works on: tasks of one work with one name are done once.
+        name: a hash of the item's content: tasks of one work with the same name are done once.
         work: the name of its work, among those of the stage.
-        item: what the work's `steps` are given; a reference where the content is long.
+        item: the argument of the work's `steps`; a reference where the content is long.
         subjects: all that the value belongs to.
     """
 
@@ -62,26 +62,26 @@ class Work(Protocol[Item]):
 
     @property
     def stage(self) -> str:
-        """The stage that it belongs to, such as "retrieve"."""
+        """The name of its stage, such as "retrieve"."""
         ...
 
     @property
     def services(self) -> Sequence[str]:
-        """The names of all services that its calls may name, the first step's first."""
+        """The names of all services that its calls may go to, in the order of the steps."""
         ...
 
     def steps(self, item: Item) -> Steps[Any]:
-        """The calls that a task needs, step by step, and the value that comes of them.
+        """Yield the calls that a task needs, step by step, and return its value.
 
-        It is deterministic: what it yields depends on the item and on what it was sent.
+        The generator is deterministic: it depends only on the item and on the values that it is sent.
 
         Raises:
-            CallError: the task has no value; that is a failure of all its subjects.
+            CallError: the task has no value; all its subjects fail.
         """
         ...
 
     def read(self, call: Call, reply: Reply) -> Any:
-        """What a reply says: as the service reads it, and as this work checks it against what was asked.
+        """Read a reply as the service does, and check it against the call.
 
         Raises:
             CallError: as `Service.read`.
@@ -89,15 +89,15 @@ class Work(Protocol[Item]):
         ...
 
     def calls(self, item: Item) -> range:
-        """How many calls a task makes: the least, and one more than the most."""
+        """How many calls a task makes: the minimum, and the maximum plus one."""
         ...
 
 
 def accepted(outcomes: Sequence[Any]) -> Sequence[Any]:
-    """What a step was sent, for work that cannot do without any of it.
+    """The values that a step was sent, for work that needs all of them.
 
     Raises:
-        CallError: the first of those that were sent.
+        CallError: one was sent; the first is raised.
     """
     for outcome in outcomes:
         if isinstance(outcome, CallError):

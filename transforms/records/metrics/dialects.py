@@ -1,4 +1,4 @@
-"""Dialects: the rules of other tools where they differ from rankbeam's, to show side by side why tools disagree."""
+"""Dialects: the rules of other tools where they differ from rankbeam's, to show why tools report other values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Dialect:
-    """The rules of one tool where they are not rankbeam's own.
+    """The rules of one tool where they differ from rankbeam's.
 
     Attributes:
         name: of the tool.

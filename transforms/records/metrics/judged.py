@@ -1,7 +1,7 @@
 """Names of judged metrics: `Faithfulness`, `ContextRelevance@5`, `NoiseSensitivity(relevant)`, `Faithfulness(ragas)`.
 
-A bare word in brackets chooses a definition. `judge=NAME` and `embeddings=NAME` say who judged or embedded, where
-that must show with every number.
+A bare word in brackets chooses a definition. `judge=NAME` and `embeddings=NAME` name the judge or the embedding model,
+where the metric's name must show it.
 """
 
 import re
@@ -29,12 +29,12 @@ OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
         "ClaimRecall_answer": "ClaimRecall",
     }
 )
-"""Names that other tools use, and what they mean here."""
+"""Names that other tools use, and the equivalent names here."""
 
 BASE_NAMES = tuple(dict.fromkeys(name.partition("(")[0] for name in JUDGED))
 _BY_LOWER = {name.lower(): name for name in BASE_NAMES} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
-_WHO = ("judge", "embeddings")
-_WHO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MODEL_OPTIONS = ("judge", "embeddings")
+_NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class JudgedMetric:
 
     Attributes:
         name: a key of `JUDGED`.
-        cutoff: the number of contexts looked at; None for those that the generator was given.
-        judge: who judged, where that must show: the offline judge.
-        embeddings: whose embeddings were compared, where that must show.
+        cutoff: the number of contexts that are judged; None for those that the generator was given.
+        judge: the judge, where the name must show it: the offline judge.
+        embeddings: the embedding model, where the name must show it.
     """
 
     name: str
@@ -56,17 +56,17 @@ class JudgedMetric:
     def __str__(self) -> str:
         """The canonical name, such as `Faithfulness(ragas,judge=lexical)`."""
         base, _, variant = self.name.removesuffix(")").partition("(")
-        who = [f"{option}={value}" for option in _WHO if (value := getattr(self, option)) is not None]
+        who = [f"{option}={value}" for option in _MODEL_OPTIONS if (value := getattr(self, option)) is not None]
         written = ",".join(filter(None, [variant, *who]))
         return base + (f"({written})" if written else "") + (f"@{self.cutoff}" if self.cutoff is not None else "")
 
     @property
     def definition(self) -> JudgedDefinition:
-        """What stands behind the name."""
+        """The definition of the metric."""
         return JUDGED[self.name]
 
     def shown(self, judge: str | None = None, embeddings: str | None = None) -> "JudgedMetric":
-        """The same metric with the name of who judged or embedded, where its definition has such a step.
+        """The same metric with the names of judge and embedding model, where its definition has such steps.
 
         >>> str(parse_judged("AnswerSimilarity").shown(judge="lexical", embeddings="e5"))
         'AnswerSimilarity(embeddings=e5)'
@@ -83,7 +83,7 @@ class JudgedMetric:
         """The metric of one query.
 
         Args:
-            inputs: at least those of the definition; those of each context hold as many as there are, and are cut here.
+            inputs: at least those of the definition; inputs per context hold all contexts, and are cut here.
         """
         given = (*self.definition.inputs, *(name for name in self.definition.inputs_without_claims if name in inputs))
         cut = slice(self.cutoff)
@@ -102,18 +102,18 @@ def parse_judged(text: str) -> JudgedMetric:
     ['Faithfulness', 'ContextAP@5', 'NoiseSensitivity(relevant)']
     """
     written = split_name(text)
-    meant = _BY_LOWER.get(written.name.lower())
-    if meant is None:
+    known_name = _BY_LOWER.get(written.name.lower())
+    if known_name is None:
         raise InputError(f"unknown metric {written.name!r}; {did_you_mean(written.name, [*BASE_NAMES, *OTHER_TOOLS])}")
     words = [option for option, value in written.options if value is None]
-    who = {option: value for option, value in written.options if value is not None}
-    for option, value in who.items():
-        if option not in _WHO:
-            raise InputError(f"metric {text!r}: unknown option {option!r}; {did_you_mean(option, _WHO)}")
-        if not _WHO_NAME.fullmatch(value):
+    models = {option: value for option, value in written.options if value is not None}
+    for option, value in models.items():
+        if option not in _MODEL_OPTIONS:
+            raise InputError(f"metric {text!r}: unknown option {option!r}; {did_you_mean(option, _MODEL_OPTIONS)}")
+        if not _NAME_OF_A_SERVICE.fullmatch(value):
             raise InputError(f"metric {text!r}: {option}={value} is not the name of a service")
-    name = meant if not words else f"{meant.partition('(')[0]}({','.join(words)})"
-    metric = JudgedMetric(_variant(text, name), written.cutoff, who.get("judge"), who.get("embeddings"))
+    name = known_name if not words else f"{known_name.partition('(')[0]}({','.join(words)})"
+    metric = JudgedMetric(_variant(text, name), written.cutoff, models.get("judge"), models.get("embeddings"))
     if written.cutoff is not None and not metric.definition.takes_cutoff:
         raise InputError(f"metric {text!r} takes no cutoff: write {replace(metric, cutoff=None)}")
     return metric.shown()
@@ -129,7 +129,7 @@ def _variant(text: str, name: str) -> str:
 
 
 def is_judged(text: str) -> bool:
-    """Whether a metric's name is that of a judged one, whatever follows it.
+    """Whether a metric's name is that of a judged one; variants, options and cutoffs are not checked.
 
     >>> is_judged("faithfulness(x)"), is_judged("nDCG@10"), is_judged("P.5")
     (True, False, False)
@@ -141,14 +141,14 @@ def is_judged(text: str) -> bool:
 
 
 def parse_any(text: str, also: Iterable[str] = ()) -> Metric | JudgedMetric:
-    """Read the name of a metric of either sort.
+    """Read the name of a metric of either kind.
 
     Args:
         text: such as `nDCG@10` or `Faithfulness`.
         also: further names to suggest where there is no such metric.
 
     Raises:
-        InputError: it is neither.
+        InputError: it is not the name of a metric.
 
     >>> str(parse_any("MAP")), str(parse_any("context_recall@3"))
     ('AP', 'ContextRecall@3')
@@ -159,16 +159,16 @@ def parse_any(text: str, also: Iterable[str] = ()) -> Metric | JudgedMetric:
 
 
 def notes(words: Iterable[str]) -> list[str]:
-    """What to say of names that other tools define otherwise, one line a name.
+    """Notes on names that other tools define differently, one line per name.
 
     >>> notes(["context_recall", "nDCG@10"])
     ['context_recall is ContextRecall here: it counts claims of the reference answer; ragas counts its sentences: \
 ContextRecall(ragas)']
     """
-    said = {}
+    by_name = {}
     for word in words:
         name = word.partition("@")[0].partition("(")[0].strip()
         is_other = name in OTHER_TOOLS or name == "ContextUtilization"
         if is_other and (metric := parse_judged(word)).definition.note:
-            said[name] = f"{name} is {metric.name} here: {metric.definition.note}"
-    return list(said.values())
+            by_name[name] = f"{name} is {metric.name} here: {metric.definition.note}"
+    return list(by_name.values())

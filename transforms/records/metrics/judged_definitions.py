@@ -1,6 +1,6 @@
-"""What stands behind the names of judged metrics: formulas, and what they need of a judge and a dataset.
+"""Definitions of judged metrics: formulas, and what they need from a judge and a dataset.
 
-A formula's arguments say what it needs: `INPUTS` lists the judge's steps that make each of them.
+A formula's arguments are its needs: `INPUTS` lists the judge's steps that produce each of them.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from rankbeam.transforms.kernels.judged import Undefined, Value
 
 
 class Need(StrEnum):
-    """What must be there for a metric, besides a judge."""
+    """What a metric may need besides a judge."""
 
     ANSWER = "answer"
     CONTEXTS = "contexts"
@@ -31,9 +31,9 @@ class Input:
     """An argument of a formula.
 
     Attributes:
-        steps: of the judge, that it is made of. a, g and c stand for answer, reference and one context.
-        needs: what these steps are asked about.
-        per_context: it has a last axis of contexts, in rank order.
+        steps: the judge's steps that produce it. a, g and c stand for answer, reference and one context.
+        needs: what these steps judge.
+        per_context: its last axis is that of contexts, in rank order.
     """
 
     steps: tuple[str, ...] = ()
@@ -73,15 +73,15 @@ INPUTS: Mapping[str, Input] = MappingProxyType(
 
 @dataclass(frozen=True)
 class JudgedDefinition:
-    """What stands behind a judged metric's name.
+    """The definition of a judged metric.
 
     Attributes:
         kernel: the formula; its arguments are keys of `INPUTS`. Those with a default are needed only where an answer
             has no claims.
-        undefined: the reasons that it may give instead of a value.
-        lowest: the lowest value that a query can have: the bound of one whose judge failed.
-        highest: the highest one.
-        note: where other tools mean something else by the name.
+        undefined: the reasons for an undefined value.
+        lowest: the lowest value that a query can have: the bound of a query whose judge failed.
+        highest: the highest value that a query can have.
+        note: how other tools define the name, where they differ.
     """
 
     kernel: Callable[..., Value]
@@ -97,7 +97,7 @@ class JudgedDefinition:
 
     @cached_property
     def inputs_without_claims(self) -> tuple[str, ...]:
-        """The arguments that it needs besides, where the answer has no claims."""
+        """The further arguments that it needs where the answer has no claims."""
         return tuple(name for name in self._arguments() if name not in self.inputs)
 
     @property
@@ -107,12 +107,12 @@ class JudgedDefinition:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """What must be there."""
+        """What the metric needs besides a judge."""
         return frozenset().union(*(INPUTS[name].needs for name in self.inputs))
 
     @property
     def takes_cutoff(self) -> bool:
-        """Whether it judges contexts alone, so that it can look at the first of them without an answer."""
+        """Whether it judges contexts alone, so that it can judge the first k of them without an answer."""
         return Need.CONTEXTS in self.needs and Need.ANSWER not in self.needs
 
     def _arguments(self) -> Mapping[str, inspect.Parameter]:

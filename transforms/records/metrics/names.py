@@ -25,17 +25,17 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 Option = float | str | bool
 
 _HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
-"""By gain: of billions of such gains the sum is still less than 2^1024."""
+"""The highest grade by gain: the sum of billions of such gains is still less than 2^1024."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What stands behind a metric's name.
+    """The definition of a metric.
 
     Attributes:
         kernel: the formula; its keyword arguments are the metric's options, with their defaults.
         highest: the highest value a query can have; None where there is no bound.
-        chunks: chunks of one document count each, instead of the best-ranked one standing for it.
+        chunks: every chunk of a document counts, instead of the best-ranked one only.
         summed: trec_eval and ir_measures report the sum over queries, not the mean.
     """
 
@@ -88,7 +88,7 @@ METRICS: Mapping[str, Definition] = MappingProxyType(
 )
 
 DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
-"""Those of an experiment that names none."""
+"""The metrics of an experiment that names none."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"MRR": "RR", "MAP": "AP", "Recall": "R", "Precision": "P", "Hit": "Success", "RPrec": "Rprec", "BPref": "Bpref"}
@@ -102,9 +102,9 @@ class Metric:
 
     Attributes:
         name: a key of `METRICS`.
-        options: options away from their default, sorted by name.
-        cutoff: the number of ranks looked at; None for all.
-        judged_only: documents without a judgement are taken out first (trec_eval -J).
+        options: options that differ from their default, sorted by name.
+        cutoff: the number of ranks that count; None for all.
+        judged_only: documents without a judgement are removed first (trec_eval -J).
     """
 
     name: str
@@ -120,12 +120,12 @@ class Metric:
         return f"{self.name}{options}" + (f"@{self.cutoff}" if self.cutoff is not None else "")
 
     def exceeds(self, top_k: int | None) -> bool:
-        """Whether it looks at more documents than there are: R@100 of ten documents is R@10."""
+        """Whether its cutoff exceeds the number of documents: R@100 of ten documents is R@10."""
         return top_k is not None and self.cutoff is not None and self.cutoff > top_k
 
     @property
     def definition(self) -> Definition:
-        """What stands behind the name."""
+        """The definition of the metric."""
         return METRICS[self.name]
 
     def with_default(self, option: str, value: Option) -> "Metric":
@@ -175,7 +175,8 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
         also: further names to suggest when there is no such metric.
 
     Raises:
-        InputError: no such metric or option, or a cutoff missing, refused, or no positive whole number.
+        InputError: the metric or an option is unknown, or a cutoff is missing, not allowed, or not a positive whole
+            number.
 
     >>> str(parse_metric("Recall(rel=1)@100")), str(parse_metric("nDCG( gain = exp )@10"))
     ('R@100', 'nDCG(gain=exp)@10')
@@ -226,7 +227,7 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
         number = math.nan
     low, high = _RANGES[option]
     if not low <= number <= high:
-        raise InputError(f"metric {text!r}: {option}={written} is no number from {low:g} to {high:g}")
+        raise InputError(f"metric {text!r}: {option}={written} is not a number from {low:g} to {high:g}")
     return number
 
 
@@ -251,8 +252,8 @@ def tie_bounds(
 
     Args:
         metrics: m metrics.
-        documents: n rankings in which a document stands once, not cut, with their ties.
-        chunks: the same rankings with every chunk counted; needed where a metric asks for it.
+        documents: n rankings with distinct documents, not cut, with their ties.
+        chunks: the same rankings with every chunk counted; needed by metrics of chunks.
         top_k: where the rankings are cut; None for nowhere.
 
     Returns:
@@ -274,8 +275,8 @@ def metric_values(metrics: Iterable[Metric], documents: Assessment, chunks: Asse
 
     Args:
         metrics: m metrics.
-        documents: n rankings in which a document stands once.
-        chunks: the same rankings with every chunk counted; needed where a metric asks for it.
+        documents: n rankings with distinct documents.
+        chunks: the same rankings with every chunk counted; needed by metrics of chunks.
 
     Returns:
         float64[n, m].

@@ -1,4 +1,4 @@
-"""Names of metrics of either sort, as users write them: those of rankings, trec_eval's words for them, judged ones."""
+"""Names of metrics as users write them: metrics of rankings, trec_eval's names for them, and judged metrics."""
 
 from collections.abc import Iterable
 
@@ -8,10 +8,10 @@ from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 
 
 def parse_all(names: Iterable[str]) -> list[Metric | JudgedMetric]:
-    """Read names of metrics; one of trec_eval's words may stand for several of them, and each is there once.
+    """Read names of metrics without repetitions; one of trec_eval's names may stand for several metrics.
 
     Raises:
-        InputError: there is no such metric.
+        InputError: a name is not that of a metric.
 
     >>> [str(metric) for metric in parse_all(["P.5,10", "Faithfulness", "P@5", "context_recall@3"])]
     ['P@5', 'P@10', 'Faithfulness', 'ContextRecall@3']

@@ -1,4 +1,4 @@
-"""How a metric's name is written: `Name`, options in brackets, a cutoff behind `@`."""
+"""The syntax of a metric's name: `Name`, options in brackets, a cutoff after `@`."""
 
 import re
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ class Written:
 
 
 def split_name(text: str) -> Written:
-    """Take a metric's name apart.
+    """Split a metric's name into its parts.
 
     Raises:
-        InputError: it is no such name, gives an option twice, or has a cutoff that is no positive whole number.
+        InputError: the syntax is wrong, an option is given twice, or the cutoff is not a positive whole number.
 
     >>> split_name("nDCG( gain = exp )@10")
     Written(name='nDCG', options=(('gain', 'exp'),), cutoff=10)
@@ -51,5 +51,5 @@ def _cutoff(text: str, written: str | None) -> int | None:
     if written is None:
         return None
     if not written.isdecimal() or len(written) > len(str(_MOST)) or int(written) < 1:
-        raise InputError(f"metric {text!r}: the cutoff {written!r} is no positive whole number up to {_MOST:,}")
+        raise InputError(f"metric {text!r}: the cutoff {written!r} is not a positive whole number up to {_MOST:,}")
     return int(written)

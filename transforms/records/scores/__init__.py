@@ -1,1 +1,1 @@
-"""Scores of queries, and what is combined from them."""
+"""Scores of queries, and the statistics combined from them."""

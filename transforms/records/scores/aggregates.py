@@ -1,4 +1,4 @@
-"""Everything that is combined over all queries of a run: a value that merges, which a CombineFn forwards to."""
+"""The aggregate over all queries of a run: a value that merges, which a CombineFn forwards to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from rankbeam.transforms.records.scores.resampled import Layout
 from rankbeam.transforms.records.scores.scored import ScoredPartition
 
 UNMET = "--allow-disjoint takes this for good"
-"""Ends a warning about results that share no document with the judgements, of a service that was paid for them."""
+"""The end of a warning about paid results that share no document with the judgements."""
 
 Key = TypeVar("Key", str, tuple[int, int, str], tuple[int, int, int, str])
 State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates)
@@ -22,13 +22,12 @@ State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates)
 
 @dataclass(frozen=True)
 class RunAggregate:
-    """Everything that is combined over all queries of a run.
+    """The aggregate over all queries of a run.
 
     Attributes:
-        queries: by position of the configuration, position of the panel, and name of the slice.
-        pairs: of the differences, by position of the configuration, of its baseline, of the panel, and name of the
-            slice.
-        replicates: the bootstrap's, by name of the slice, of the columns that `Layout` has; none without a bootstrap.
+        queries: scores, by position of the configuration, position of the panel, and name of the slice.
+        pairs: differences, by position of the configuration, of its baseline, of the panel, and name of the slice.
+        replicates: the bootstrap's sums of `Layout`'s columns, by name of the slice; empty without a bootstrap.
         unjudged: how many rankings were of queries without judgements.
         failures: how many calls failed.
         with_results: positions of the configurations for which something was retrieved.

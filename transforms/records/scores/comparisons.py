@@ -1,4 +1,4 @@
-"""What the combined scores say of configurations beside each other: rows of the means, and of the comparisons."""
+"""Rows of the tables of means and of comparisons, made from the aggregate of a run."""
 
 import itertools
 from collections import defaultdict
@@ -64,8 +64,8 @@ def _differences_of(
         if name != ALL and state.moments.count < statistics.min_slice:
             continue
         drawn = _no_replicates(panel) if totals is None else layout.differences(totals, (one, other), number)
-        for metric, found in zip(panel.metrics, state.result(panel.ranges, drawn, statistics), strict=True):
-            rows[str(metric)] = Comparison(ours, theirs, name, str(metric), **vars(found))
+        for metric, summary in zip(panel.metrics, state.result(panel.ranges, drawn, statistics), strict=True):
+            rows[str(metric)] = Comparison(ours, theirs, name, str(metric), **vars(summary))
     return rows
 
 
@@ -81,7 +81,7 @@ def _means_of(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dic
 
 
 class Contender(NamedTuple):
-    """One metric of one configuration, beside others."""
+    """One metric of one configuration, to be ranked among the others."""
 
     row: ConfigurationMetric
     estimate: Estimate
@@ -92,7 +92,7 @@ class Contender(NamedTuple):
 def _contenders(
     name: str, number: int, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation, firsts: Firsts
 ) -> Iterator[list[Contender]]:
-    """For each metric of a panel, every configuration over one slice; what holds for all at once is not known yet."""
+    """For each metric of a panel, every configuration over one slice, without the columns of `OfMany`."""
     panel, layout = evaluation.panels[number], Layout.of(evaluation)
     by_configuration = []
     for position, each in enumerate(evaluation.configurations):
@@ -135,7 +135,7 @@ def _row(
 
 
 def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], str]:
-    """What `Firsts` is, of one slice."""
+    """The `Firsts` of one slice."""
     firsts: dict[tuple[str, str], str] = {}
     for number, panel in enumerate(evaluation.panels):
         for column, metric in enumerate(map(str, panel.metrics)):
@@ -148,24 +148,23 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
 
 
 def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Evaluation) -> list[ConfigurationMetric]:
-    """The rows of one metric over one slice, with what holds for all of them at once."""
-    alike: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
+    """The rows of one metric over one slice, with the columns of `OfMany`."""
+    by_dialect: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
     for place, (each, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
         if is_resampled and (each.row.slice == ALL or each.estimate.count >= evaluation.statistics.min_slice):
-            # Values by the rules of different tools are no better or worse than each other.
-            alike[configuration.dialect][place] = each
+            # Values by the rules of different tools are not comparable.
+            by_dialect[configuration.dialect][place] = each
     rows = [each.row for each in contenders]
-    for group in alike.values():
+    for group in by_dialect.values():
         for place, row in zip(group, _rank_distinct([*group.values()], evaluation.statistics.confidence), strict=True):
             rows[place] = row
     return rows
 
 
 def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> list[ConfigurationMetric]:
-    """The rows of one metric, with which may be the best, and what holds for all of them at once.
+    """The rows of one metric, with joint intervals and with the configurations that may be the best.
 
-    Those with equal values count once: one is picked from as many as are different. One without a value may be any
-    good, and nothing is said of it.
+    Configurations with equal values count once. The columns stay null for a configuration without a value.
     """
     leaders: dict[str, Contender] = {}
     known = [each for each in contenders if each.row.mean is not None]
@@ -209,7 +208,7 @@ def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list
     """Add p-values corrected over all comparisons of a metric: those of all queries, and those of slices.
 
     A sweep often has configurations with equal values, such as two values of `top_k` above a metric's cutoff. They are
-    one hypothesis: counted several times, it would make every other one harder to show.
+    one hypothesis: counting it several times would make the correction stricter than needed.
 
     Args:
         rows: without these p-values.
@@ -220,7 +219,7 @@ def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list
     for place, row in enumerate(rows):
         first = firsts[row.slice]
         one, other = sorted(first[each, row.metric] for each in (row.config_id, row.baseline))
-        if one == other:  # no test: one thing is not compared with itself
+        if one == other:  # equal values: there is nothing to test
             corrected[place] = replace(row, p_value=None, t_p_value=None)
             continue
         family = families[row.metric, row.slice == ALL]

@@ -1,4 +1,4 @@
-"""The difference of two configurations, query by query: the state that merges, and what is drawn from it."""
+"""The difference of two configurations, query by query: the state that merges, and the statistics drawn from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairedAggregate:
-    """The differences of two configurations over the queries that both have, for all metrics of a panel at once.
+    """The differences of two configurations over the queries scored for both, for all metrics of a panel at once.
 
     Attributes:
         moments: of the differences.
         wins: per metric, queries in which the difference is above 0.
         losses: per metric, queries in which it is below 0.
         blocks: the differences in whole numbers, for the randomisation test.
-        unpaired: queries that only one of the two has.
+        unpaired: queries that are scored for only one of the two.
     """
 
     moments: Moments
@@ -64,7 +64,7 @@ class PairedAggregate:
             differences: float64[n, m], configuration minus baseline.
             hashes: uint64[n], of the queries' ids.
             units: int64[n, m], the differences in whole numbers.
-            unpaired: how many further queries only one of the two has.
+            unpaired: how many further queries are scored for only one of the two.
         """
         wins, losses = (differences > 0).sum(axis=0), (differences < 0).sum(axis=0)
         blocks = Blocks.of(hashes, units)
@@ -81,7 +81,7 @@ class PairedAggregate:
         )
 
     def estimates(self, ranges: Sequence[Range]) -> list[Estimate]:
-        """What the interval of every metric's mean difference is drawn from.
+        """The estimate of every metric's mean difference, from which its interval is drawn.
 
         Args:
             ranges: per metric, the values that a query can have; they bound the differences, too.

@@ -1,4 +1,4 @@
-"""Judged values on their way into the scores: each stands beside the ranking of its query and configuration."""
+"""Judged values, joined to the rankings of their queries and configurations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,10 +36,10 @@ class JudgedValues:
     reasons: pa.StringArray
 
     def __post_init__(self) -> None:
-        """Make sure that whatever has no value says so, and why.
+        """Check that values, status and reasons agree.
 
         Raises:
-            ValueError: it does not.
+            ValueError: a query's value, status and reason contradict each other.
         """
         has_value = self.status <= Status.EMPTY
         if not np.array_equal(np.isfinite(self.values), has_value):
@@ -56,8 +56,8 @@ def with_judged(
 ) -> tuple[ScoredConfiguration, ...]:
     """Configurations with a panel for each judged metric besides that of rankings.
 
-    A query that a configuration should have a value of, and for which none came, has failed. All queries are missing
-    from the panels of a configuration that is not judged.
+    A query that should have a judged value and has none has failed. In the panels of a configuration that is not
+    judged, all queries are missing.
 
     Args:
         scored: every configuration, with the panel of rankings.
@@ -66,7 +66,7 @@ def with_judged(
         evaluation: which metrics are judged, and of which configurations.
 
     Raises:
-        ValueError: there are values that the evaluation does not know of, or of other queries, or two of one query.
+        ValueError: values are not part of the evaluation, belong to other queries, or are two of one query.
     """
     names = [panel.name for panel in evaluation.panels[1:]]
     by_panel: dict[tuple[int, str], list[JudgedValues]] = {

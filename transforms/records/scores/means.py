@@ -1,4 +1,4 @@
-"""The mean of some queries under one configuration: the state that merges, and what is drawn from it."""
+"""The mean of some queries under one configuration: the state that merges, and the statistics drawn from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,13 +35,13 @@ class QueryAggregate:
     """The scores of some queries under one configuration, for all metrics of a panel at once.
 
     Attributes:
-        moments: count, sums and squares over the queries that were scored, the empty ones included.
+        moments: count, sums and squares over the scored queries, the empty ones included.
         empty: how many of these had no result.
         failed: how many further queries could not be scored.
         missing: how many further queries have no result and are left out.
-        undefined: of how many further queries the value does not exist.
-        ties: of the lowest, then of the highest values that ties allow; None where nothing is known of them.
-        fingerprints: per metric, of the scored queries and their values; 0 where nothing is compared.
+        undefined: how many further queries have no value by definition of the metric.
+        ties: moments of the lowest, then of the highest values that ties allow; None where these are unknown.
+        fingerprints: per metric, a hash of the scored queries and their values; 0 where nothing is compared.
     """
 
     moments: Moments
@@ -97,7 +97,7 @@ class QueryAggregate:
         return self.moments.count, self.moments.sums[metric], self.moments.squares[metric], self.fingerprints[metric]
 
     def estimates(self, ranges: Sequence[Range]) -> list[Estimate]:
-        """What the interval of every metric's mean is drawn from.
+        """The estimate of every metric's mean, from which its interval is drawn.
 
         Args:
             ranges: per metric, the values that a query can have.

@@ -1,7 +1,7 @@
-"""Panels: groups of metrics that share a status, so that a judge that is down moves no nDCG.
+"""Panels: groups of metrics that share a status, so that an unavailable judge does not affect nDCG.
 
 The metrics of rankings are one panel, as a query has all of them or none. Every judged metric is a panel of its own: a
-query may have a value of one, none of the next because a call failed, and none of a third because it does not exist.
+query may have a value of one, lack another because a call failed, and lack a third because the value is undefined.
 """
 
 from collections.abc import Sequence

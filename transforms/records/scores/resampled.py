@@ -1,4 +1,4 @@
-"""What the bootstrap sums up: the scores of all configurations, and of all pairs, in whole numbers."""
+"""The columns that the bootstrap sums: scores of all configurations, and differences of all pairs, as whole numbers."""
 
 import math
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.panels import AnyMetric, Panel, is_whole, range_of
 from rankbeam.transforms.records.scores.scored import ScoredPanel
 
-_BITS = 32  # a bounded metric is known to 2^-32 of its highest value, far below what replicates differ by
+_BITS = 32  # resolution of a bounded metric: 2^-32 of its highest value, far finer than replicates differ
 _BITS_UNBOUNDED = 20
 
 Part = tuple[IntArray, BoolArray]
-"""Of one panel of one configuration: its values in whole numbers, int64[n, m], and which queries have them, bool[n]."""
+"""One panel of one configuration: values as whole numbers, int64[n, m], and which queries have them, bool[n]."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column of the bootstrap's sums means what.
+    """The meaning of the columns of the bootstrap's sums.
 
-    Each of the k configurations has, panel by panel, a column a metric and one that counts its queries; then each pair
-    has the same of its differences, over the queries that both have.
+    Each of the k configurations has, panel by panel, one column per metric and one that counts its queries; then each
+    pair has the same columns for its differences, over the queries that both have.
 
     Attributes:
         panels: of the experiment.
@@ -42,7 +42,7 @@ class Layout:
         return cls(evaluation.panels, len(evaluation.configurations), evaluation.pairs)
 
     def part(self, panel: int, scored: ScoredPanel) -> Part:
-        """A panel of one configuration in whole numbers; queries without values are 0.
+        """A panel of one configuration as whole numbers; queries without values are 0.
 
         Args:
             panel: its position.
@@ -95,13 +95,13 @@ class Layout:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """For each panel, the first of its columns among those of a configuration; then how many these are."""
+        """For each panel, its first column within a configuration's; last, the number of a configuration's columns."""
         widths = [len(panel.metrics) + 1 for panel in self.panels]
         return [sum(widths[:place]) for place in range(len(widths) + 1)]
 
     @cached_property
     def _scales(self) -> list[FloatArray]:
-        """For each panel float64[m]: the powers of two that whole numbers are counted in."""
+        """For each panel float64[m]: the powers of two by which values are scaled to whole numbers."""
         return [np.ldexp(1.0, np.array([_bits(each) for each in panel.metrics], np.int64)) for panel in self.panels]
 
 

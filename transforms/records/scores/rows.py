@@ -9,7 +9,7 @@ from typing import Any
 from rankbeam.transforms.records.scores.panels import RETRIEVAL
 
 COUNTS = ("empty", "failed", "missing", "undefined")
-"""The columns that count queries that are not simply scored."""
+"""The columns that count queries other than those with results and a score."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class ConfigurationMetric:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":
-        """A row of the table, perhaps of an older run; columns that are null or not there have their defaults."""
+        """A row of the table, perhaps of an older run; absent columns and nulls take the defaults."""
         return cls(**_known(cls, row))
 
     @property
     def failure_rate(self) -> float:
-        """The share of queries that failed; those that are left out count for nothing.
+        """The share of queries that failed; missing queries are not counted.
 
         >>> ConfigurationMetric.of({"queries": 2, "failed": 1, "missing": 5, "undefined": 1}).failure_rate
         0.25
@@ -54,7 +54,7 @@ class ConfigurationMetric:
 
     @property
     def asked(self) -> int:
-        """Of how many queries a value was wanted."""
+        """The number of queries for which a value was requested."""
         return self.queries + self.undefined + self.failed
 
     @property
@@ -64,7 +64,7 @@ class ConfigurationMetric:
 
     @property
     def reach(self) -> float | None:
-        """How far the interval reaches from the mean, on the side of the further end.
+        """The distance from the mean to the farther end of its interval.
 
         >>> ConfigurationMetric.of({"mean": 1.0, "ci_low": 0.875, "ci_high": 1.0}).reach
         0.125
@@ -76,7 +76,7 @@ class ConfigurationMetric:
 
     @property
     def absent(self) -> str:
-        """Why there is no mean, in a word.
+        """Why there is no mean, in one word.
 
         >>> ConfigurationMetric.of({"queries": 0, "failed": 0, "undefined": 2, "missing": 0}).absent
         'undefined'
@@ -85,7 +85,7 @@ class ConfigurationMetric:
 
 
 class Verdict(StrEnum):
-    """What a comparison says of a configuration beside its baseline."""
+    """The result of comparing a configuration with its baseline."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -129,22 +129,22 @@ class Comparison:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Comparison":
-        """A row of the table; columns that are not there are None."""
+        """A row of the table; absent columns are None."""
         return cls(**_known(cls, row))
 
     @property
     def corrected_p_value(self) -> float | None:
-        """The p-value that allows for how many comparisons there are; without a correction, the plain one."""
+        """The p-value corrected for the number of comparisons; without a correction, the plain one."""
         return self.p_value if self.p_adjusted is None else self.p_adjusted
 
     def is_significant(self, confidence: float) -> bool | None:
-        """Whether there is a difference, at a confidence; None where it was not tested."""
+        """Whether the difference is significant at a confidence; None where it was not tested."""
         if self.corrected_p_value is None:
             return None
         return self.corrected_p_value <= significance_level(confidence) and bool(self.difference)
 
     def verdict(self, confidence: float) -> Verdict:
-        """What the comparison says, at a confidence.
+        """The verdict at a confidence.
 
         >>> row = Comparison.of({"difference": 0.1, "p_value": 0.01, "p_adjusted": 0.02, "queries": 9, "wins": 9})
         >>> str(row.verdict(0.95)), str(row.verdict(0.99))

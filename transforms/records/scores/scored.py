@@ -1,4 +1,4 @@
-"""The queries of one bucket, scored for every configuration: where the stages after scoring begin."""
+"""The queries of one bucket, scored for every configuration: the input of the stages after scoring."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -11,11 +11,11 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 
 
 class Status(IntEnum):
-    """What became of a query in one panel.
+    """The status of a query in one panel.
 
-    OK and EMPTY (nothing was retrieved: the value is 0) have values. FAILED has none because a call failed, MISSING
-    because the query is not in the run, or has no judgements, and UNDEFINED because the value does not exist, such as
-    the share of an answer's claims that are supported where the answer makes no claim.
+    OK and EMPTY (nothing was retrieved: the value is 0) have values. The others have none: FAILED because a call
+    failed, MISSING because the query is not in the run or has no judgements, UNDEFINED because the metric has no value,
+    such as the share of supported claims of an answer that makes no claim.
     """
 
     OK = 0
@@ -26,7 +26,7 @@ class Status(IntEnum):
 
     @property
     def label(self) -> str:
-        """How tables name it."""
+        """The name in tables."""
         return self.name.lower()
 
 
@@ -43,7 +43,7 @@ class ScoredPanel:
         values: float64[n, m], one column a metric; NaN where there is none.
         tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
             they were not computed, or are not known.
-        reasons: why a query has no value, n texts or nulls; None where that is not known of any.
+        reasons: why a query has no value, n texts or nulls; None where no reason is known.
     """
 
     status: npt.NDArray[np.int8]
@@ -68,7 +68,8 @@ class ScoredConfiguration:
         documents: per query a list of `tables.DOCUMENT`; None where rankings are not kept.
         has_results: something was retrieved.
         has_judged: something that was retrieved is judged.
-        examples: the first id, in order, of what was retrieved and of what is judged; None where one of them has both.
+        examples: the first id, in order, of the retrieved and of the judged documents; None where a retrieved document
+            is judged.
     """
 
     configuration: int
