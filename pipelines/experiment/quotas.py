@@ -176,9 +176,10 @@ def _two_budgets(located: Located, given: Mapping[str, Any], services: Mapping[s
 def _unknown_names(
     located: Located, given: Mapping[str, Any], cells: Sequence[Cell], services: Services
 ) -> Iterator[InputError]:
-    valid = [*services.given, *_named(cells), *filter(_is_remote, RETRIEVERS.types), *MODELS.types]
+    named = [*services.given, *_named(cells), *MODELS.types]
     for name in given:
-        if name not in valid:
+        if name not in named and not _is_remote(name):
+            valid = [*named, *filter(_is_remote, RETRIEVERS.types)]  # this imports all types: only for a message
             problem = f"is no service, no remote type, and no retriever names it; {did_you_mean(name, valid)}"
             yield located.error(("quotas", name), problem)
 
