@@ -64,6 +64,11 @@ class Experiment:
     judged: tuple[JudgedMetric, ...] = ()
 
     @property
+    def calls_models(self) -> bool:
+        """Whether models answer or judge."""
+        return bool(self.judged) or any(each.generation is not None for each in self.evaluation.configurations)
+
+    @property
     def ledger(self) -> str:
         """The folder that keeps the answers of remote services."""
         return files.below(self.output, "ledger") if self.ledger_path is None else self.ledger_path

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
@@ -13,7 +14,6 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
-from rankbeam.pipelines.run.answers import AnswerBranch, answer_stage, answers_of, work_of
 from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
 from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
@@ -30,6 +30,9 @@ from rankbeam.transforms.records.scores.comparisons import comparisons_table, me
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import rows as row
 from rankbeam.transforms.write.tables import FinishRun, Verdict, WriteTable, run_folder
+
+if TYPE_CHECKING:
+    from rankbeam.pipelines.run.answers import AnswerBranch
 
 _BUCKET_BYTES = 8 << 20
 _LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
@@ -52,7 +55,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     parts = {JUDGED: dataset.judged, **branches.rankings}
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
-    answers = answers_of(experiment, execution, dataset, parts, buckets_of(experiment))
+    answers = _answers(experiment, execution, dataset, parts)
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
@@ -109,12 +112,27 @@ def _rows(
 
 def _call_stages(experiment: Experiment) -> Iterator[CallStage]:
     """The stages that make calls; models are called once every ranking is there."""
-    retrieve, judge = retrieve_stage(experiment), answer_stage(experiment, work_of(experiment))
+    retrieve = retrieve_stage(experiment)
     yield CallStage(retrieve.name, retrieve.pools.values())
-    yield CallStage(judge.name, judge.pools.values(), after={retrieve.name})
+    if experiment.calls_models:
+        from rankbeam.pipelines.run.answers import answer_stage, work_of
+
+        judge = answer_stage(experiment, work_of(experiment))
+        yield CallStage(judge.name, judge.pools.values(), after={retrieve.name})
 
 
-def _usage(of_retrievers: beam.PCollection | None, answers: AnswerBranch | None) -> beam.PCollection | None:
+def _answers(
+    experiment: Experiment, execution: Run, dataset: Dataset, parts: dict[str, beam.PCollection]
+) -> "AnswerBranch | None":
+    """What models answer and judge; None where no model is called, and nothing of it is imported."""
+    if not experiment.calls_models:
+        return None
+    from rankbeam.pipelines.run.answers import answers_of
+
+    return answers_of(experiment, execution, dataset, parts, buckets_of(experiment))
+
+
+def _usage(of_retrievers: beam.PCollection | None, answers: "AnswerBranch | None") -> beam.PCollection | None:
     """The usage of all quota pools; None where none is used."""
     parts = [part for part in (of_retrievers, None if answers is None else answers.usage) if part is not None]
     return parts | "EveryUsage" >> beam.Flatten() if parts else None
