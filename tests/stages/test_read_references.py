@@ -138,6 +138,7 @@ LINES = [
     ('{"query_id": "q", "answer": "x", "answerable": "no"}', "answerable: Input should be a valid boolean"),
     ('{"query_id": "q", "answer": "x", "nuggets": [{"vital": true}]}', "nuggets.0.text: is missing"),
     ('{"query_id": ["q"], "answer": "x"}', 'the id is ["q"]; an id is a text or a number'),
+    ('{"query_id": "q", "answer": "\\ud83d"}', "holds half a character"),
     ("[1]", "expected a JSON object, found list"),
     ("{", "is not valid JSON"),
 ]

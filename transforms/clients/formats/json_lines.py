@@ -3,11 +3,18 @@
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from rankbeam.transforms.clients.formats import lines, utf8
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
+
+_HALF = "\\ud"
+"""How halves of characters are written in JSON, two of which make one."""
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def numbered(path: str) -> Iterator[tuple[int, str]]:
@@ -46,3 +53,31 @@ def parsed(path: str, line: int, text: str) -> Any:
         raise InputError(problem, path=path, line=line) from error
     except RecursionError as error:
         raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error
+
+
+def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
+    """The JSON object of a line, as a model has it.
+
+    Raises:
+        InputError: it is no object, or not what the model wants.
+    """
+    value = parsed(path, line, text)
+    if not isinstance(value, dict):
+        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
+    if _HALF in text.lower() and not _is_text(value):
+        raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        problem = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{place}: {problem}" if place else problem, path=path, line=line) from error
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True

@@ -34,10 +34,15 @@ def recognise(path: str, role: str) -> Format:
     Raises:
         InputError: the file is missing, empty or unreadable, or its format does not fit its role.
     """
+    is_lines = role in _LINES_ONLY
     if is_table(path):
+        if is_lines:
+            raise InputError(f"is not {_WANTED[role]}; it is a table")
         return Format.BIGQUERY  # `tables.check` checks the columns
     with files.open_raw(path, _HEAD_BYTES) as handle:
         if handle.read(4) == b"PAR1":
+            if is_lines:
+                raise InputError(f"is not {_WANTED[role]}; it is Parquet", path=path)
             return Format.PARQUET
     head = files.read_head(path)
     first = _first_line(head)
@@ -69,6 +74,9 @@ _WANTED = {
     "answers": "a file of reference answers: JSON lines with query_id and answer",
     "replay": "a file of answers: JSON lines with query_id and answer",
 }
+
+_LINES_ONLY = ("answers", "replay")
+"""The roles of files that are JSON lines and nothing else."""
 
 
 def _first_line(head: bytes) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from rankbeam.transforms.clients.formats import json_lines, sources
 from rankbeam.transforms.clients.formats.places import repeated_at
@@ -61,17 +61,7 @@ def read_references(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _row(path: str, line: int, text: str) -> dict[str, Any]:
-    value = json_lines.parsed(path, line, text)
-    if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
-    try:
-        given = _Reference.model_validate(value)
-        text.encode()
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        problem = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{place}: {problem}" if place else problem, path=path, line=line) from error
+    given = json_lines.validated(path, line, text, _Reference)
     query_id = json_id(path, line, given.query_id)
     return {"query_id": query_id, "reference": given.model_dump(exclude={"query_id"}), "line": line}
 
