@@ -97,6 +97,8 @@ def _without_judged(aggregate: RunAggregate, evaluation: Evaluation) -> set[int]
 
 def _empty(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
     for position, each in enumerate(evaluation.configurations):
+        if evaluation.sources[each.source].replayed:  # its own warning says which answers have no ranking
+            continue
         state = aggregate.queries[position, 0, ALL]
         if position not in aggregate.with_results and state.empty + state.missing:
             is_read = evaluation.sources[each.source].path is not None

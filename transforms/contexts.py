@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, Bucketed
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.records.evaluation import Evaluation
@@ -34,7 +34,8 @@ batches.register()
 class GatherContexts(beam.PTransform):
     """Yield batches of `ITEMS` by bucket.
 
-    The input is what `ScoreRankings` takes.
+    The input is what `ScoreRankings` takes, and "replayed": pairs of source and `columns.REPLAYED`, where answers exist
+    already.
 
     Attributes:
         evaluation: configurations and sources.
@@ -87,8 +88,12 @@ def gathered(
     failures: defaultdict[int, list[Failure]] = defaultdict(list)
     for source, failure in parts.get(FAILURES, ()):
         failures[source].append(failure)
+    replayed: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+    for source, batch in parts.get(REPLAYED, ()):
+        replayed[source].append(batch)
     for queries in parts[JUDGED]:
-        yield bucket, batch_of(items_of(queries, contexts_of(queries, rows, failures, evaluation, counts)))
+        contexts = contexts_of(queries, rows, failures, evaluation, counts, replayed)
+        yield bucket, batch_of(items_of(queries, contexts))
 
 
 def requests(element: Bucketed, buckets: int) -> Iterator[tuple[int, tuple[int, list[str]]]]:

@@ -90,14 +90,14 @@ class ReadDataset(beam.PTransform):
             summary = summary | "Compare" >> beam.Map(compared, self.qrels, self.compared)
         return Dataset(joined.judged, summary)
 
-    def _files(self) -> Iterator[tuple[str, "_ReadFiles"]]:
+    def _files(self) -> Iterator[tuple[str, "ReadFiles"]]:
         if self.qrels is not None:
-            yield "qrels", _ReadFiles(self.qrels, "qrels", rows.read_qrels, columns.QRELS, self.buckets)
+            yield "qrels", ReadFiles(self.qrels, "qrels", rows.read_qrels, columns.QRELS, self.buckets)
         if self.queries is not None:
-            yield "queries", _ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
+            yield "queries", ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
         if self.references is not None and self.references.path is not None:
             path = self.references.path
-            yield "references", _ReadFiles(path, "answers", read_references, columns.REFERENCES, self.buckets)
+            yield "references", ReadFiles(path, "answers", read_references, columns.REFERENCES, self.buckets)
 
     @staticmethod
     def _named(path: str | None) -> str | None:
@@ -122,14 +122,22 @@ class ReadRun(beam.PTransform):
         """Add the steps."""
         return (
             pbegin
-            | "ReadRows" >> _ReadFiles(self.path, "run", rows.read_run, columns.RANKINGS, self.buckets)
+            | "ReadRows" >> ReadFiles(self.path, "run", rows.read_run, columns.RANKINGS, self.buckets)
             | "MarkSource" >> beam.Map(mark, self.source).with_output_types(SourceRows)
         )
 
 
 @dataclass
-class _ReadFiles(beam.PTransform):
-    """Read all files of a pattern, or all streams of a table, and divide the rows by bucket."""
+class ReadFiles(beam.PTransform):
+    """Read all files of a pattern, or all streams of a table, and divide the rows by bucket.
+
+    Attributes:
+        pattern: of the files, or the table.
+        role: of the input.
+        reader: yields the rows of one file.
+        schema: of the rows, without their lines.
+        buckets: into how many parts they are divided.
+    """
 
     pattern: str
     role: str
@@ -138,6 +146,7 @@ class _ReadFiles(beam.PTransform):
     buckets: int
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Bucketed]:
+        """Add the steps."""
         paths = sources.expand(self.pattern)
         if is_table(self.pattern):
             table = pbegin | "Table" >> beam.Create(paths, reshuffle=False)

@@ -135,8 +135,9 @@ def score(
             )
             if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
                 raise _repeated(ranked.retrieved, again, queries, answer.source.path)
+            failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked
             for i in cut.configurations:
-                scored[i] = _score_one(i, ranked, pool, answer.failed_at(cut.distance), unjudged, evaluation)
+                scored[i] = _score_one(i, ranked, pool, failed, absent, evaluation)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
@@ -158,7 +159,7 @@ def pool_of(queries: pa.RecordBatch) -> Pool:
 
 
 def _score_one(
-    position: int, ranked: RankedSource, pool: Pool, failed: BoolArray, unjudged: BoolArray, evaluation: Evaluation
+    position: int, ranked: RankedSource, pool: Pool, failed: BoolArray, absent: BoolArray, evaluation: Evaluation
 ) -> ScoredConfiguration:
     configuration = evaluation.configurations[position]
     source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k
@@ -170,7 +171,7 @@ def _score_one(
     if dialect.skips_missing:
         status[ranked.missing] = Status.MISSING
     status[failed] = Status.FAILED
-    status[unjudged] = Status.MISSING
+    status[absent] = Status.MISSING
     bounds = None
     # Where a document may stand in several rows, ties also decide how many documents a cut leaves.
     no_repeats = source.refuse_repeats or source.fusion is not None

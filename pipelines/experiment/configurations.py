@@ -9,6 +9,7 @@ from rankbeam.pipelines.experiment.cells import Cell, Given, Grid
 from rankbeam.pipelines.experiment.grid import Around, cells, check_names
 from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.pipelines.experiment.template_files import TemplateFile
+from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration, Source
@@ -110,4 +111,5 @@ def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> S
         distance=reach.distance,
         lower_is_better=group[0].lower_is_better,
         fusion=fusions.plan_of(group[0], positions),
+        replayed=group[0].retriever.route is Route.REPLAYED,
     )

@@ -10,6 +10,7 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.dataset import References
@@ -96,6 +97,12 @@ class Experiment:
         """The retrievers that are asked in process, by source."""
         retrievers = ((source, each.retriever) for source, each in enumerate(self.sources))
         return {source: each.parameters for source, each in retrievers if each.route is Route.OPENED}
+
+    @property
+    def replayed(self) -> dict[int, Replay]:
+        """The answers that exist already, by source."""
+        given = ((source, each.retriever.parameters) for source, each in enumerate(self.sources))
+        return {source: each for source, each in given if isinstance(each, Replay)}
 
     def inputs(self) -> list[str]:
         """The path of every file that is read."""

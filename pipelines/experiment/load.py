@@ -13,7 +13,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, not_wired
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.grid import Around
-from rankbeam.pipelines.experiment.inputs import missing_inputs, wrong_inputs
+from rankbeam.pipelines.experiment.inputs import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.judging import called_services, judging_of, shown, with_judged
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.needs import AnyMetric
@@ -83,6 +83,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     unusable = list(wrong_inputs(located, model, expanded.sources, folder))
     if not unusable:
         queries = _below(folder, model.dataset.queries)
+        unusable += unknown_systems(located, expanded.sources, folder)
         answers = None if model.dataset.answers is None else model.dataset.answers.attribute
         unusable += dataset_checks.unknown_attributes(located, model.slices, expanded.templates, queries, answers)
     problems += unusable

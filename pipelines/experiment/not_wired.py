@@ -20,10 +20,6 @@ def refuse(experiment: Experiment, path: str) -> None:
 
 
 def _problems(located: Located) -> Iterator[InputError]:
-    for position, configuration in enumerate(located.value["configurations"]):
-        for key in ("answers",):
-            if key in configuration:
-                yield located.error(("configurations", position, key), _PROBLEM)
     for key in ("max_cost",):
         if key in located.value:
             yield located.error((key,), _PROBLEM)

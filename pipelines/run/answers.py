@@ -57,13 +57,13 @@ def answers_of(
         experiment: what is to be done.
         execution: the run.
         dataset: the queries.
-        parts: as `ScoreRankings` takes them, without values.
+        parts: as `GatherContexts` takes them.
         buckets: into how many parts the queries are divided.
     """
     work = work_of(experiment)
     if not work.services:
         return None
-    counts = contexts_wanted(work)
+    counts = contexts_wanted(work) | dict.fromkeys(_replayed(experiment))
     gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, buckets)
     items = parts | "GatherContexts" >> gather
     owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
@@ -106,6 +106,12 @@ def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
         if position not in counts:
             counts[position] = _deepest(metrics)
     return counts
+
+
+def _replayed(experiment: Experiment) -> list[int]:
+    """Positions of the configurations whose answers exist already; each is taken over whole."""
+    evaluation = experiment.evaluation
+    return [place for place, each in enumerate(evaluation.configurations) if evaluation.sources[each.source].replayed]
 
 
 def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:

@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.storage.batches import RANKINGS
 from rankbeam.transforms.read import Dataset, ReadRun
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.replay import ReplayAnswers, Replayed
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.local import RetrieveRankings
 from rankbeam.transforms.retrieve.remote import CollectRankings
@@ -28,12 +29,14 @@ class Branches:
         failures: pairs of bucket and failure.
         warnings: texts that users should see.
         usage: of the quota pools; None where none is used.
+        replayed: by bucket and source, answers that exist already; None where there are none.
     """
 
     rankings: dict[str, beam.PCollection] = field(default_factory=dict)
     failures: list[beam.PCollection] = field(default_factory=list)
     warnings: list[beam.PCollection] = field(default_factory=list)
     usage: beam.PCollection | None = None
+    replayed: beam.PCollection | None = None
 
 
 def rankings_of(
@@ -55,6 +58,8 @@ def local_rankings(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dat
             branches.rankings[f"{RANKINGS}_{number}"] = rows
     if experiment.local:
         _retrieve(experiment, dataset, branches)
+    if experiment.replayed:
+        _replay(experiment, dataset, branches, buckets)
     return branches
 
 
@@ -78,6 +83,15 @@ def _call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Br
     branches.failures += [collected.failures, called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of)]
     branches.warnings.append(called.warnings)
     branches.usage = called.usage
+
+
+def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
+    """Take over answers that exist already, and the rankings that they rest on."""
+    replayed: Replayed = dataset.judged | "ReplayAnswers" >> ReplayAnswers(experiment.replayed, buckets)
+    branches.replayed = replayed.answers
+    branches.rankings[f"{RANKINGS}_replayed"] = replayed.rankings
+    branches.failures.append(replayed.failures)
+    branches.warnings.append(replayed.warnings)
 
 
 def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:

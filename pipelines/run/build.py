@@ -18,7 +18,7 @@ from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
 from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
 from rankbeam.transforms.clients.formats import sources
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, VALUES
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
 from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.read import Dataset, ReadDataset
 from rankbeam.transforms.records import tables
@@ -55,7 +55,8 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     parts = {JUDGED: dataset.judged, **branches.rankings}
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
-    answers = _answers(experiment, execution, dataset, parts)
+    known = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
+    answers = _answers(experiment, execution, dataset, known)
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)

@@ -18,7 +18,7 @@ from rankbeam.pipelines.run.build import buckets_of
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import groups_in
 from rankbeam.transforms.clients.ledger import Entry, Ledger
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, Bucketed
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.counting import Counted, Unknown, counted
 from rankbeam.transforms.judge.work import EvaluateAnswers
@@ -56,6 +56,8 @@ def count_models(
     parts = {JUDGED: dataset.judged, **branches.rankings}
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
+    if branches.replayed is not None:
+        parts[REPLAYED] = branches.replayed
     wanted = contexts_wanted(work)
     unknown = _unknown(experiment, wanted)
     _ = (

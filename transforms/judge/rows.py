@@ -82,6 +82,7 @@ class Rows:
             {"rank": rank, "doc_id": passage.doc_id, "text_hash": text_hash(passage.text or "")}
             for rank, passage in enumerate(answer.contexts, start=1)
         ]
+        cited = (answer.contexts[place].doc_id for place in answer.cited)
         return {
             "config_id": self.configurations[row.configuration].config_id,
             "query_id": evaluated.query_id,
@@ -98,7 +99,7 @@ class Rows:
             "prompt_hash": answerer.prompt_hash,
             "contexts": contexts,
             "contexts_left_out": answer.left_out,
-            "citations": list(dict.fromkeys(answer.contexts[place].doc_id for place in answer.cited)),
+            "citations": list(dict.fromkeys(doc_id for doc_id in cited if doc_id is not None)),
             **_tokens(answer.tokens),
             "cost": None if answerer.prices is None else answerer.prices.cost(answer.tokens),
         }

@@ -13,7 +13,7 @@ from rankbeam.transforms.records.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import Value
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.items import Item
+from rankbeam.transforms.records.items import Item, System
 from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.metrics.judged_definitions import Need
 
@@ -28,13 +28,13 @@ class Unit:
         configuration: its position.
         metrics: that are computed of it.
         judged: what is judged.
-        problem: why nothing can be judged; the values have failed.
+        problem: why nothing can be judged: the values have failed, or do not exist.
     """
 
     configuration: int
     metrics: tuple[JudgedMetric, ...]
     judged: Judged
-    problem: CallError | None = None
+    problem: CallError | Undefined | None = None
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -64,6 +64,9 @@ def units_of(
     """
     system = next(each for each in item.systems if each.configuration == position)
     given = answers.get(position)
+    if not system.has_contexts and (blind := [each for each in metrics if Need.CONTEXTS in each.definition.needs]):
+        yield Unit(position, tuple(blind), Judged(()), Undefined.CONTEXTS_NOT_GIVEN)
+        metrics = [each for each in metrics if each not in blind]
     by_kind: defaultdict[tuple[bool, int | None], list[JudgedMetric]] = defaultdict(list)
     for metric in metrics:
         by_kind[Need.ANSWER in metric.definition.needs, metric.cutoff].append(metric)
@@ -71,7 +74,7 @@ def units_of(
     for (of_answer, cutoff), some in by_kind.items():
         contexts = retrieved[:cutoff]
         texts = tuple(passage.text or "" for passage in contexts)
-        problem = _no_contexts(system.failed, [passage.doc_id for passage in contexts if passage.text is None])
+        problem = _no_contexts(system, [passage.doc_id for passage in contexts if passage.text is None])
         if not of_answer:
             yield Unit(position, tuple(some), Judged(texts), problem)
             continue
@@ -119,8 +122,10 @@ def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallErr
     return Value(position, metric, math.fsum(numbers) / len(numbers))
 
 
-def _no_contexts(failed: bool, without_text: Sequence[str]) -> CallError | None:
-    if failed:
+def _no_contexts(system: System, without_text: Sequence[str | None]) -> CallError | None:
+    if system.problem is not None:
+        return CallError(FailureKind.NOT_FOUND, f"not judged: {system.problem}", 0)
+    if system.failed:
         return CallError(FailureKind.UNAVAILABLE, "not judged: the retriever gave no answer", 0)
     if without_text:
         problem = f"not judged: there is no text of document {without_text[0]!r}; give the documents as dataset.corpus"

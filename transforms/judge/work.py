@@ -99,7 +99,9 @@ class EvaluateAnswers:
         calls: list[tuple[int, int, Call]] = []
         for system in item.systems:
             answering = self.answering.get(system.configuration)
-            if system.answer is not None:
+            if system.problem is not None:
+                answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=system.problem)]
+            elif system.answer is not None:
                 given = tuple(item.contexts(system))
                 answers[system.configuration] = [Answer(AnswerStatus.OK, system.answer, given)]
             elif answering is not None:

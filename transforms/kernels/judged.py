@@ -43,6 +43,7 @@ class Undefined(StrEnum):
     NO_STATEMENTS = "no_statements"
     NO_REFERENCE_SENTENCES = "no_reference_sentences"
     NO_DIRECTION = "no_direction"
+    CONTEXTS_NOT_GIVEN = "contexts_not_given"
 
 
 Value: TypeAlias = float | Undefined

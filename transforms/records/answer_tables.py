@@ -11,11 +11,11 @@ from rankbeam.transforms.records.common_columns import COMMON, required
 CONTEXT = pa.struct(
     [
         required("rank", pa.int32()),
-        required("doc_id", pa.string()),
+        pa.field("doc_id", pa.string()),
         required("text_hash", pa.string()),
     ]
 )
-"""One context of an answer; its text is in `texts`."""
+"""One context of an answer; its text is in `texts`. Contexts of an answer that exists already may have no id."""
 
 ANSWERS = pa.schema(
     [

@@ -27,7 +27,22 @@ RETRIEVED = pa.schema(
         ("documents", pa.list_(pa.struct([("doc_id", pa.string()), ("score", pa.float64()), ("text", pa.string())]))),
     ]
 )
-"""One row per query that a retriever answered; documents in the retriever's order, best first; texts may be null."""
+"""One row per query that a retriever answered; documents in the retriever's order, best first; texts may be null.
+
+Documents are null where there is an answer, but not the ranking that it rests on.
+"""
+
+REPLAYED = pa.schema(
+    [
+        ("query_id", pa.string()),
+        ("answer", pa.large_string()),
+        ("contexts", pa.list_(pa.struct([("doc_id", pa.string()), ("text", pa.large_string())]))),
+    ]
+)
+"""One row per query that a system has answered before; contexts best first, null where the system does not say them.
+
+A context may have no document id.
+"""
 
 JUDGED_QUERIES = pa.schema(
     [

@@ -27,6 +27,7 @@ class Source:
         lower_is_better: its scores are distances, for tools that order answers by score.
         pool: the quota pool that pays for asking it; None where that costs nothing.
         fusion: of which other sources it is made; None where it is read or asked.
+        replayed: its rankings are the contexts of answers that exist already, and may not be known.
     """
 
     path: str | None
@@ -37,6 +38,7 @@ class Source:
     lower_is_better: bool = False
     pool: str | None = None
     fusion: FusionPlan | None = None
+    replayed: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ ITEMS = pa.schema(
                         ("passages", pa.list_(pa.int32())),
                         ("failed", pa.bool_()),
                         ("answer", pa.large_string()),
+                        ("problem", pa.string()),
+                        ("has_contexts", pa.bool_()),
                     ]
                 )
             ),
@@ -70,12 +72,16 @@ class System:
         passages: positions of its passages in `Item.passages`, best first.
         failed: the retriever gave no answer.
         answer: one that was given to rankbeam; None where a model is to answer, or nothing is.
+        problem: why there is no answer, where one should have been given to rankbeam.
+        has_contexts: whether it is known what was retrieved.
     """
 
     configuration: int
     passages: tuple[int, ...]
     failed: bool = False
     answer: str | None = None
+    problem: str | None = None
+    has_contexts: bool = True
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,10 @@ def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) ->
         systems = []
         for each in of_query:
             passages = tuple(places.setdefault(passage, len(places)) for passage in each.passages)
-            systems.append(System(each.configuration, passages, each.failed))
+            given = each.given
+            systems.append(
+                System(each.configuration, passages, each.failed, given.answer, given.problem, given.has_contexts)
+            )
         attributes = {pair["name"]: pair["value"] for pair in pairs or ()}
         yield Item(query_id, text or "", attributes, tuple(places), tuple(systems), gold)
 
@@ -154,7 +163,7 @@ def without_text(batch: pa.RecordBatch) -> list[str]:
 def with_texts(item: Item, texts: Mapping[str, str]) -> Item:
     """The item, with the texts of documents that it lacked and that are known."""
     passages = [
-        replace(passage, text=texts.get(passage.doc_id)) if passage.text is None else passage
+        replace(passage, text=texts.get(passage.doc_id or "")) if passage.text is None else passage
         for passage in item.passages
     ]
     return replace(item, passages=tuple(passages))
@@ -175,6 +184,8 @@ def _row(item: Item) -> dict[str, Any]:
                 "passages": list(each.passages),
                 "failed": each.failed,
                 "answer": each.answer,
+                "problem": each.problem,
+                "has_contexts": each.has_contexts,
             }
             for each in item.systems
         ],
@@ -188,7 +199,14 @@ def _item(row: Mapping[str, Any]) -> Item:
         {pair["name"]: pair["value"] for pair in row["attributes"]},
         tuple(Passage(each["doc_id"], each["text"]) for each in row["passages"]),
         tuple(
-            System(each["configuration"], tuple(each["passages"]), each["failed"], each["answer"])
+            System(
+                each["configuration"],
+                tuple(each["passages"]),
+                each["failed"],
+                each["answer"],
+                each["problem"],
+                each["has_contexts"],
+            )
             for each in row["systems"]
         ),
         _gold(row["reference"], row["answerable"], row["nuggets"]),

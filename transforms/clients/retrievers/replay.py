@@ -22,6 +22,11 @@ class Replay(RetrieverParameters):
     default_top_k: ClassVar[int | None] = None
     route: ClassVar[Route] = Route.REPLAYED
 
+    @property
+    def shown(self) -> str:
+        """For messages."""
+        return self.path if self.config is None else f"{self.path} (config {self.config!r})"
+
     def inputs(self) -> dict[str, str]:
         """The answers."""
         return {"path": self.path}

@@ -19,9 +19,9 @@ Bucketed = tuple[int, pa.RecordBatch]
 SourceRows = tuple[int, tuple[int, pa.RecordBatch]]
 """A bucket, the source its rows come from, and the rows."""
 
-JUDGED, RANKINGS, FAILURES, VALUES = "judged", "rankings", "failures", "values"
+JUDGED, RANKINGS, FAILURES, REPLAYED, VALUES = "judged", "rankings", "failures", "replayed", "values"
 """The parts of a bucket: batches of its queries; rows of each source, where names that begin like this all hold some;
-pairs of a source and a failure; and values of judged metrics."""
+pairs of a source and a failure; pairs of a source and answers that exist already; and values of judged metrics."""
 
 _places: dict[int, bytes] = {}
 """Where batches lie that were read from there, by their identity, for as long as they live."""

@@ -1,7 +1,8 @@
 """The contexts of configurations: the first results of each ranking, with their texts, which a model receives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -18,12 +19,31 @@ class Passage:
     """One result of a ranking, as a context.
 
     Attributes:
-        doc_id: of the document or chunk.
+        doc_id: of the document or chunk; None where only its text is known.
         text: of the result; None where the retriever gave none.
     """
 
-    doc_id: str
+    doc_id: str | None
     text: str | None
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was given to rankbeam of one system's answer to one query.
+
+    Attributes:
+        answer: the answer; None where none was given.
+        problem: why not, where one should have been.
+        has_contexts: whether it is known what was retrieved.
+    """
+
+    answer: str | None = None
+    problem: str | None = None
+    has_contexts: bool = True
+
+
+NOT_GIVEN = Given()
+"""A model is to answer, or nothing is."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +54,13 @@ class Contexts:
         configuration: its position.
         passages: best first; several may be chunks of one document.
         failed: whether the retriever gave no answer for this query.
+        given: the answer, where it exists already.
     """
 
     configuration: int
     passages: tuple[Passage, ...]
     failed: bool = False
+    given: Given = NOT_GIVEN
 
 
 def contexts_of(
@@ -47,6 +69,7 @@ def contexts_of(
     failures: Mapping[int, Sequence[Failure]],
     evaluation: Evaluation,
     counts: Mapping[int, int | None],
+    replayed: Mapping[int, Sequence[pa.RecordBatch]] = MappingProxyType({}),
 ) -> list[list[Contexts]]:
     """The contexts of some queries.
 
@@ -58,6 +81,7 @@ def contexts_of(
         failures: for each source, the queries without an answer.
         evaluation: the configurations and their sources.
         counts: for each configuration with contexts, their largest number; None for all within its `top_k`.
+        replayed: for each source of answers that exist already, batches of `columns.REPLAYED`.
 
     Returns:
         For each of the n queries the contexts of these configurations, in their order.
@@ -66,6 +90,11 @@ def contexts_of(
     by_query: list[list[Contexts]] = [[] for _ in range(queries.num_rows)]
     for position, count in sorted(counts.items()):
         configuration = evaluation.configurations[position]
+        if evaluation.sources[configuration.source].replayed:
+            rows_given, failed_calls = replayed.get(configuration.source, ()), failures.get(configuration.source, ())
+            for contexts, each in zip(by_query, _given(queries, rows_given, failed_calls, position), strict=True):
+                contexts.append(each)
+            continue
         answer = answers[configuration.source]
         limits = [limit for limit in (configuration.top_k, count) if limit is not None]
         passages = _passages(answer, configuration.distance, min(limits, default=None), queries.num_rows)
@@ -73,6 +102,22 @@ def contexts_of(
         for query, contexts in enumerate(by_query):
             contexts.append(Contexts(position, passages[query], failed[query]))
     return by_query
+
+
+def _given(
+    queries: pa.RecordBatch, rows: Sequence[pa.RecordBatch], failures: Sequence[Failure], position: int
+) -> Iterator[Contexts]:
+    """For each query the answer that exists already, with its contexts."""
+    known = {row["query_id"]: row for batch in rows for row in batch.to_pylist()}
+    problems = {failure.query_id: failure.message for failure in failures}
+    for query_id in queries["query_id"].to_pylist():
+        row = known.get(query_id)
+        if row is None:
+            yield Contexts(position, (), True, Given(problem=problems[query_id]))
+            continue
+        contexts = row["contexts"]
+        passages = tuple(Passage(each["doc_id"], each["text"]) for each in contexts or ())
+        yield Contexts(position, passages, False, Given(row["answer"], has_contexts=contexts is not None))
 
 
 def _passages(answer: Answers, distance: float | None, count: int | None, queries: int) -> list[tuple[Passage, ...]]:

@@ -29,6 +29,7 @@ class Answers:
         retrieved: its rows.
         failed: bool[n], the query has no answer, because a call failed.
         uncut: bool[n], the query has no answer to which a distance threshold can be applied.
+        unranked: bool[n], the query has an answer, and its ranking is not known.
     """
 
     source: Source
@@ -37,6 +38,7 @@ class Answers:
     retrieved: Retrieved
     failed: BoolArray
     uncut: BoolArray
+    unranked: BoolArray
 
     def failed_at(self, distance: float | None) -> BoolArray:
         """Which queries have no answer under a distance threshold; None is no threshold."""
@@ -124,6 +126,7 @@ class _Bucket:
             query_ids = self.queries["query_id"]
             uncut = np.zeros(len(query_ids), bool)
             if source.fusion is None:
+                unranked = _unranked(query_ids, self.rows.get(number, ()))
                 failures = self.failures.get(number, ())
                 failed = _failed(query_ids, [failure for failure in failures if not failure.only_thresholds])
                 uncut = _failed(query_ids, [failure for failure in failures if failure.only_thresholds])
@@ -134,8 +137,9 @@ class _Bucket:
                 failed = np.logical_or.reduce(
                     [part.failed_at(distance) for part, distance in zip(parts, distances, strict=True)]
                 )
-                retrieved = fuse(source.fusion, parts, failed, name)
-            self.made[number] = Answers(source, name, query_ids, retrieved, failed, uncut)
+                unranked = np.logical_or.reduce([part.unranked for part in parts])
+                retrieved = fuse(source.fusion, parts, failed | unranked, name)
+            self.made[number] = Answers(source, name, query_ids, retrieved, failed, uncut, unranked)
         return self.made[number]
 
 
@@ -145,7 +149,7 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
     Args:
         plan: the rule.
         parts: the answers of its sources, in the plan's order.
-        failed: bool[n], queries for which a part has no answer; they get no ranking from the other parts.
+        failed: bool[n], queries for which a part has no ranking; they get none from the other parts.
         name: of the fusion in messages.
 
     Returns:
@@ -207,9 +211,17 @@ def _normalised(how: Normalisation, query: IntArray, score: FloatArray, queries:
 
 
 def _failed(query_ids: StringArray, failures: Sequence[Failure]) -> BoolArray:
-    names = pa.array([failure.query_id for failure in failures], pa.string())
-    failed: BoolArray = pc.is_in(query_ids, value_set=names).to_numpy(zero_copy_only=False)
-    return failed
+    return _among(query_ids, pa.array([failure.query_id for failure in failures], pa.string()))
+
+
+def _unranked(query_ids: StringArray, rows: Sequence[pa.RecordBatch]) -> BoolArray:
+    names = [batch["query_id"].filter(batch["documents"].is_null()) for batch in rows]
+    return _among(query_ids, pa.concat_arrays([pa.array([], pa.string()), *names]))
+
+
+def _among(query_ids: StringArray, names: StringArray) -> BoolArray:
+    is_named: BoolArray = pc.is_in(query_ids, value_set=names).to_numpy(zero_copy_only=False)
+    return is_named
 
 
 def _name(evaluation: Evaluation, number: int) -> str:

@@ -46,6 +46,7 @@ class Retrieved:
         Args:
             queries: the judged ones, as `columns.JUDGED_QUERIES`.
             batches: of `columns.RANKINGS` or of `columns.RETRIEVED`; rows of one query may be in several.
+                Documents that are null are none.
         """
         table = pa.Table.from_batches(batches, batches[0].schema if batches else columns.RANKINGS).combine_chunks()
         position = pc.index_in(table["query_id"], value_set=queries["query_id"])
@@ -56,7 +57,7 @@ class Retrieved:
         lists = _one_chunk(table["documents"]).take(pa.array(known[order]))
         documents = lists.flatten()
         return cls(
-            query=np.repeat(query[order], lists.value_lengths().to_numpy(zero_copy_only=False)),
+            query=np.repeat(query[order], lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)),
             doc_id=documents.field("doc_id"),
             score=documents.field("score").to_numpy(zero_copy_only=False),  # null becomes NaN
             text=documents.field("text") if "text" in documents.type.names else None,

@@ -14,8 +14,8 @@ class Status(IntEnum):
     """The status of a query in one panel.
 
     OK and EMPTY (nothing was retrieved: the value is 0) have values. The others have none: FAILED because a call
-    failed, MISSING because the query is not in the run or has no judgements, UNDEFINED because the metric has no value,
-    such as the share of supported claims of an answer that makes no claim.
+    failed, MISSING because the query is not in the run, has no judgements, or has an answer whose ranking is not known,
+    UNDEFINED because the metric has no value, such as the share of supported claims of an answer that makes no claim.
     """
 
     OK = 0

@@ -1,0 +1,202 @@
+"""Answers that exist already, brought together with the queries that they answer.
+
+files ─► rows by bucket ─┐            ┌─► answers, and rankings where every context has an id
+                         ├─► replay ──┼─► failures: queries without an answer
+dataset ─► queries ──────┘            └─► what users should know, counted over all buckets
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.clients.calls.tally import count
+from rankbeam.transforms.clients.formats.replay import ReplayConflict, ReplayReader
+from rankbeam.transforms.clients.retrievers.replay import Replay
+from rankbeam.transforms.clients.storage import batches
+from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
+from rankbeam.transforms.read import ReadFiles, mark
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.retrieve.local import BucketFailures
+
+STAGE = "replay"
+_ROWS, _RANKINGS, _FAILURES, _TALLIES = "rows", "rankings", "failures", "tallies"
+
+batches.register()
+
+
+@dataclass(frozen=True)
+class ReplayTally:
+    """What users should know of the answers of one source.
+
+    Attributes:
+        foreign: answers to queries that are not evaluated.
+        example: the first id, in order, of such a query.
+        without_contexts: answers that do not say their contexts.
+        without_ids: answers with a context that has no document id.
+    """
+
+    foreign: int = 0
+    example: str | None = None
+    without_contexts: int = 0
+    without_ids: int = 0
+
+    def merge(self, other: "ReplayTally") -> "ReplayTally":
+        """That of both."""
+        return ReplayTally(
+            self.foreign + other.foreign,
+            min((each for each in (self.example, other.example) if each is not None), default=None),
+            self.without_contexts + other.without_contexts,
+            self.without_ids + other.without_ids,
+        )
+
+    def warnings(self, replay: Replay) -> Iterator[str]:
+        """For users."""
+        if self.foreign:
+            query = shortened(repr(self.example))
+            problem = f"{self.foreign:,} answers to queries that are not evaluated, such as {query}"
+            yield f"{replay.shown}: {problem}; left out"
+        if self.without_contexts:
+            problem = "what needs contexts is undefined there, and metrics of rankings are missing"
+            yield f"{replay.shown}: {self.without_contexts:,} answers do not say their contexts; {problem}"
+        if self.without_ids:
+            problem = "metrics of rankings are missing there; give every context a doc_id"
+            yield f"{replay.shown}: {self.without_ids:,} answers have contexts without doc_id; {problem}"
+
+
+class Replayed(NamedTuple):
+    """What `ReplayAnswers` returns."""
+
+    answers: beam.PCollection[SourceRows]
+    """Per bucket and source a batch of `columns.REPLAYED`, of the queries that are evaluated."""
+    rankings: beam.PCollection[SourceRows]
+    """The same as `columns.RETRIEVED`."""
+    failures: beam.PCollection[BucketFailures]
+    """Per bucket, source and query that has no answer, why."""
+    warnings: beam.PCollection[str]
+    """What users should know."""
+
+
+@dataclass
+class ReplayAnswers(beam.PTransform):
+    """Read answers that exist already.
+
+    Attributes:
+        replays: by source.
+        buckets: into how many parts the queries are divided.
+    """
+
+    replays: Mapping[int, Replay]
+    buckets: int
+
+    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Replayed; Beam warns of named results
+        """Add the steps."""
+        rows = [
+            judged.pipeline
+            | f"ReadAnswers{source}"
+            >> ReadFiles(each.path, "replay", ReplayReader(each.config), columns.REPLAYED, self.buckets)
+            | f"MarkAnswers{source}" >> beam.Map(mark, source).with_output_types(SourceRows)
+            for source, each in self.replays.items()
+        ]
+        outputs = (
+            {JUDGED: judged, _ROWS: rows | "EveryAnswer" >> beam.Flatten()}
+            | "GroupByBucket" >> beam.CoGroupByKey()
+            | "Replay"
+            >> beam.ParDo(ReplayFn(self.replays))
+            .with_output_types(
+                SourceRows, rankings=SourceRows, failures=BucketFailures, tallies=tuple[int, ReplayTally]
+            )
+            .with_outputs(_RANKINGS, _FAILURES, _TALLIES, main="answers")
+        )
+        warnings = (
+            outputs[_TALLIES] | "Tally" >> beam.CombinePerKey(merged) | "Warn" >> beam.FlatMap(warned, self.replays)
+        )
+        return Replayed(outputs.answers, outputs[_RANKINGS], outputs[_FAILURES], warnings)
+
+
+class ReplayFn(beam.DoFn):
+    """Brings the answers and the queries of a bucket together."""
+
+    def __init__(self, replays: Mapping[int, Replay]) -> None:
+        self._replays = dict(replays)
+
+    def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
+        """Yield answers, rankings and failures of every source."""
+        bucket, parts = element
+        queries = pa.concat_arrays([pa.array([], pa.string()), *(batch["query_id"] for batch in parts[JUDGED])])
+        given = list(parts[_ROWS])
+        for source, replay in self._replays.items():
+            rows = [batch for of, batch in given if of == source]
+            try:
+                known, lacking, tally = replayed(queries, rows)
+            except ReplayConflict as conflict:
+                raise conflict.located(replay.path, replay.config) from None
+            count(Counter.FAILURES, len(lacking))
+            yield bucket, (source, known)
+            yield beam.pvalue.TaggedOutput(_RANKINGS, (bucket, (source, rankings_in(known))))
+            yield beam.pvalue.TaggedOutput(_TALLIES, (source, tally))
+            for query_id in lacking:
+                failure = Failure(
+                    STAGE, FailureKind.NOT_FOUND, query_id, 0, f"{replay.shown} has no answer to the query"
+                )
+                yield beam.pvalue.TaggedOutput(_FAILURES, (bucket, (source, failure)))
+
+
+def replayed(queries: pa.StringArray, rows: Iterable[pa.RecordBatch]) -> tuple[pa.RecordBatch, list[str], ReplayTally]:
+    """The answers to some queries.
+
+    Args:
+        queries: ids of those of one bucket that are evaluated.
+        rows: batches of `columns.REPLAYED`, of the same bucket.
+
+    Returns:
+        `columns.REPLAYED` of these queries, the ids of those without an answer, and what users should know.
+
+    Raises:
+        ReplayConflict: a query has two answers.
+    """
+    table = pa.concat_batches([pa.RecordBatch.from_pylist([], columns.REPLAYED), *rows])
+    counts = pc.value_counts(table["query_id"])
+    again = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(again):
+        raise ReplayConflict(min(again.field("values").to_pylist()))
+    is_known = pc.is_in(table["query_id"], value_set=queries)
+    foreign = table["query_id"].filter(pc.invert(is_known)).to_pylist()
+    known = table.filter(is_known)
+    lacking = queries.filter(pc.invert(pc.is_in(queries, value_set=known["query_id"]))).to_pylist()
+    unknown = known["contexts"].null_count
+    without_ids = rankings_in(known)["documents"].null_count - unknown
+    return known, lacking, ReplayTally(len(foreign), min(foreign, default=None), unknown, without_ids)
+
+
+def rankings_in(known: pa.RecordBatch) -> pa.RecordBatch:
+    """The contexts of `columns.REPLAYED` as `columns.RETRIEVED`; they are a ranking where every one has an id."""
+    rows = [
+        {"query_id": row["query_id"], "documents": _documents(row["contexts"])}
+        for row in known.select(["query_id", "contexts"]).to_pylist()
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED)
+
+
+def _documents(contexts: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+    if contexts is None or any(each["doc_id"] is None for each in contexts):
+        return None
+    return [{"doc_id": each["doc_id"], "score": None, "text": each["text"]} for each in contexts]
+
+
+def merged(tallies: Iterable[ReplayTally]) -> ReplayTally:
+    """That of all together."""
+    return reduce(ReplayTally.merge, tallies, ReplayTally())
+
+
+def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay]) -> Iterator[str]:
+    """What users should know of one source."""
+    source, tally = element
+    yield from tally.warnings(replays[source])
