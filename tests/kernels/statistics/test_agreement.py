@@ -1,9 +1,10 @@
 """Agreement of a judge: SciPy and plain enumeration say what is right."""
 
 import math
+from fractions import Fraction
 from itertools import combinations
+from statistics import variance
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +12,9 @@ from scipy.stats import binomtest
 
 from rankbeam.transforms.kernels.statistics.agreement import (
     mcnemar_p_value,
-    self_agreement,
+    pair_agreement,
+    value_variance,
     wilson_interval,
-    within_variance,
 )
 
 
@@ -39,24 +40,14 @@ def test_mcnemars_test_is_that_of_a_fair_coin(only_before: int, only_after: int)
     assert mcnemar_p_value(only_before, only_after) == mcnemar_p_value(only_after, only_before)
 
 
-@given(samples=st.lists(st.lists(st.floats(0, 1), max_size=4), max_size=5))
-def test_within_item_variance_is_the_mean_squared_difference_of_pairs_halved(samples: list[list[float]]) -> None:
-    repeated = [values for values in samples if len(values) > 1]
-    found = within_variance([np.array(values) for values in samples])
-    if not repeated:
-        assert math.isnan(found)
-        return
-    by_pairs = [np.mean([(a - b) ** 2 / 2 for a, b in combinations(values, 2)]) for values in repeated]
-    assert found == pytest.approx(float(np.mean(by_pairs)), abs=1e-12)
+@given(values=st.lists(st.sampled_from([Fraction(sixths, 6) for sixths in range(7)]), min_size=2, max_size=5))
+def test_the_variance_of_an_items_values_is_the_mean_squared_difference_of_pairs_halved(values: list[Fraction]) -> None:
+    squares = [(one - other) ** 2 / 2 for one, other in combinations(values, 2)]
+    assert value_variance(values) == sum(squares) / len(squares)
+    assert float(value_variance(values)) == pytest.approx(variance(map(float, values)), abs=1e-12)
 
 
-@given(verdicts=st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=5))
-def test_self_agreement_is_the_share_of_equal_pairs(verdicts: list[list[str]]) -> None:
-    repeated = [given for given in verdicts if len(given) > 1]
-    found = self_agreement(verdicts)
-    if not repeated:
-        assert math.isnan(found)
-        return
-    by_pairs = [np.mean([a == b for a, b in combinations(given, 2)]) for given in repeated]
-    assert found == pytest.approx(float(np.mean(by_pairs)), abs=1e-12)
-    assert self_agreement([[one, one] for one in "abc"]) == 1.0
+@given(verdicts=st.lists(st.sampled_from("abc"), min_size=2, max_size=5))
+def test_agreement_is_the_share_of_equal_pairs(verdicts: list[str]) -> None:
+    equal = [one == other for one, other in combinations(verdicts, 2)]
+    assert pair_agreement(verdicts) == Fraction(sum(equal), len(equal))

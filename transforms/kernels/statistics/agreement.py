@@ -1,13 +1,13 @@
-"""The agreement of a judge: with known verdicts, with its repeated verdicts, and with its verdicts of another week."""
+"""The agreement of a judge: with known verdicts, with its repeated verdicts, and with its verdicts of another week.
+
+What is averaged over items is a fraction, so that a sum over items is the same in any order.
+"""
 
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 from statistics import NormalDist
-
-import numpy as np
-
-from rankbeam.transforms.kernels.arrays import FloatArray
 
 
 def wilson_interval(successes: int, count: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -52,38 +52,27 @@ def mcnemar_p_value(only_before: int, only_after: int) -> float:
     return min(1.0, 2 * tail / (1 << changed))
 
 
-def within_variance(samples: Sequence[FloatArray]) -> float:
-    """The mean over items of the variance of their repeated values: the square of the judge's own noise.
+def value_variance(values: Sequence[Fraction]) -> Fraction:
+    """The variance of the repeated values of one item: the square of the judge's own noise.
 
     Args:
-        samples: the values of each item, float64[k]; items with fewer than two are left out.
+        values: at least two.
 
-    Returns:
-        NaN where no item was repeated.
-
-    >>> within_variance([np.array([0.0, 1.0]), np.array([0.5, 0.5, 0.5]), np.array([1.0])])
-    0.25
+    >>> value_variance([Fraction(0), Fraction(1)])
+    Fraction(1, 2)
     """
-    repeated = [values for values in samples if len(values) > 1]
-    variances = [float(np.var(values, ddof=1)) for values in repeated]
-    return math.fsum(variances) / len(variances) if variances else math.nan
+    count, total = len(values), sum(values, Fraction())
+    return (sum((value * value for value in values), Fraction()) - total * total / count) / (count - 1)
 
 
-def self_agreement(verdicts: Sequence[Sequence[Hashable]]) -> float:
-    """The mean over items of the share of pairs of their repeated verdicts that are equal.
+def pair_agreement(verdicts: Sequence[Hashable]) -> Fraction:
+    """The share of pairs of repeated verdicts on one item that are equal.
 
     Args:
-        verdicts: the verdicts on each item; items with fewer than two are left out.
+        verdicts: at least two.
 
-    Returns:
-        NaN where no item was repeated.
-
-    >>> self_agreement([("yes", "yes", "no"), ("no", "no", "no"), ("yes",)])
-    0.6666666666666666
+    >>> pair_agreement(("yes", "yes", "no"))
+    Fraction(1, 3)
     """
-    shares = [
-        sum(math.comb(times, 2) for times in Counter(given).values()) / math.comb(len(given), 2)
-        for given in verdicts
-        if len(given) > 1
-    ]
-    return math.fsum(shares) / len(shares) if shares else math.nan
+    equal = sum(math.comb(times, 2) for times in Counter(verdicts).values())
+    return Fraction(equal, math.comb(len(verdicts), 2))
