@@ -61,7 +61,7 @@ def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str
         yield f"{aggregate.unjudged:,} rankings of queries without judgements, not scored"
     yield from evaluation.warnings()
     strange = _without_judged(aggregate, evaluation)
-    for position in sorted(aggregate.with_results - aggregate.with_judged):
+    for position in sorted((aggregate.with_results - aggregate.with_judged) & set(aggregate.examples)):
         configuration, (retrieved, judged) = evaluation.configurations[position], aggregate.examples[position]
         told = f"{configuration.name}: no document that it retrieved is judged, so it scores 0; "
         told += f"it has ids such as {retrieved!r}, the judgements such as {judged!r}"

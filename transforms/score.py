@@ -9,6 +9,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -153,7 +154,7 @@ def pool_of(queries: pa.RecordBatch) -> Pool:
     """The judgements of `columns.JUDGED_QUERIES`, flat."""
     lists = queries["judgements"]
     flat = lists.flatten()
-    lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     place = np.repeat(np.arange(queries.num_rows), lengths)
     return Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
 
@@ -179,7 +180,7 @@ def _score_one(
         bounds = tie_bounds(metrics, *ranked.assess(pool, None, chunks=chunks), top_k)
     kept = ranked.documents(pool, top_k) if source.keep_rankings else None
     has_results, has_judged = bool(documents.retrieved.any()), bool((ranked.judgement >= 0).any())
-    examples = ranked.first_ids(pool) if has_results and not has_judged else None
+    examples = ranked.first_ids(pool) if has_results and not has_judged and len(pool.doc_id) else None
     retrieval = ScoredPanel(status, values, bounds)
     values[~retrieval.scored] = np.nan
     return ScoredConfiguration(position, (retrieval,), kept, has_results, has_judged, examples)
