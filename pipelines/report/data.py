@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from rankbeam.pipelines.report import encode
+from rankbeam.pipelines.report.answers import read_answers
 from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
 from rankbeam.pipelines.report.study import MOST_ROWS, Study
 from rankbeam.pipelines.report.values import QueryValues, chosen_queries, slices_of
@@ -35,7 +36,8 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
     pairs = list(dict.fromkeys([study.pair, *((each, study.baseline) for each in others)])) if others else []
     shown = values.taken(chosen) if sampled else values
     written = are_written(study.results)
-    rankings = read_rankings(study.results, shown.ids, wanted_rankings(shown, pairs)) if written else None
+    wanted = wanted_rankings(shown, pairs)
+    rankings = read_rankings(study.results, shown.ids, wanted) if written else None
     return {
         "experiment": study.results.run["experiment"],
         "runId": study.results.run_id,
@@ -51,6 +53,8 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
         **_queries(shown),
         "histograms": _histograms(study, others) if sampled else None,
         "rankings": rankings,
+        "answers": read_answers(study.results, shown.ids, wanted),
+        "offline": next((words for metric in study.metrics if (words := study.offline(metric))), ""),
         "isWhole": study.has_all_comparisons and len(study.results.means) <= MOST_ROWS,
         "leaderboard": _means(study),
         "comparisons": _comparisons(study),

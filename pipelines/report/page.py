@@ -13,12 +13,13 @@ from markupsafe import Markup
 from rankbeam.pipelines.report import compare, coverage, leaderboard, plots, words
 from rankbeam.pipelines.report.data import page_data
 from rankbeam.pipelines.report.encode import as_json
+from rankbeam.pipelines.report.judge import judge
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.results.run import Results
 
-_SCRIPTS = ("core", "panels", "histogram", "rankings", "queries", "downloads", "start")
-_STYLES = ("base", "charts", "tables")
+_SCRIPTS = ("core", "panels", "histogram", "answers", "rankings", "queries", "downloads", "start")
+_STYLES = ("base", "charts", "tables", "answers")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -31,6 +32,7 @@ def render(results: Results) -> str:
     found = [
         {
             "metric": metric,
+            "offline": study.offline(metric),
             "board": leaderboard.board(study, metric),
             "comparisons": compare.comparisons(study, metric),
             "plots": [drawn for each in swept if (drawn := plots.plot(study, each, metric)) is not None],
@@ -51,6 +53,7 @@ def render(results: Results) -> str:
             coverage=coverage.coverage(study),
             dataset=coverage.dataset_facts(study),
             method=coverage.method(study),
+            judge=judge(study),
             baseline=study.names[study.baseline],
             has_slices=len(results.slices) > 1,
             data=data,

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.values import QueryValues, read_values
 from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -49,6 +50,10 @@ class Study:
     def metrics(self) -> list[str]:
         """The metrics, in the experiment's order."""
         return self.results.metrics
+
+    def offline(self, metric: str) -> str:
+        """What judged a metric, where that is no language model; "" for others."""
+        return offline_words(metric)
 
     @cached_property
     def names(self) -> list[str]:

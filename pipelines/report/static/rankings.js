@@ -68,6 +68,7 @@ function ranking(configuration, query, against) {
 function detail(query) {
   const about = state.data.slices.map((slice) => `${slice.name}: ${slice.values[sliceCodes(slice.name)[query]]}`);
   const parts = about.length ? [make("p", { class: "note" }, about.join(" · "))] : [];
+  parts.push(...answers(query));
   if (!state.data.rankings) {
     parts.push(make("p", { class: "note" }, "This run wrote no rankings (output: rankings: true)."));
     const each = comparing() ? [state.one, state.other] : [state.one];

@@ -1,0 +1,173 @@
+"""The answers that a page holds: each with its claims, what the judge said of them, and the texts behind that."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.report.rankings import Wanted, cut
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.errors import InputError
+
+MOST_LETTERS_OF_AN_ANSWER, MOST_CLAIMS = 4_000, 40
+_MOST_LETTERS_OF_ALL, _FEWEST_LETTERS, _MOST_LETTERS_OF_A_TEXT, _MOST_LETTERS_OF_A_REASON = 3_000_000, 60, 3_000, 300
+_BATCH_ROWS = 1 << 12
+_ANSWER_COLUMNS = (
+    "config_id", "query_id", "sample", "status", "answer", "answer_hash", "reference", "reference_hash", "message",
+    "contexts", "contexts_left_out", "citations", "input_tokens", "output_tokens", "cost", "model",
+)  # fmt: skip
+_CLAIM_COLUMNS = ("query_id", "text_hash", "position", "sample", "text", "quote_start", "quote_end", "items_hash")
+_VERDICT_COLUMNS = (
+    "query_id", "step", "items_hash", "right_hash", "position", "sample", "verdict", "grade", "reason", "is_sentinel",
+)  # fmt: skip
+
+Row = dict[str, Any]
+
+
+def read_answers(results: Results, ids: pa.Array, wanted: Wanted) -> Row | None:
+    """The wanted answers; of several samples the first, and of several judgements, too.
+
+    Args:
+        results: the run.
+        ids: of all queries of the page.
+        wanted: configurations and queries, by position.
+
+    Returns:
+        `texts`, each once, and `lists`: per configuration and query an answer; see `_Page.answer`. None where the run
+        has no answers.
+    """
+    some = ids.take(pa.array(sorted({query for _, query in wanted}), pa.int64()))
+    answers = [row for row in _rows(results, "answers", _ANSWER_COLUMNS, some) if row["sample"] == 0]
+    if not answers:
+        return None
+    owners = {row["config_id"]: place for place, row in enumerate(results.configurations)}
+    positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
+    page = _Page(_Judged.of(results, some), _texts(results, answers))
+    lists: defaultdict[int, dict[int, Row]] = defaultdict(dict)
+    for row in sorted(answers, key=lambda row: (owners[row["config_id"]], positions[row["query_id"]])):
+        key = owners[row["config_id"]], positions[row["query_id"]]
+        if key in wanted:
+            lists[key[0]][key[1]] = page.answer(row)
+    room = min(_MOST_LETTERS_OF_A_TEXT, max(_FEWEST_LETTERS, _MOST_LETTERS_OF_ALL // max(1, len(page.places))))
+    return {"texts": [cut(text, room) for text in page.places], "lists": lists}
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What the judge said, by what it was asked.
+
+    Attributes:
+        claims: of a text, by query and text.
+        support: verdict and reason of every claim, by query, claims and evidence.
+        whole: verdict, grade and reason of a text, by step, query and text.
+    """
+
+    claims: dict[tuple[str, str], list[Row]]
+    support: dict[tuple[str, str | None, str], dict[int, Row]]
+    whole: dict[tuple[str, str, str], Row]
+
+    @classmethod
+    def of(cls, results: Results, ids: pa.Array) -> "_Judged":
+        """What was said about some queries, the first time that it was asked."""
+        claims: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in _rows(results, "claims", _CLAIM_COLUMNS, ids):
+            if row["sample"] == 0:
+                claims[row["query_id"], row["text_hash"]].append(row)
+        support: defaultdict[tuple[str, str | None, str], dict[int, Row]] = defaultdict(dict)
+        whole: dict[tuple[str, str, str], Row] = {}
+        for row in _rows(results, "verdicts", _VERDICT_COLUMNS, ids):
+            if row["sample"] == 0 and not row["is_sentinel"]:
+                if row["step"] == "support":
+                    support[row["query_id"], row["items_hash"], row["right_hash"]][row["position"]] = row
+                else:
+                    whole[row["step"], row["query_id"], row["right_hash"]] = row
+        return cls({key: sorted(rows, key=lambda row: row["position"]) for key, rows in claims.items()}, support, whole)
+
+    def of_claim(self, claim: Row, evidence: str | None) -> Row | None:
+        """What was said of a claim by a text; None where that was not asked."""
+        key = claim["query_id"], claim["items_hash"], evidence or ""
+        return self.support.get(key, {}).get(claim["position"])
+
+
+@dataclass
+class _Page:
+    """Answers as the page's script reads them; long texts stand in it once.
+
+    Attributes:
+        judged: what the judge said.
+        texts: by hash.
+        places: of texts in the page.
+    """
+
+    judged: _Judged
+    texts: dict[str, str]
+    places: dict[str, int] = field(default_factory=dict)
+
+    def answer(self, row: Row) -> Row:
+        """One answer: its texts, contexts, and the claims of itself and of the reference answer."""
+        query_id, contexts = row["query_id"], row["contexts"]
+        hashes = [context["text_hash"] for context in contexts]
+        kind = self.judged.whole.get(("answer_kind", query_id, row["answer_hash"] or ""))
+        return {
+            "status": row["status"],
+            "message": row["message"],
+            "text": None if row["answer"] is None else cut(row["answer"], MOST_LETTERS_OF_AN_ANSWER),
+            "reference": None if row["reference"] is None else self._place(row["reference"]),
+            "kind": kind and [kind["verdict"], kind["grade"], self._reason(kind)],
+            "contexts": [self._context(query_id, context, row["citations"]) for context in contexts],
+            "leftOut": row["contexts_left_out"],
+            "claims": self._claims(query_id, row["answer_hash"], [*hashes, row["reference_hash"]]),
+            "referenceClaims": self._claims(query_id, row["reference_hash"], [*hashes, row["answer_hash"]]),
+            "tokens": [row["input_tokens"], row["output_tokens"]],
+            "cost": row["cost"],
+            "model": row["model"],
+        }
+
+    def _context(self, query_id: str, context: Row, citations: Sequence[str]) -> list[Any]:
+        """Id, text, whether it is cited, and its grade."""
+        text = self.texts.get(context["text_hash"])
+        grade = self.judged.whole.get(("grade", query_id, context["text_hash"]))
+        place = None if text is None else self._place(text)
+        return [context["doc_id"], place, context["doc_id"] in citations, grade and grade["grade"]]
+
+    def _claims(self, query_id: str, text_hash: str | None, evidence: list[str | None]) -> list[list[Any]]:
+        """Of each claim its text, where it stands, and for each evidence a verdict and a reason, or None."""
+        claims = self.judged.claims.get((query_id, text_hash or ""), [])
+        return [
+            [
+                cut(claim["text"], _MOST_LETTERS_OF_A_REASON),
+                claim["quote_start"],
+                claim["quote_end"],
+                [self._verdict(claim, each) for each in evidence],
+            ]
+            for claim in claims[:MOST_CLAIMS]
+        ]
+
+    def _verdict(self, claim: Row, evidence: str | None) -> list[Any] | None:
+        said = self.judged.of_claim(claim, evidence)
+        return None if said is None else [said["verdict"], self._reason(said)]
+
+    def _reason(self, said: Row) -> int | None:
+        return None if said["reason"] is None else self._place(cut(said["reason"], _MOST_LETTERS_OF_A_REASON))
+
+    def _place(self, text: str) -> int:
+        return self.places.setdefault(text, len(self.places))
+
+
+def _texts(results: Results, answers: Sequence[Row]) -> dict[str, str]:
+    """The texts of the contexts, by hash."""
+    needed = pa.array(sorted({each["text_hash"] for row in answers for each in row["contexts"]}), pa.string())
+    rows = _rows(results, "texts", ("text_hash", "text"), needed, by="text_hash")
+    return {row["text_hash"]: row["text"] for row in rows}
+
+
+def _rows(results: Results, name: str, columns: Sequence[str], wanted: pa.Array, by: str = "query_id") -> Iterator[Row]:
+    """The wanted rows of a table; none of a run that has no such table."""
+    try:
+        for batch in results.batches(name, columns, _BATCH_ROWS):
+            yield from batch.filter(pc.is_in(batch.column(by), value_set=wanted)).to_pylist()
+    except InputError:
+        return  # the run is of an older release, or files were deleted, which takes nothing from the rest of a report

@@ -1,0 +1,91 @@
+"""What a report says of a run's answers as a whole, of its judge, and of what both took."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.pipelines.report.study import Study
+from rankbeam.transforms.records.errors import InputError
+
+Row = dict[str, Any]
+_STATUSES = ("ok", "refused", "blocked", "truncated", "failed", "no_context")
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The tables of the section.
+
+    Attributes:
+        statuses: of answers that are there, in the order of the columns.
+        answers: of each configuration its name, model, prompt hash, counts by status, tokens and cost.
+        steps: of the judge: rows of `judge_quality`, or of what the verdicts themselves say.
+        usage: rows of `usage`.
+        offline: what models are that are no language models.
+    """
+
+    statuses: list[str]
+    answers: list[Row]
+    steps: list[Row]
+    usage: list[Row]
+    offline: list[str]
+
+
+def judge(study: Study) -> Judge | None:
+    """What the run says of its judge and answers; None where it has neither."""
+    answers = _table(
+        study, "answers", ("config_id", "status", "model", "prompt_hash", "input_tokens", "output_tokens", "cost")
+    )
+    steps = _table(study, "judge_quality", None) or _steps(study)
+    if not answers and not steps:
+        return None
+    statuses = [status for status in _STATUSES if any(row["status"] == status for row in answers)]
+    named = {*(row["model"] for row in answers), *(row["judge"] for row in steps)}
+    offline = sorted(name for name in named if name and "no language model" in name)
+    usage = _table(study, "usage", None)
+    return Judge(statuses, _by_configuration(study, answers, statuses), steps, usage, offline)
+
+
+def _by_configuration(study: Study, answers: Sequence[Row], statuses: Sequence[str]) -> list[Row]:
+    grouped: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in answers:
+        grouped[row["config_id"]].append(row)
+    return [
+        {
+            "name": name,
+            "model": rows[0]["model"],
+            "prompt_hash": rows[0]["prompt_hash"],
+            "counts": [sum(row["status"] == status for row in rows) for status in statuses],
+            "input_tokens": sum(row["input_tokens"] or 0 for row in rows),
+            "output_tokens": sum(row["output_tokens"] or 0 for row in rows),
+            "cost": None if any(row["cost"] is None for row in rows) else sum(row["cost"] for row in rows),
+        }
+        for config_id, name in zip(study.ids, study.names, strict=True)
+        if (rows := grouped[config_id])
+    ]
+
+
+def _steps(study: Study) -> list[Row]:
+    """What the verdicts say of the judge, where the run has no measurements of it."""
+    names = ("step", "judge", "model_version", "prompt_hash")
+    counted = Counter(
+        tuple(row[name] for name in names)
+        for row in {
+            row["item_id"]: row for row in _table(study, "verdicts", (*names, "item_id", "is_sentinel"))
+        }.values()
+        if not row["is_sentinel"]
+    )
+    measured = ("agreement", "sentinel_accuracy", "sentinel_low", "sentinel_high", "cost", "drift_p_value")
+    return [
+        {**dict(zip(names, key, strict=True)), "items": items, "failed": None, **dict.fromkeys(measured)}
+        | {"repeated": 0, "sentinels": 0, "within_sd": None, "input_tokens": None, "output_tokens": None}
+        for key, items in sorted(counted.items(), key=str)
+    ]
+
+
+def _table(study: Study, name: str, columns: Sequence[str] | None) -> list[Row]:
+    try:
+        rows: list[Row] = study.results.table(name, columns).to_pylist()
+    except InputError:
+        return []  # the run is of an older release
+    return rows

@@ -1,0 +1,61 @@
+"""Answers in the HTML report, in headless Chromium: side by side, with what each claim rests on."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+from support.answered import DOCUMENTS, answered
+from support.runs import run_experiment
+
+from rankbeam.pipelines import report
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and not os.environ.get("CI"),
+    reason="there is no Chromium; install one, such as with apt-get install chromium",
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run whose answers cite and hold markup."""
+    folder = tmp_path_factory.mktemp("answered")
+    experiment = answered(folder)
+    corpus = folder / "answered-corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("An admin", "<b onclick=alert(1)>An admin"))
+    return Path(report.write(run_experiment(folder, experiment)))
+
+
+@pytest.fixture(params=[1440, 400])
+def page(path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    assert CHROMIUM is not None, "CI is set, and there is no Chromium"
+    said: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": request.param, "height": 900})
+        for event in ("console", "pageerror", "dialog"):
+            page.on(event, lambda message: said.append(str(message)))  # type: ignore[call-overload]  # one for each name
+        page.goto(path.as_uri())
+        page.wait_for_selector("[data-ready]")
+        yield page
+        browser.close()
+    assert said == []
+
+
+def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
+    page.locator("button.open", has_text="When do keys expire").click()
+    detail = page.locator("tr.detail")
+    expect(detail.locator(".answers h4")).to_have_text(["first-1", "first-3"])
+    expect(detail).to_contain_text("Reference answer: Keys expire after ninety days.")
+    expect(detail).to_contain_text("judge=lexical: word overlap, no language model")
+    expect(detail.locator("mark.claim-supported").first).to_contain_text("Keys expire after ninety days.")
+    evidence = detail.locator(".claims .evidence blockquote").first
+    expect(evidence).to_be_hidden()
+    detail.locator(".claims summary").first.click()
+    expect(evidence).to_be_visible()
+    expect(evidence).to_contain_text(DOCUMENTS["keys"].replace("An", "<b onclick=alert(1)>An"))
+    assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]  # type: ignore[index]
