@@ -91,7 +91,9 @@ class Ended:
     stderr: str
 
 
-def signalled(arguments: list[str], number: signal.Signals, when: Callable[[], bool], cwd: Path) -> Ended:
+def signalled(
+    arguments: list[str], number: signal.Signals, when: Callable[[], bool], cwd: Path, every_s: float = 0.02
+) -> Ended:
     """Run a command in a process of its own, and send it a signal as soon as something is so."""
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell may have ignored it
     code += "from rankbeam.__main__ import command; command()"
@@ -101,7 +103,7 @@ def signalled(arguments: list[str], number: signal.Signals, when: Callable[[], b
         while not when():
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < deadline
-            time.sleep(0.02)
+            time.sleep(every_s)
         os.kill(process.pid, number)
         _, stderr = process.communicate(timeout=60)
         return Ended(process.returncode, stderr)

@@ -167,7 +167,7 @@ class HttpConnection(asyncio.Protocol):
 
 
 async def listen(made: Callable[[], asyncio.Protocol], reception: Reception) -> int:
-    """Serve on a free port, and return it.
+    """Serve on a free port, or on that of the settings, and return it.
 
     Args:
         made: makes a connection.
@@ -177,6 +177,6 @@ async def listen(made: Callable[[], asyncio.Protocol], reception: Reception) -> 
     if settings.certificate is not None and settings.private_key is not None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(settings.certificate, settings.private_key)
-    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0, ssl=context, backlog=1024)
+    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", settings.port, ssl=context, backlog=1024)
     port: int = server.sockets[0].getsockname()[1]
     return port

@@ -100,7 +100,9 @@ _REPLIES = {
 
 
 def spoilt(text: str, fault: str | None) -> str:
-    """A reply that breaks its form, as the fault says."""
+    """A reply that breaks its form, as the fault says; one that has no form stays as it is."""
+    if not text.startswith("{"):
+        return text
     if fault == "prose":
         return f"Certainly! Here is my answer: {text}"
     if fault == "fenced":
@@ -117,10 +119,14 @@ def spoilt(text: str, fault: str | None) -> str:
 
 
 def _without_last(text: str) -> str:
+    """Without the last verdict, or another item's last field: a list of claims that is shorter is a good one, too."""
     value = json.loads(text)
     name = list(value)[-1]
-    if isinstance(value[name], list) and value[name]:
-        value[name].pop()
+    items = value[name]
+    if name == "verdicts" and items:
+        items.pop()
+    elif isinstance(items, list) and items and isinstance(items[-1], dict):
+        items[-1].popitem()
     else:
         del value[name]
     return json.dumps(value)

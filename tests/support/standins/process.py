@@ -77,6 +77,7 @@ def serve(
     enforce: bool = False,
     streams_per_connection: int | None = 100,
     tls: bool = False,
+    port: int = 0,
 ) -> Iterator[Standin]:
     """A stand-in, for as long as the block lasts.
 
@@ -92,13 +93,14 @@ def serve(
         enforce: whether requests over the quota are refused. Violations are counted in any case.
         streams_per_connection: calls in the air on one connection, at most; for gRPC.
         tls: whether it speaks TLS with a certificate of its own. Google's services then want credentials too.
+        port: of one that has ended, for services over HTTP: an address is part of what a model is; 0 for a free one.
     """
     low_s, high_s = latency_s if isinstance(latency_s, tuple) else (latency_s, latency_s)
     with tempfile.TemporaryDirectory() as folder:
         certificate, private_key = certificates.write(Path(folder)) if tls else (None, None)
         settings = Settings(
             answers or {}, documents, faults or Faults(), (low_s, high_s), slow, quota_per_minute, enforce,
-            streams_per_connection, certificate, private_key,
+            streams_per_connection, certificate, private_key, port,
         )  # fmt: skip
         standin = _started(kind, settings)
         try:

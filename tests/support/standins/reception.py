@@ -27,6 +27,7 @@ class Settings:
     streams_per_connection: int | None
     certificate: str | None
     private_key: str | None
+    port: int = 0
 
 
 @dataclass(frozen=True)
