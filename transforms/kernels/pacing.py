@@ -97,9 +97,13 @@ class Pacer:
         """
         return min(1.0, self._pace + _RECOVERY_PER_S * (now - self._paced_at))
 
+    def mean_tokens(self) -> float:
+        """Tokens of a call of the last minute; 0 where they are not counted."""
+        return 0.0 if self.tokens is None else self.tokens.mean()
+
     def _full_rate_per_s(self) -> float:
         """Calls a second at full pace: whichever of requests and tokens allows fewer."""
-        mean = 0.0 if self.tokens is None else self.tokens.mean()
+        mean = self.mean_tokens()
         by_tokens = math.inf if self.tokens is None or not mean else self.tokens.per_minute / MINUTE_S / mean
         return min(1 / self.interval_s, by_tokens)
 

@@ -144,6 +144,23 @@ def test_a_refused_attempt_takes_no_tokens(clock: VirtualClock) -> None:
     assert times(line)[-1] < 10.0
 
 
+def test_an_attempt_that_was_dropped_takes_the_tokens_of_a_usual_one(clock: VirtualClock) -> None:
+    """One attempt in ten that held all that it may take for a minute would leave less than half to the others."""
+    line = Line(clock, Quota(requests_per_minute=60_000, tokens_per_minute=60_000))
+    error = CallError(FailureKind.UNAVAILABLE, "connection reset")
+    problems = [error if number % 10 == 9 else None for number in range(600)]
+    together(line, *(line.attempt(str(n), 0.01, problem, (5000, 200)) for n, problem in enumerate(problems)))
+    took_s = times(line)[-1] - times(line)[0]
+    assert 0.9 * 120.0 < took_s < 1.35 * 120.0  # 600 attempts of 200 tokens
+
+
+def test_an_attempt_that_timed_out_holds_all_that_it_may_have_taken(clock: VirtualClock) -> None:
+    line = Line(clock, Quota(requests_per_minute=60_000, tokens_per_minute=6000))
+    error = CallError(FailureKind.TIMEOUT, "no answer within 60 s")
+    together(line, line.attempt("slow", 0.0, error, (6000, 0)), line.attempt("next", 0.0, None, (100, 100)))
+    assert times(line)[1] - times(line)[0] >= 60.0
+
+
 def test_a_call_above_the_whole_window_is_refused_and_not_waited_for(clock: VirtualClock) -> None:
     line = Line(clock, Quota(requests_per_minute=60_000, tokens_per_minute=6000))
     (error,) = together(line, line.attempt("a", 0.0, None, (6001, 0)))

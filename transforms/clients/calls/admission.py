@@ -218,6 +218,9 @@ class Admission:
             permit.used = 0.0
         elif error.tokens.total:
             permit.used = error.tokens.total
+        elif error.kind is FailureKind.UNAVAILABLE and permit.reservation is not None:
+            # Refused, or dropped on its way: few such attempts take as much as they may, and some take nothing.
+            permit.used = min(permit.reservation.tokens, self._pacer.mean_tokens())
 
 
 def _probe(line: list[_Waiting]) -> _Waiting:
