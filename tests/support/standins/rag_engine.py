@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from google.cloud.aiplatform_v1.types import vertex_rag_service
-from support.standins import grpc_server
+from support.standins import grpc_server, messages
 from support.standins.ranking import Rankings, Result, turned_around
 from support.standins.reception import Reception
 
 DEFAULT_TOP_K = 10
-REQUEST = vertex_rag_service.RetrieveContextsRequest.pb()
-RESPONSE = vertex_rag_service.RetrieveContextsResponse.pb()
+MESSAGES = messages.module("google.cloud.aiplatform_v1", "vertex_rag_service")
+REQUEST = MESSAGES.RetrieveContextsRequest.pb()
+RESPONSE = MESSAGES.RetrieveContextsResponse.pb()
 
 
 async def start(reception: Reception) -> int:

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from google.cloud.discoveryengine_v1.types import search_service
-from support.standins import grpc_server
+from support.standins import grpc_server, messages
 from support.standins.ranking import Rankings, Result, turned_around
 from support.standins.reception import Reception
 
 DEFAULT_PAGE_SIZE, MOST_PAGE_SIZE, MOST_NEIGHBOURS = 10, 100, 5
 FOUND_CHUNK, CHUNKS_OF_A_DOCUMENT = 3, 8
-REQUEST = search_service.SearchRequest.pb()
-RESPONSE = search_service.SearchResponse.pb()
-CHUNKS = search_service.SearchRequest.ContentSearchSpec.SearchResultMode.CHUNKS
+MESSAGES = messages.module("google.cloud.discoveryengine_v1", "search_service")
+REQUEST = MESSAGES.SearchRequest.pb()
+RESPONSE = MESSAGES.SearchResponse.pb()
+CHUNKS = MESSAGES.SearchRequest.ContentSearchSpec.SearchResultMode.CHUNKS
 
 
 async def start(reception: Reception) -> int:
