@@ -1,1 +1,1 @@
-"""The fan-out: paced attempts under quota, on one worker a lane."""
+"""The fan-out: paced attempts under quota, each lane on one worker."""

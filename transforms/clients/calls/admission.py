@@ -1,6 +1,6 @@
 """Admission control of one lane: slots bound concurrency, the pacer bounds the rate in calls and in tokens.
 
-wait in line ─► breaker of the service ─► slot ─► pacer: requests, tokens ─► attempt ─► settle the tokens, free the slot
+queue ─► breaker of the service ─► slot ─► pacer: requests, tokens ─► attempt ─► settle the tokens, free the slot
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
 _LOOK_AGAIN_S = 0.1
-_LOOKED_AT = 9  # of those that wait: no more than eight are overtaken
+_LOOKED_AT = 9  # waiting calls that are considered: no call is overtaken by more than eight
 
 
 class Stopped(Exception):
-    """Nothing more is to begin; raised in what waits to begin."""
+    """The lane was stopped; raised in attempts that wait to begin."""
 
 
 @dataclass(eq=False)
@@ -31,9 +31,9 @@ class Permit:
     """The right to make one attempt.
 
     Attributes:
-        begun: as the breaker counts it.
-        reservation: of tokens; None where they are not counted.
-        used: tokens that the attempt took; None as long as that is not known.
+        begun: the attempt as the breaker counts it.
+        reservation: the reserved tokens; None where tokens are not counted.
+        used: tokens that the attempt used; None until that is known.
     """
 
     begun: Begun
@@ -55,16 +55,16 @@ class Admission:
     """Gives permits for attempts in one lane of a quota, first come, first served.
 
     A large call may be overtaken by up to eight that need fewer tokens. While the breaker of a service is open, its
-    calls wait beside the line, and calls that were never made are the first to be probes.
+    calls leave the queue, and new calls become probes before calls that failed before.
 
     Args:
-        quota: of all lanes together.
-        lane: which one, from 0.
-        clock: of the fan-out.
-        is_held: whether nothing may begin just now, for a reason other than the pace.
+        quota: the quota of all lanes together.
+        lane: the number of the lane, from 0.
+        clock: the clock of the fan-out.
+        is_held: whether no attempt may begin now, for a reason other than the pace.
 
     Attributes:
-        waited_s: how long there was an attempt that had to wait for the pace.
+        waited_s: how long at least one attempt waited for the pace.
     """
 
     def __init__(self, quota: Quota, lane: int, clock: Clock, is_held: Callable[[], bool] = lambda: False) -> None:
@@ -79,16 +79,16 @@ class Admission:
 
     @asynccontextmanager
     async def attempt(self, breaker: Breaker, tokens: int, *, is_new: bool) -> AsyncIterator[Permit]:
-        """Wait until an attempt may begin; the block makes it at once, and raises CallError where it fails.
+        """Wait until an attempt may begin; the block makes it at once, and raises CallError if it fails.
 
         Args:
-            breaker: of the service that is called.
-            tokens: that the attempt may take, at most; 0 where the service does not charge by the token.
-            is_new: whether it is the first one of its call.
+            breaker: the circuit breaker of the service.
+            tokens: tokens that the attempt may use, at most; 0 where the service does not charge by the token.
+            is_new: whether it is the first attempt of its call.
 
         Raises:
-            CallError: the service was given up, or the call takes more tokens than a minute has.
-            Stopped: nothing more is to begin.
+            CallError: the service was given up, or the call needs more tokens than the quota of a minute.
+            Stopped: the lane was stopped.
         """
         permit = await self._permit(breaker, tokens, is_new)
         try:
@@ -111,7 +111,7 @@ class Admission:
         """Wait.
 
         Raises:
-            Stopped: nothing more is to begin.
+            Stopped: the lane was stopped.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -121,7 +121,7 @@ class Admission:
         raise Stopped
 
     def stop(self) -> None:
-        """Let nothing more begin; called on the loop."""
+        """Let no further attempt begin; called on the loop."""
         self._stop.set()
         self._wake_next()
 
@@ -167,7 +167,7 @@ class Admission:
         return Permit(waiting.breaker.begin(), self._pacer.spend(now, waiting.tokens))
 
     def _first(self) -> tuple[_Waiting | None, float]:
-        """What is to begin next, and in how many seconds; None where that depends on the end of another attempt."""
+        """The attempt to begin next, and in how many seconds; None where it depends on the end of another attempt."""
         now = self._clock.monotonic()
         candidates = self._candidates(now)
         if not candidates:
@@ -179,7 +179,7 @@ class Admission:
         return candidates[place], max(waits_s[place], _LOOK_AGAIN_S if self._is_held() else 0.0)
 
     def _candidates(self, now: float) -> list[_Waiting]:
-        """The first of those that their breakers let begin, in their order."""
+        """The first attempts that their breakers allow, in the order of the queue."""
         candidates: list[_Waiting] = []
         for breaker, line in self._lines.items():
             if line and breaker.wait_until(now) == now:
@@ -191,7 +191,7 @@ class Admission:
         return min((at for at in times if at is not None), default=math.inf) - now
 
     def _wake_next(self) -> None:
-        """Wake what may begin now, or see to it that it is woken when it may."""
+        """Wake the attempts that may begin now, and schedule the next wake-up."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -212,7 +212,7 @@ class Admission:
         self._wake_next()
 
     def _count(self, permit: Permit, error: CallError) -> None:
-        """Count what a failed attempt means for the pace."""
+        """Adapt the pace to a failed attempt."""
         if error.kind is FailureKind.QUOTA:
             self._pacer.push_back(self._clock.monotonic())
             permit.used = 0.0
@@ -224,5 +224,5 @@ class Admission:
 
 
 def _probe(line: list[_Waiting]) -> _Waiting:
-    """The first call that was never made, or else the first: those that fail for good must not keep back the others."""
+    """The first call without an attempt, or else the first: calls that always fail must not block the others."""
     return next((waiting for waiting in line if waiting.is_new), line[0])

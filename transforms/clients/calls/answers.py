@@ -1,4 +1,4 @@
-"""Answers of a known form: checked when a service gives them, kept as JSON, and checked again when they are read."""
+"""Answers of a known form: validated when they arrive, kept as JSON, and validated again when they are read."""
 
 from typing import Any, TypeVar
 
@@ -10,32 +10,32 @@ from rankbeam.transforms.records.failures import FailureKind
 T = TypeVar("T")
 
 
-def checked(form: TypeAdapter[T], found: Any) -> T:
-    """What a service said, once it is known to look as it should.
+def checked(form: TypeAdapter[T], reply: Any) -> T:
+    """A reply, validated.
 
     Args:
-        form: what it must look like.
-        found: Python values.
+        form: the type of a valid reply.
+        reply: Python values.
 
     Raises:
-        CallError: it does not (`MALFORMED`).
+        CallError: it is not valid (`MALFORMED`).
     """
     try:
-        return form.validate_python(found)
+        return form.validate_python(reply)
     except ValidationError as error:
         raise _malformed(error) from error
 
 
-def written(form: TypeAdapter[T], found: Any) -> str:
+def written(form: TypeAdapter[T], reply: Any) -> str:
     """An answer, `checked`, as the ledger keeps it: compact JSON."""
-    return form.dump_json(checked(form, found)).decode()
+    return form.dump_json(checked(form, reply)).decode()
 
 
 def parsed(form: TypeAdapter[T], answer: str) -> T:
-    """What `written` wrote, checked again: the ledger may be somebody else's.
+    """Parse the result of `written` and validate it again: another program may have edited the ledger.
 
     Raises:
-        CallError: it does not look as it should (`MALFORMED`).
+        CallError: it is not valid (`MALFORMED`).
     """
     try:
         return form.validate_json(answer)

@@ -14,7 +14,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-_MOST_MALFORMED = 3  # answers that break their schema, or break it in one way, after which a call is not tried again
+_MOST_MALFORMED = 3  # answers that break the schema (or in the same way), after which a call is not retried
 _MOST_TRUNCATED = 2
 
 
@@ -22,11 +22,11 @@ class Attempts:
     """The history of one call.
 
     Attributes:
-        number: of the attempt as the connection is given it: from 1, higher after each answer that was refused.
-        made: how many were made.
-        began: when the first of them was made.
-        tokens: that all attempts took.
-        seconds: that all attempts took, without pauses.
+        number: the attempt number that the connection receives: from 1, higher after each rejected answer.
+        made: how many attempts were made.
+        began: when the first attempt began.
+        tokens: tokens of all attempts.
+        seconds: duration of all attempts, without pauses.
     """
 
     def __init__(self) -> None:
@@ -43,13 +43,13 @@ class Attempts:
         self.began = min(self.began, now)
 
     def refuse(self, outcomes: Sequence[Any]) -> None:
-        """Refuse an answer that is of no use to any of the tasks, as long as another attempt may bring a better one.
+        """Reject an answer that no task can use, while another attempt may bring a better one.
 
         Args:
-            outcomes: what each of the tasks read in it.
+            outcomes: what `Work.read` of each task returned for it.
 
         Raises:
-            CallError: it is refused.
+            CallError: it is rejected.
         """
         errors = [outcome for outcome in outcomes if isinstance(outcome, CallError)]
         if len(errors) < len(outcomes):
@@ -60,7 +60,7 @@ class Attempts:
             raise errors[0]
 
     def may_pass(self, error: BaseException) -> bool:
-        """Whether a call that failed with this error may succeed when it is tried again; each error is shown once."""
+        """Whether another attempt may succeed after this error; called once per error."""
         if not isinstance(error, CallError) or isinstance(error, NotAsked) or error.stops_pool:
             return False
         if error.kind is FailureKind.TRUNCATED:
@@ -74,7 +74,7 @@ class Attempts:
 
 
 def pause_s(state: RetryCallState) -> float:
-    """The pause before another attempt: longer each time, and never shorter than the service asks for."""
+    """The pause before another attempt: longer each time, and never shorter than the service requests."""
     error = state.outcome.exception() if state.outcome is not None else None
     asked_s = (error.retry_after_s or 0.0) if isinstance(error, CallError) else 0.0
     longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (state.attempt_number - 1))

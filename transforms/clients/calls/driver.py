@@ -1,4 +1,4 @@
-"""The driver of tasks: which calls their generators want, and what these are sent. It knows no quota and no ledger."""
+"""The driver of tasks: collects the calls of their generators, and sends outcomes back, without quota or ledger."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ class OpenTask:
         work: its work.
         steps: the generator of its calls.
         outcomes: of the calls of its present step.
-        missing: how many of them have none so far.
-        bytes: of memory that it holds, about.
+        missing: how many of these calls have no outcome yet.
+        bytes: memory that it holds, roughly.
     """
 
     task: Task
@@ -40,18 +40,18 @@ class OpenTask:
 
 @dataclass(eq=False)
 class Flight:
-    """A call that is wanted, once, however many tasks want it.
+    """A requested call, made once however many tasks request it.
 
     Attributes:
-        call: what is asked.
-        wanted_by: the tasks that want it, each with the work's place for the outcome.
+        call: the call.
+        wanted_by: the tasks that request it, each with the position of the call in the task's step.
     """
 
     call: Call
     wanted_by: list[tuple[OpenTask, int]]
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
-        """What a reply says to each of the tasks: a value, or the CallError that its work's `read` raised.
+        """A reply as each of the tasks reads it: a value, or the CallError that its work's `read` raised.
 
         Args:
             reply: to the call.
@@ -61,17 +61,17 @@ class Flight:
 
 
 class Driver:
-    """Drives tasks: starts their generators, joins equal calls, hands on outcomes.
+    """Drives tasks: starts their generators, joins equal calls, delivers outcomes.
 
     Args:
-        stage: that the tasks belong to.
-        works: by name.
-        ask: takes a call that no open task has asked so far.
+        stage: the stage of the tasks.
+        works: the stage's works, by name.
+        ask: takes a call that no open task has requested so far.
         emit: takes the outcome of a task.
 
     Attributes:
-        open: how many tasks were started and have no outcome.
-        held_bytes: of memory that these hold, about.
+        open: how many tasks were started and have no outcome yet.
+        held_bytes: memory that these tasks hold, roughly.
     """
 
     def __init__(self, stage: str, works: Mapping[str, Work[Any]], ask: Callable[[Flight], None], emit: Emit) -> None:
@@ -89,7 +89,7 @@ class Driver:
         self._ask_new()
 
     def settle(self, flight: Flight, outcomes: Sequence[Any]) -> None:
-        """Hand on the outcomes of a call, one for each task that wants it."""
+        """Deliver the outcomes of a call, one for each task that requests it."""
         key = flight.call.key
         if key is not None and self._flights.get(key) is flight:
             del self._flights[key]
@@ -101,7 +101,7 @@ class Driver:
         self._ask_new()
 
     def _advance(self, opened: OpenTask, sent: Sequence[Any] | None) -> None:
-        """Send a generator what it waits for, until it wants calls again, or ends."""
+        """Send a generator its outcomes, until it requests further calls or ends."""
         self.held_bytes -= opened.bytes
         try:
             calls = next(opened.steps) if sent is None else opened.steps.send(sent)
@@ -144,7 +144,7 @@ class Driver:
 
 
 def _serves(made: Call, wanted: Call) -> bool:
-    """Whether the answer to a call is one to another of the same key."""
+    """Whether the answer to a call also answers another call of the same key."""
     if made.reach is None or wanted.reach is None:
         return made.reach == wanted.reach
     return made.reach.covers(wanted.reach)

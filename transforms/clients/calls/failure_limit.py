@@ -1,4 +1,4 @@
-"""The share of queries that may fail: whether a run can still meet it, while it is at work."""
+"""The limit on the share of failed queries: whether a run in progress can still meet it."""
 
 from collections import Counter
 
@@ -6,11 +6,11 @@ from rankbeam.transforms.records.calls.outcomes import FailedTask
 
 
 class FailureLimit:
-    """Counts failures until more queries have failed than may.
+    """Counts failures until more queries have failed than the limit allows.
 
     Args:
         most: the share of the queries that may fail, of each source and panel.
-        queries: how many are asked.
+        queries: how many queries there are.
     """
 
     def __init__(self, most: float, queries: int) -> None:
@@ -19,10 +19,10 @@ class FailureLimit:
         self._is_exceeded = False
 
     def add(self, failed: FailedTask) -> str | None:
-        """Count a failure; returns what users should know, once: that the limit can no longer be met.
+        """Count a failure; returns a warning, once, that the limit can no longer be met.
 
         Args:
-            failed: one query of one panel; no other failure is of the same.
+            failed: the query and panel; called once for each.
         """
         subject = failed.subject
         places = [(subject.panel, position) for position in subject.positions]

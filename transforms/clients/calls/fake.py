@@ -1,8 +1,8 @@
 """A service without a network, for tests: a function answers, in virtual time.
 
-It stands where a real service would, as httpx's MockTransport stands for a network: everything above it is what runs in
-production. `call_all` makes calls to a service, this one or a plug-in's own, as an experiment does: at the pace of a
-quota, with retries, the circuit breaker and the ledger.
+It replaces a real service, as httpx's MockTransport replaces a network: all code above it is the code of production.
+`call_all` makes calls to a service, this one or a plug-in's own, as an experiment does: at the pace of a quota, with
+retries, the circuit breaker and the ledger.
 """
 
 import asyncio
@@ -34,10 +34,10 @@ class FakeRequest:
     """An attempt as it reaches the service.
 
     Attributes:
-        payload: what is asked.
-        number: of all requests, from 1.
-        repeat: of requests with this payload, from 1.
-        at_s: when it came, on the clock of the calls.
+        payload: the content of the request.
+        number: its number among all requests, from 1.
+        repeat: its number among requests with this payload, from 1.
+        at_s: when it arrived, on the clock of the calls.
     """
 
     payload: Any
@@ -48,13 +48,13 @@ class FakeRequest:
 
 @dataclass
 class FakeService:
-    """A service that a function answers.
+    """A service whose answers come from a function.
 
     Attributes:
         answer: returns JSON values, or a Reply where tokens matter; raises CallError for a request that fails.
         latency_s: how long an answer takes, or a function of the request.
-        requests: those that came.
-        most_in_flight: how many there were at once.
+        requests: the requests received so far.
+        most_in_flight: the most requests in flight at once.
     """
 
     answer: Callable[[FakeRequest], Any]
@@ -91,7 +91,7 @@ class FakeService:
         try:
             return json.loads(answer)
         except ValueError as error:
-            raise CallError(FailureKind.MALFORMED, f"the answer is no JSON: {error}") from error
+            raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
 
     def most_tokens(self, payload: str) -> int:
         """As `Service`: a token for every four characters of the request."""
@@ -104,14 +104,14 @@ def call_all(
     """Make calls as an experiment makes them.
 
     Args:
-        service: that is called.
-        payloads: of the calls, as JSON values; equal ones are one call.
-        quota: at whose pace.
-        ledger: a folder of answers, which are not asked for again.
+        service: the service to call.
+        payloads: the calls' contents, as JSON values; equal ones are one call.
+        quota: sets the pace.
+        ledger: a folder of answers; calls that it answers are not made.
         clock: a `VirtualClock`, or the `SystemClock` for a service behind a network.
 
     Returns:
-        For each payload what `service.read` made of the answer, or the CallError that was final.
+        For each payload the value that `service.read` returned, or the final CallError.
     """
     tasks = [_task(place, payload) for place, payload in enumerate(payloads)]
     groups: dict[str, list[Task]] = {}
@@ -138,7 +138,7 @@ def _task(place: int, payload: Mapping[str, Any]) -> Task:
 
 @dataclass(frozen=True)
 class _OneCall:
-    """Work of one call: an item is the call."""
+    """A work of one call: the item is the call."""
 
     service: Service
 

@@ -1,7 +1,7 @@
-"""The fan-out: lanes of tasks, begun by a DoFn, at work on the loop of its process.
+"""The fan-out: lanes of tasks, begun by a DoFn, running on the event loop of its process.
 
-The thread that begins lanes reads their tasks, as there is room for them, and takes their outcomes, as they come; all
-lanes are at work meanwhile, so that several of them in one bundle each keep their pace.
+The thread that begins lanes reads their tasks while there is room for them, and takes their outcomes as they come. All
+lanes run meanwhile, so that several lanes in one bundle each keep their pace.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.counters import Counter, Counts
 
 _TICK_S = 0.25
-_MOST_WAITING = 1000  # outcomes that nobody has taken, above which neither tasks are read nor answers of the ledger
+_MOST_WAITING = 1000  # outcomes not taken yet, above which neither tasks nor answers of the ledger are read
 
 _started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()
 
@@ -33,9 +33,9 @@ class FanOut:
     """Drives the tasks of lanes.
 
     Args:
-        stage: that they belong to.
+        stage: the stage of the tasks.
         ledger: where answers are looked up and kept.
-        clock: that everything keeps time by.
+        clock: the clock of all pacing and waiting.
     """
 
     def __init__(self, stage: Stage, ledger: Ledger, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -75,12 +75,12 @@ class FanOut:
             Outcomes; and None, at least every 0.25 s, so that the caller can report progress.
 
         Raises:
-            InputError: the services or the ledger cannot be used; nothing that was answered is lost.
+            InputError: the services or the ledger cannot be used; no answer is lost.
         """
         with self._clock.at_work():
             yield from self._taken()
         for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
-            end.result()  # what went wrong first, and not that others stopped for it
+            end.result()  # the first error, not the stops of other lanes that it caused
 
     def _taken(self) -> Iterator[Outcome | None]:
         try:
@@ -98,7 +98,7 @@ class FanOut:
             self._begin_no_more()
 
     def counted(self) -> Counts:
-        """What was counted since this was last called."""
+        """The counts since the last call of this method."""
         total = self.totals()
         new = Tally(total)
         new.subtract(self._counted)
@@ -106,7 +106,7 @@ class FanOut:
         return Tally({key: number for key, number in new.items() if number})
 
     def totals(self) -> Counts:
-        """What was counted since the beginning."""
+        """The counts since the beginning."""
         total: Counts = Tally()
         for lane, run in self._runs:
             for (counter, service), number in run.tally.items():
@@ -117,7 +117,7 @@ class FanOut:
         return total
 
     def usage(self) -> list[Usage]:
-        """What every pool and model was used for."""
+        """The use of every pool and model."""
         totals: dict[tuple[str, str], Tally[Counter]] = {}
         for _, run in self._runs:
             for (counter, service), number in run.tally.items():
@@ -137,11 +137,11 @@ class FanOut:
         ]
 
     def warnings(self) -> list[str]:
-        """What users should know of the ledger, each once."""
+        """Warnings about the ledger, each once."""
         return list(dict.fromkeys(warning for _, run in self._runs for warning in run.warnings()))
 
     def stop(self, grace_s: float) -> None:
-        """Begin no further call, give those in flight some time to end, and bring all answers into the ledger.
+        """Begin no further call, give those in flight some time to end, and write all answers to the ledger.
 
         Raises:
             InputError: the ledger cannot be written.
@@ -185,7 +185,7 @@ class FanOut:
 
 
 def at_work() -> "list[FanOut]":
-    """The fan-outs of this process that still have something to do."""
+    """The fan-outs of this process that are still running."""
     return [each for each in list(_started) if not each.ended]
 
 

@@ -1,4 +1,4 @@
-"""The tasks of a lane on their way from the thread of the bundle, which alone may read them, to the loop."""
+"""The tasks of a lane on their way to the event loop from the thread of the bundle, the only one that may read them."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from rankbeam.transforms.records.calls.steps import Task
 
 Group = Sequence[Task]
-"""Tasks of one name: what they ask is the same, and is asked once."""
+"""Tasks of one name: they need the same calls, which are made once."""
 
 _AT_ONCE = 128
 _MOST_READY = 512
@@ -16,8 +16,8 @@ class Feed:
     """A bounded queue of groups of tasks.
 
     Args:
-        groups: as they are read; an iterator that is advanced in the thread that calls `fill` only.
-        number: how many there are.
+        groups: the groups; an iterator that only the thread that calls `fill` advances.
+        number: how many groups there are.
     """
 
     def __init__(self, groups: Iterable[Group], number: int) -> None:
@@ -32,19 +32,19 @@ class Feed:
         """Connect the two ends.
 
         Args:
-            on_filled: called when there is something to take, or the end; in the thread that calls `fill`.
+            on_filled: called when there are groups to take, or at the end; in the thread that calls `fill`.
             on_taken: called when there is room again, in the thread that calls `take`.
         """
         self._on_filled, self._on_taken = on_filled, on_taken
 
     @property
     def has_ended(self) -> bool:
-        """Whether all was taken."""
+        """Whether all groups were taken."""
         return self._is_read and not self._ready
 
     @property
     def left(self) -> int:
-        """How many groups were not taken so far."""
+        """How many groups are not taken yet."""
         return 0 if self.has_ended else max(0, self._number - self._taken)
 
     def fill(self) -> bool:
@@ -70,4 +70,4 @@ class Feed:
 
 
 def _nothing() -> None:
-    """Nobody is connected so far."""
+    """The default of both callbacks until `connect` sets them."""

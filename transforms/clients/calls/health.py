@@ -1,13 +1,13 @@
-"""The circuit breaker of one service: whether it may be called, judged by what its last attempts came to.
+"""The circuit breaker of one service: whether it may be called, judged by the outcomes of its last attempts.
 
 closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s ──► one probe ── answered ──► closed
                                     ▲                                   │ failed          given up: after
                                     └───────────────────────────────────┘                 `give_up_after_s`
 
-What fails because of one query (it is invalid, blocked, truncated, malformed, or not found by a service that has found
-others) says nothing of the service. A service that only ever refuses for good (credentials are wrong, a corpus is not
-there) is given up as soon as the breaker opens; one of which the ledger has an answer has worked, and may again. After
-a refusal because the quota of the day is used up, the breaker stays open: answers to calls in flight do not close it.
+A failure that is due to one query (invalid, blocked, truncated, malformed, or not found by a service that has found
+others) is not counted. A service that has only refused permanently (wrong credentials, a missing corpus) is given up as
+soon as the breaker opens; a service with an answer in the ledger has worked before, and may recover. After a refusal
+because the quota of the day is used up, the breaker stays open: answers to calls in flight do not close it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from rankbeam.transforms.records.failures import FailureKind
 
 FAILURES_TO_OPEN = 20
 MOST_UNCONFIRMED = 2 * FAILURES_TO_OPEN
-"""Attempts since the last answer, in flight or failed: what a service costs that does not even refuse."""
+"""Attempts since the last answer, in flight or failed: the most that a service without any reply costs."""
 
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 1.0, 60.0
 _COUNTED = {
@@ -39,7 +39,7 @@ class Begun:
 
     Attributes:
         answers: how many answers there were before.
-        is_probe: it decides whether the breaker closes.
+        is_probe: whether its outcome decides if the breaker closes.
     """
 
     answers: int
@@ -47,7 +47,7 @@ class Begun:
 
 
 class Breaker:
-    """A circuit breaker, as a state machine over times that it is given; it reads no clock.
+    """A circuit breaker, as a state machine over times that are passed to it; it reads no clock.
 
     Args:
         give_up_after_s: how long it stays open without an answer before the service is given up.
@@ -66,20 +66,20 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing but probes may begin."""
+        """Whether only probes may begin."""
         return self._opened is not None
 
     def is_given_up(self, now: float) -> bool:
-        """Whether nothing may begin any more."""
+        """Whether no further attempt may begin."""
         if self._opened is not None and not self._is_probing:
             self._is_given_up |= now - self._opened >= self._give_up_after_s
         return self._is_given_up
 
     def wait_until(self, now: float) -> float | None:
-        """When an attempt may begin, as far as time decides; None where the end of another attempt does.
+        """When an attempt may begin; None where it depends on the end of another attempt.
 
         Args:
-            now: the time; the result is not before it.
+            now: the time; the result is not earlier.
         """
         if self.is_given_up(now) or self._is_probing:
             return None
@@ -88,19 +88,19 @@ class Breaker:
         return now if self._unconfirmed < MOST_UNCONFIRMED else None
 
     def begin(self) -> Begun:
-        """Count an attempt that begins, when it may."""
+        """Count an attempt that begins; the caller has waited until `wait_until`."""
         self._unconfirmed += 1
         self._is_probing = self.is_open
         return Begun(self._answers, self._is_probing)
 
     def stop(self, error: CallError, now: float) -> None:
-        """Give the service up for good, whatever is answered yet: no call of its quota pool can succeed soon."""
+        """Give the service up permanently, whatever is still answered: no call of its quota pool can succeed soon."""
         self._stopped_by, self._is_given_up = error, True
         if self._opened is None:
             self._open(now)
 
     def answered(self) -> None:
-        """An attempt was answered, whichever it was: the breaker closes, unless it was stopped."""
+        """An attempt was answered: the breaker closes, whichever attempt it was, unless the service was stopped."""
         self._has_answered = True
         self._answers += 1
         self._failures = self._unconfirmed = 0
@@ -127,7 +127,7 @@ class Breaker:
             self._open(now)
 
     def ended(self, begun: Begun, now: float) -> None:
-        """An attempt ended in a way that says nothing of the service."""
+        """An attempt ended without evidence about the service."""
         if begun.answers == self._answers:
             self._unconfirmed -= 1
         if begun.is_probe and self._is_probing:
@@ -135,13 +135,13 @@ class Breaker:
             self._probe_at = now
 
     def refusal(self) -> NotAsked:
-        """Why what is left is not asked."""
+        """Why the remaining calls are not made."""
         last = self._stopped_by or self._last
         kind = FailureKind.UNAVAILABLE if last is None else last.kind
         return NotAsked(kind, f"not asked: {self._reason()}", 0)
 
     def report(self) -> str:
-        """What users should know of a breaker that is open."""
+        """The warning about an open breaker."""
         wait = f"calls wait, and one at a time is tried for up to {self._give_up_after_s:g} s"
         return f"{self._reason()}; {'no further call is made' if self._is_given_up else wait}"
 
@@ -162,5 +162,5 @@ class Breaker:
         self._probe_at = now + self._pause_s
 
     def _asks_for_too_long_a_pause(self, error: CallError) -> bool:
-        """Whether the quota of the day is spent, say."""
+        """Whether the service asks for so long a wait that it is given up, such as when a daily quota is used up."""
         return error.kind is FailureKind.QUOTA and (error.retry_after_s or 0.0) > self._give_up_after_s

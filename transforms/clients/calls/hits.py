@@ -15,7 +15,7 @@ from rankbeam.transforms.records.errors import CallError, InputError
 _READ_AT_ONCE = 128
 
 Read = tuple[Flight, Reply, list[Any]]
-"""A call, the reply to it, and what each of the tasks that wanted it then reads in it."""
+"""A call, the reply to it, and the outcome that each requesting task reads from it."""
 
 
 class Hits:
@@ -37,7 +37,7 @@ class Hits:
         return len(self._calls)
 
     def added(self, key: str, reach: Reach | None) -> None:
-        """This lane adds an answer to the ledger, which the index does not have so far."""
+        """This lane adds an answer to the ledger that is not in the index yet."""
         self._added[key] = reach
 
     def take(self, flight: Flight) -> bool:
@@ -53,7 +53,7 @@ class Hits:
         return True
 
     async def refresh(self) -> None:
-        """Learn what has been added to the ledger by other runs, or by this lane.
+        """Read what other runs, or this lane, have added to the ledger.
 
         Raises:
             InputError: the ledger cannot be listed.
@@ -63,7 +63,7 @@ class Hits:
         self._added = {key: reach for key, reach in self._added.items() if place(key, reach) is None}
 
     def give(self) -> dict[str, Flight]:
-        """All calls that were taken, to be read."""
+        """All calls taken so far, to be read."""
         calls, self._calls = self._calls, {}
         return calls
 
@@ -75,7 +75,7 @@ class Hits:
         """
         if self._must_flush:
             self._must_flush = False
-            with suppress(InputError):  # the lane's upkeep deals with it
+            with suppress(InputError):  # the lane's upkeep reports it
                 await asyncio.to_thread(self._flush)
             await self.refresh()
         return AsyncReads(self._read(calls))
@@ -90,7 +90,7 @@ class Hits:
 
 
 class AsyncReads:
-    """Answers that are read in a thread, some at a time."""
+    """Answers that a thread reads, some at a time."""
 
     def __init__(self, reads: Iterator[Read]) -> None:
         self._reads = reads
@@ -107,5 +107,5 @@ class AsyncReads:
 
 
 def _is_useless(outcomes: list[Any]) -> bool:
-    """Whether none of the tasks can read an answer any more: then it is asked for again."""
+    """Whether no task can read an answer any more: the call is then made again."""
     return all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)

@@ -1,4 +1,4 @@
-"""The calls of a lane that were begun and have not ended."""
+"""The calls of a lane that are in flight."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class InFlight:
-    """Runs calls side by side. They are paid for once they are begun: whatever happens to one, the others end.
+    """Runs calls concurrently. A call is paid for once it is begun, so an error of one does not cancel the others.
 
     Args:
-        stop: called when one raises an error: no further call is to begin.
+        stop: called when a call raises an error, so that no further call begins.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -27,7 +27,7 @@ class InFlight:
         """Wait until all calls have ended.
 
         Raises:
-            Exception: whatever the first of them raised that raised anything.
+            Exception: the first exception of a call, if any.
         """
         while self._calls:
             await asyncio.wait(self._calls)

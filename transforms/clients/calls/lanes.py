@@ -1,4 +1,4 @@
-"""A lane: a stream of tasks, and the calls that they want, made at the lane's share of the pace of its pools.
+"""A lane: a stream of tasks, and their calls, made at the lane's share of the pace of its pools.
 
 feed ─► driver ─► in the ledger? ─┬─ hit ──► read, some at a time ─┬─► driver ─► next step, or outcome
           ▲                       └─ miss ─► calls of its pool ────┤
@@ -25,18 +25,18 @@ from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 
-_MOST_HELD_BYTES = 128 << 20  # by tasks that were started and have no outcome
+_MOST_HELD_BYTES = 128 << 20  # held by tasks that were started and have no outcome
 _HITS_AT_ONCE = 50_000  # neighbours in the ledger's files are read together
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Which lane it is.
+    """Identifies a lane.
 
     Attributes:
-        pools: the quota pools that its tasks use, connected ones.
-        number: from 0.
+        pools: the connected quota pools that its tasks use.
+        number: the number of the lane, from 0.
     """
 
     pools: Pools
@@ -44,19 +44,19 @@ class Lane:
 
 
 class LaneRun:
-    """One lane at work, on the loop.
+    """One running lane, on the event loop.
 
     Args:
-        stage: that its tasks belong to.
-        lane: which one.
-        feed: of its tasks.
+        stage: the stage of its tasks.
+        lane: identifies it.
+        feed: the tasks.
         ledger: where answers are looked up and kept.
         emit: takes the outcome of a task; called on the loop.
-        is_full: whether so many outcomes wait to be taken that the ledger's answers wait as well.
-        clock: of the fan-out.
+        is_full: whether so many outcomes wait to be taken that reading the ledger's answers must pause.
+        clock: the clock of the fan-out.
 
     Attributes:
-        tally: what was counted so far, by counter and service.
+        tally: counts so far, by counter and service.
     """
 
     def __init__(
@@ -102,12 +102,12 @@ class LaneRun:
 
     @property
     def waited_s(self) -> dict[str, float]:
-        """For each pool, how long there was work that had to wait for its turn."""
+        """For each pool, how long at least one attempt waited for the pace."""
         return {name: pool.admission.waited_s for name, pool in self._pools.items()}
 
     @property
     def left(self) -> int:
-        """How many tasks were not started so far."""
+        """How many tasks are not started yet."""
         return self._feed.left
 
     async def run(self) -> None:
@@ -115,7 +115,7 @@ class LaneRun:
 
         Raises:
             InputError: the services or the ledger cannot be used.
-            Stopped: it was stopped before that.
+            Stopped: the lane was stopped before that.
         """
         await self._hits.refresh()
         self._in_flight.begin(self._start_tasks())
@@ -142,19 +142,19 @@ class LaneRun:
         self._has_missed.set()
 
     def wake(self) -> None:
-        """There are tasks to take, or there is room for outcomes. Called on the loop."""
+        """Wake the lane: there are tasks to take, or room for outcomes. Called on the loop."""
         self._news.set()
 
     def flush(self) -> None:
-        """Bring what has been answered into the ledger; from any thread."""
+        """Write all answers to the ledger; from any thread."""
         self._writer.flush()
 
     def warnings(self) -> list[str]:
-        """What users should know of the ledger, and of the services."""
+        """Warnings about the ledger and the services."""
         return [*self._lookup.warnings(), *(warning for pool in self._pools.values() for warning in pool.warnings())]
 
     def record_name(self, pool: str) -> str:
-        """Names the record of how the lane uses the ledger for a pool."""
+        """The name of the record of how the lane uses the ledger for a pool."""
         return self._records[pool].name
 
     async def _make_calls(self) -> None:
@@ -211,7 +211,7 @@ class LaneRun:
         return self._writer.problem is not None
 
     def _ask(self, flight: Flight) -> None:
-        """Take a call that no other task has asked so far."""
+        """Take a call that no other task has requested so far."""
         self.tally[Counter.CALLS_PLANNED, flight.call.service] += 1
         if self._hits.take(flight):
             self._news.set()
@@ -230,16 +230,16 @@ class LaneRun:
                 self.tally[Counter.LEDGER_HITS, service] += 1
                 self._pools[self._stage.pools[service]].answered_before(service)
                 del calls[flight.call.key or ""]
-                more = flight.read(reply, skip=len(outcomes))  # for tasks that asked meanwhile
+                more = flight.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
                 self._driver.settle(flight, [_final(outcome) for outcome in (*outcomes, *more)])
             self._news.set()
             while self._is_full() and not self._is_stopped and not self._is_over():
                 await self._wait_for_news()
         for flight in calls.values():
-            self._call(flight)  # nothing can read it any more: ask again
+            self._call(flight)  # no task can read it any more: make the call
 
     async def _look_again(self) -> bool:
-        """Look up what other runs have answered meanwhile; returns whether something is left to do."""
+        """Look up answers of other runs; returns whether calls are left to make."""
         await self._hits.refresh()
         for pool in self._pools.values():
             for flight in list(pool.waiting):
@@ -276,5 +276,5 @@ class LaneRun:
 
 
 def _final(outcome: object) -> object:
-    """An outcome of the ledger; an error was no attempt of this run."""
+    """An outcome read from the ledger; an error is not an attempt of this run."""
     return CallError(outcome.kind, outcome.message, 0) if isinstance(outcome, CallError) else outcome

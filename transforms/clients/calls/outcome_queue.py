@@ -1,4 +1,4 @@
-"""Outcomes on their way from the loop to the thread of the bundle, which waits for them on the clock of the fan-out."""
+"""Outcomes on their way from the event loop to the thread of the bundle, which waits on the clock of the fan-out."""
 
 from collections import deque
 
@@ -27,7 +27,7 @@ class OutcomeQueue:
             self._changed.notify_all()
 
     def get(self, timeout_s: float = 0.0) -> Outcome | None:
-        """The first outcome; None where there is none within some time."""
+        """The first outcome; None after some time without one."""
         with self._changed:
             if not self._outcomes and timeout_s > 0:
                 self._changed.wait(timeout_s)

@@ -1,8 +1,8 @@
-"""The calls of one quota pool in one lane: begun one after the other at its pace, and tried again beside new ones.
+"""The calls of one quota pool in one lane: begun in order at its pace, while failed ones are retried.
 
-waiting ─► connection ─► permit ─► one attempt ─► read ─► ledger ─► the tasks that want it
+waiting ─► connection ─► permit ─► one attempt ─► read ─► ledger ─► the tasks that requested it
                           ▲          │ transient failure: a pause, as the service asks for or longer each time
-                          └──────────┘   no permit: the service was given up, the call is not asked
+                          └──────────┘   no permit: the service was given up, the call is not made
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
 _logger = logging.getLogger(__name__)
-_WAITING_PER_SLOT = 4  # calls that pause before another attempt, for each that may be in flight
+_WAITING_PER_SLOT = 4  # calls that may pause before another attempt, per call that may be in flight
 
 Counts = Tally[tuple[Counter, str]]
-"""How much was counted, by counter and service."""
+"""Counts by counter and service."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Answered:
     Attributes:
         flight: the call.
         reply: the answer, with the tokens of all attempts.
-        outcomes: what each of its tasks reads in it.
-        attempts: how many were made.
-        seconds: that they took, without pauses.
+        outcomes: what each of its tasks reads from it.
+        attempts: how many attempts were made.
+        seconds: duration of the attempts, without pauses.
     """
 
     flight: Flight
@@ -59,15 +59,15 @@ class PoolCalls:
     """Makes the calls of one quota pool in one lane.
 
     Args:
-        quota: of the whole pool.
+        quota: the quota of the whole pool.
         lane: the number of the lane, from 0.
-        services: that the pool pays for.
-        tally: where everything is counted.
+        services: the services that the pool pays for.
+        tally: the counts to add to.
         in_flight: runs the calls of the lane.
         is_held: whether no call may begin just now.
         answered: takes a call that was answered.
-        failed: takes a call that failed for good, and why.
-        clock: of the fan-out.
+        failed: takes a call that failed permanently, and the error.
+        clock: the clock of the fan-out.
     """
 
     def __init__(
@@ -99,34 +99,34 @@ class PoolCalls:
 
     @property
     def waiting(self) -> Collection[Flight]:
-        """The calls that were not begun so far."""
+        """The calls that are not begun yet."""
         return [*self._waiting, *self._last]
 
     def add(self, flight: Flight) -> None:
-        """Take a call, to be made when its turn comes."""
+        """Queue a call."""
         (self._last if flight.call.key in self._tried_before else self._waiting)[flight] = None
         self._changed.set()
 
     def remove(self, flight: Flight) -> bool:
-        """Give back a call; False where it was begun, or given back before."""
+        """Withdraw a call; returns False where it was begun or withdrawn before."""
         return _removed(self._waiting, flight) or _removed(self._last, flight)
 
     def ask_last(self, keys: frozenset[str]) -> None:
-        """Make these calls after all others: an earlier run made them in vain, and others not at all."""
+        """Make these calls last: they failed in an earlier run, which did not make all of the others."""
         self._tried_before = keys
         for flight in [flight for flight in self._waiting if flight.call.key in keys]:
             del self._waiting[flight]
             self._last[flight] = None
 
     def to_ask_last(self) -> set[str] | None:
-        """The keys that the next run is to ask last; None where that has not changed."""
+        """The keys of the calls that the next run should make last; None where they have not changed."""
         now = self._clock.monotonic()
         is_given_up = any(breaker.is_given_up(now) for breaker in self._breakers.values())
         tried = {*self._tried_before, *self._tried} if is_given_up else set()
         return None if tried == self._tried_before else tried
 
     def answered_before(self, service: str) -> None:
-        """The ledger has an answer of a service."""
+        """Note that the ledger has an answer of a service."""
         self._breakers[service].answered_before()
 
     def warnings(self) -> list[str]:
@@ -135,7 +135,7 @@ class PoolCalls:
         return list(dict.fromkeys(warning for of_one in said for warning in of_one))
 
     def close(self) -> None:
-        """No further call will come."""
+        """Note that no further call will come."""
         self._is_closed = True
         self._changed.set()
 
@@ -145,20 +145,20 @@ class PoolCalls:
         self._changed.set()
 
     async def disconnect(self) -> None:
-        """Release what the connections hold."""
+        """Release the resources of the connections."""
         for connection in self._connections.values():
             await connection.close()
 
     async def begin_all(self) -> None:
-        """Begin the calls that come, until there will be no more, or until it is stopped."""
+        """Begin queued calls, until no more will come or the lane is stopped."""
         with suppress(Stopped):
             while (flight := await self._first_waiting()) is not None:
                 await self._begin(flight)
 
     async def _first_waiting(self) -> Flight | None:
-        """The call that is begun next, once it may wait for its turn; None at the end."""
+        """The next call to begin; None at the end."""
         await self._open.acquire()
-        await self._next.acquire()  # one new call at a time waits for its turn, beside those that are tried again
+        await self._next.acquire()  # one new call at a time waits for admission, besides retries
         while not self._waiting and not self._last:
             self.admission.refuse_when_stopped()
             if self._is_closed:
@@ -172,14 +172,14 @@ class PoolCalls:
         service = flight.call.service
         if service not in self._connections:
             self._connections[service] = await self._services[service].connect()
-        if self.remove(flight):  # else the ledger has answered it meanwhile
+        if self.remove(flight):  # otherwise the ledger has answered it meanwhile
             self._in_flight.begin(self._ask(flight))
         else:
             self._open.release()
             self._next.release()
 
     async def _ask(self, flight: Flight) -> None:
-        """Ask until there is an answer, or another attempt would not help."""
+        """Make attempts until there is an answer, or until another attempt would not help."""
         attempts = Attempts()
         retrying = AsyncRetrying(
             retry=retry_if_exception(attempts.may_pass),
@@ -217,7 +217,7 @@ class PoolCalls:
         self._answered(Answered(flight, reply, outcomes, attempts.made, attempts.seconds))
 
     async def _answer(self, flight: Flight, attempts: Attempts) -> str:
-        """Wait for a permit and make an attempt at once: nothing else runs in between, or calls come in bursts."""
+        """Wait for a permit and make an attempt at once: other work in between would lead to bursts of calls."""
         call, service = flight.call, flight.call.service
         tokens, is_new = self._most_tokens(call), not attempts.made
         try:
@@ -252,7 +252,7 @@ class PoolCalls:
         return reply
 
     def _report(self, service: str) -> None:
-        """Say when the breaker of a service opens, and when it closes."""
+        """Log when the breaker of a service opens, and when it closes."""
         breaker = self._breakers[service]
         if breaker.is_open == (service in self._unavailable):
             return
@@ -283,5 +283,5 @@ def _removed(flights: dict[Flight, None], flight: Flight) -> bool:
 
 
 def _after(outcome: Any, attempts: int) -> Any:
-    """An outcome; an error says after how many attempts."""
+    """An outcome; an error carries the number of attempts."""
     return CallError(outcome.kind, outcome.message, attempts) if isinstance(outcome, CallError) else outcome

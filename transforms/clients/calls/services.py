@@ -1,7 +1,7 @@
-"""Remote services, as the fan-out sees them: something that is connected to, called, and whose answers are read.
+"""Remote services as the fan-out sees them: it connects, makes calls and reads answers.
 
-The two Protocols are all that the fan-out knows. What implements them makes one attempt a call; pacing, retries, time
-limits and the ledger are the fan-out's.
+The fan-out depends on the two Protocols alone. An implementation makes one attempt per call; pacing, retries, time
+limits and the ledger are the task of the fan-out.
 """
 
 from typing import Any, Protocol
@@ -19,16 +19,17 @@ class Connection(Protocol):
         """Make one attempt.
 
         Args:
-            payload: what is asked: the `Call.payload`, JSON.
-            timeout_s: after which the answer is given up.
-            attempt: from 1. It rises after an answer that `Service.read` refused as `MALFORMED` or `TRUNCATED`, not
-                after an attempt without answer: a model is then asked with a repair message, or with a larger limit.
+            payload: the request: the `Call.payload`, JSON.
+            timeout_s: time limit of the attempt.
+            attempt: the number of the attempt, from 1. It rises after an answer that `Service.read` refused as
+                `MALFORMED` or `TRUNCATED`, so that a model receives a repair message or a larger limit; it does not
+                rise after an attempt without answer.
 
         Returns:
             The answer, as JSON that `Service.read` understands, without secrets: it goes to the ledger.
 
         Raises:
-            CallError: there is no answer; its kind decides whether the call is tried again, and its tokens are counted.
+            CallError: there is no answer; its kind decides whether the call is retried, and its tokens are counted.
         """
         ...
 
@@ -44,19 +45,19 @@ class Service(Protocol):
         """Connect; called on the loop that makes the calls, and only when there is a call to make.
 
         Raises:
-            InputError: what users configured cannot work, such as missing credentials or an unset variable.
+            InputError: the configuration cannot work, such as missing credentials or an unset variable.
         """
         ...
 
     def read(self, answer: str) -> Any:
-        """What an answer says; called for new answers and for those of the ledger.
+        """The value of an answer; called for new answers and for those of the ledger.
 
         Raises:
-            CallError: it is not what the service should say (`MALFORMED`), ends too early (`TRUNCATED`), is a refusal
-                (`BLOCKED`), or cannot be used as configured (`INVALID`).
+            CallError: the answer is not in the service's format (`MALFORMED`), ends too early (`TRUNCATED`), is a
+                refusal (`BLOCKED`), or cannot be used as configured (`INVALID`).
         """
         ...
 
     def most_tokens(self, payload: str) -> int:
-        """The tokens that one attempt takes at most, as admission reserves them; 0 where tokens are not charged."""
+        """The most tokens that one attempt uses, which admission reserves; 0 where tokens are not charged."""
         ...

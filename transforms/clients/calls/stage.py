@@ -1,4 +1,4 @@
-"""A stage of remote work: what its tasks do, which services they call, out of which budgets, in which lanes."""
+"""A stage of remote work: the works of its tasks, the services that they call, the budgets, and the lanes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ class Stage:
     """A stage of remote work.
 
     Attributes:
-        name: such as "retrieve".
-        works: of its tasks, by name.
-        services: that its calls name.
+        name: the name of the stage, such as "retrieve".
+        works: the works of its tasks, by name.
+        services: the services that its calls go to.
         pools: for each service, the quota pool that pays.
-        quotas: of the pools.
-        accounts: for each pool whose budget it is, by a name that all experiments have for it; its own by default.
+        quotas: the quotas of the pools.
+        accounts: for each pool the owner of its budget, by a name that all experiments share; the pool's by default.
         max_failure_rate: the share of the queries that may fail.
     """
 
@@ -35,7 +35,7 @@ class Stage:
     max_failure_rate: float = 1.0
 
     def connected(self) -> dict[str, Pools]:
-        """For each work the pools of its lane: those of its own calls, and whatever these share with other works."""
+        """For each work the pools of its lane: those of its own calls, and those that other works connect to them."""
         components: list[set[str]] = []
         for work in self.works.values():
             together = {self.pools[service] for service in work.services}
@@ -45,7 +45,7 @@ class Stage:
         return {name: of_pool[self.pools[work.services[0]]] for name, work in self.works.items()}
 
     def in_lanes(self, pools: Pools) -> dict[str, Quota]:
-        """The quotas of connected pools, divided among as many lanes: what each of them can be divided into."""
+        """The quotas of connected pools, divided among one number of lanes, which each of them allows."""
         quotas = {pool: self.quotas[pool] for pool in pools}
         if len(quotas) == 1:
             return quotas
@@ -54,10 +54,10 @@ class Stage:
         return {pool: replace(quota, lanes=lanes) for pool, quota in quotas.items()}
 
     def services_of(self, pools: Sequence[str]) -> dict[str, Service]:
-        """The services that some pools pay for."""
+        """The services that these pools pay for."""
         return {name: service for name, service in self.services.items() if self.pools[name] in pools}
 
     def model(self, service: str) -> str | None:
-        """The model that a service calls; None for one that is no model."""
+        """The model that a service calls; None for a service that is not a model."""
         model = getattr(self.services[service], "model", None)
         return None if model is None else str(model)

@@ -24,15 +24,15 @@ def count(counter: Counter, number: int, pool: str = "") -> None:
     """Add to a counter; called once a batch, not once a row.
 
     Args:
-        counter: which one.
-        number: how much.
-        pool: the quota pool that it belongs to, for counters of calls.
+        counter: the counter.
+        number: how much to add.
+        pool: the quota pool, for counters of calls.
     """
     _COUNTERS[counter].inc(number)
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder is None:
         return
-    with _lock, suppress(FileNotFoundError):  # the folder is gone once nobody reads it
+    with _lock, suppress(FileNotFoundError):  # the folder is deleted once the reader has ended
         _tally[f"{counter.value} {pool}"] += number
         beside = Path(folder) / f"{os.getpid()}.part"
         beside.write_text(json.dumps(_tally))
@@ -41,7 +41,7 @@ def count(counter: Counter, number: int, pool: str = "") -> None:
 
 @contextmanager
 def tallying() -> Iterator[Callable[[], Counts]]:
-    """Tally what this process and the worker processes it starts count; yields how to read the tally.
+    """Tally the counts of this process and of the worker processes it starts; yields a function that reads the tally.
 
     Workers of a local run inherit the environment, and each leaves its counts in a folder of this machine.
     """

@@ -1,4 +1,4 @@
-"""Tasks between stages: rows of Arrow batches, which a local runner spills, each made a task only when it is read."""
+"""Tasks between stages: rows of Arrow batches, which a local runner spills; a row becomes a task when it is read."""
 
 import pickle
 import zlib
@@ -16,7 +16,7 @@ SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("tas
 """One row a name; `tasks` are those of that name, pickled."""
 
 TaskBatch = tuple[str, pa.RecordBatch]
-"""The name of a work, and rows of it."""
+"""The name of a work, and rows of its tasks."""
 
 _ROWS = 4096
 _SHARDS = 16
@@ -25,7 +25,7 @@ batches.register()
 
 
 def batches_of(tasks: Iterable[Task]) -> Iterator[pa.RecordBatch]:
-    """Tasks as rows, one each."""
+    """Tasks as rows."""
     yield from _batches((task.name, _written((task,))) for task in tasks)
 
 
@@ -56,12 +56,12 @@ def distinct(shard: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def dealt(batch: pa.RecordBatch, lanes: list[int], first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of a batch, dealt to lanes.
+    """The rows of a batch, assigned to lanes.
 
     Args:
         batch: distinct rows.
-        lanes: to which rows go in turn.
-        first: where in `lanes` the first row begins.
+        lanes: the lanes, which receive rows round-robin.
+        first: position in `lanes` of the lane of the first row.
     """
     of_lanes: dict[int, list[int]] = {}
     for row in range(batch.num_rows):

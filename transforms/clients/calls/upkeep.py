@@ -1,6 +1,6 @@
-"""What a lane keeps up at its ledger while it makes calls: that it can be written, its lease, and a look at new parts.
+"""The upkeep of a ledger while a lane makes calls: a writable folder, the lease, and look-ups of new parts.
 
-probe ─► claim the lease, or wait for who has it ─► look up what was answered meanwhile ─► calls
+probe ─► claim the lease, or wait for its holder ─► look up new answers ─► calls
                                                      calls ─► heartbeat, use record, new parts ─► all written ─► release
 """
 
@@ -26,16 +26,16 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Upkeep:
-    """Holds the ledger for a lane, as an asynchronous context: the calls are made inside of it.
+    """Holds the ledger for a lane, as an asynchronous context inside of which the calls are made.
 
     Args:
-        ledger: of the run.
-        leases: of the lane, one for each of its pools.
-        writer: that adds its answers.
-        records: of its use, one for each of its pools.
-        look: looks up again what earlier or other calls have answered; returns whether something is left to be asked.
+        ledger: the ledger of the run.
+        leases: the leases of the lane, one for each of its pools.
+        writer: adds its answers.
+        records: records of its use, one for each of its pools.
+        look: looks up answers of other runs; returns whether calls are left to make.
         stop: lets no further call begin.
-        sleep: waits; raises Stopped when the lane is to end.
+        sleep: waits; raises Stopped when the lane should end.
         clock: in seconds.
     """
 
@@ -51,7 +51,7 @@ class Upkeep:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger, self._writer, self._records = ledger, writer, records
-        self._leases = sorted(leases, key=lambda lease: lease.name)  # in one order in all runs: none waits in a circle
+        self._leases = sorted(leases, key=lambda lease: lease.name)  # the same order in all runs: no deadlock
         self._look, self._stop, self._sleep, self._clock = look, stop, sleep, clock
         self._failing_since: float | None = None
         self._problem: InputError | None = None
@@ -84,7 +84,7 @@ class Upkeep:
             raise self._problem from None
 
     async def _claim(self, lease: Lease) -> bool:
-        """Wait for a lease; False without it, when the run that has it has answered everything."""
+        """Wait for a lease; returns False when the holder has answered all calls meanwhile."""
         began = looked = self._clock()
         holder_before = None
         while (holder := await asyncio.to_thread(lease.claim)) is not None:
@@ -123,7 +123,7 @@ class Upkeep:
                 await self._note()
                 await self._look_again()
         except InputError as error:
-            self._problem = InputError(error.problem, path=error.path)  # of this very class: workers send its name
+            self._problem = InputError(error.problem, path=error.path)  # not a subclass: workers send its name
             self._stop()
 
     async def _has_ended(self, seconds: float) -> bool:
@@ -133,7 +133,7 @@ class Upkeep:
         return self._ended.is_set()
 
     def _check_writer(self) -> None:
-        """No call begins while the writer has a problem; the lane ends when that does not pass."""
+        """Let no call begin while the writer has a problem; end the lane if the problem lasts."""
         problem = self._writer.problem
         if problem is None:
             self._failing_since = None
@@ -147,7 +147,7 @@ class Upkeep:
     async def _look_again(self) -> None:
         if self._clock() - self._looked >= _LOOK_EVERY_S:
             self._looked = self._clock()
-            with suppress(InputError):  # it only saves calls, and the next time will do
+            with suppress(InputError):  # optional: it saves calls, and is repeated later
                 await self._look()
 
     async def _note(self) -> None:
@@ -157,7 +157,7 @@ class Upkeep:
                 await asyncio.to_thread(record.write)
 
     async def _write_all(self) -> None:
-        """Bring everything into the ledger, however often that has to be tried."""
+        """Write all answers to the ledger, with retries while `patience_s` lasts."""
         began = self._clock() if self._failing_since is None else self._failing_since
         while self._writer.unwritten and self._clock() - began < self._ledger.patience_s:
             with suppress(InputError):
