@@ -92,7 +92,7 @@ def test_an_output_in_a_bucket_that_is_not_there(experiment: Path) -> None:
 def test_an_output_in_a_bucket_that_is_closed(experiment: Path, closed: str) -> None:
     refusal = message(rankbeam("evaluate", str(experiment), "--output", f"{closed}/out"))
     assert refusal.startswith(f"{closed}/out")
-    assert refusal.endswith("Forbidden; grant the account that asks the role Storage Object User on the bucket closed")
+    assert refusal.endswith("Forbidden; grant the requesting account the role Storage Object User on the bucket closed")
 
 
 @pytest.mark.usefixtures("cloud")

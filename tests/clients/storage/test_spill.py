@@ -375,7 +375,7 @@ def no_room(scratch: Path, allowed: int) -> tuple[str, list[str]]:
 def test_no_room_is_an_error_that_says_what_to_do(scratch: Path) -> None:
     folder, (number, name, text) = no_room(scratch, 350_000)
     assert (int(number), name) == (errno.EFBIG, folder)
-    assert text == f"{os.strerror(errno.EFBIG)}; temporary files need more room, set TMPDIR to a larger disk"
+    assert text == f"{os.strerror(errno.EFBIG)}; temporary files need more space, set TMPDIR to a larger disk"
 
 
 def batch_bytes() -> int:

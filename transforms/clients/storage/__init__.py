@@ -1,1 +1,1 @@
-"""Files on any filesystem, and what is spilled to them."""
+"""Files on any filesystem, and batches spilled to them."""

@@ -1,8 +1,8 @@
-"""Arrow batches between stages: what they are keyed by, and how Beam carries them.
+"""Arrow batches between stages: their keys, and their encoding for Beam.
 
-Beam has no coder for Arrow and pickles, and a pickled batch holds the whole parent buffer of every slice. With this
-module a pickle holds Arrow's own stream format, or where a large batch was spilled to. A registered coder would not
-do: Beam does not ask for it inside the unions that CoGroupByKey makes. A stage that passes batches on calls `register`.
+Beam has no coder for Arrow and uses pickle, and a pickled batch holds the whole parent buffer of every slice. With this
+module a pickle holds Arrow's own stream format, or the place of a batch that was spilled. A registered coder would not
+work: Beam ignores it inside the unions that CoGroupByKey makes. A stage that passes batches on calls `register`.
 """
 
 import copyreg
@@ -20,11 +20,11 @@ SourceRows = tuple[int, tuple[int, pa.RecordBatch]]
 """A bucket, the source its rows come from, and the rows."""
 
 JUDGED, RANKINGS, FAILURES, REPLAYED, VALUES = "judged", "rankings", "failures", "replayed", "values"
-"""The parts of a bucket: batches of its queries; rows of each source, where names that begin like this all hold some;
-pairs of a source and a failure; pairs of a source and answers that exist already; and values of judged metrics."""
+"""Names of the parts of a bucket: batches of its queries; rows of each source, under names with this prefix; pairs of a
+source and a failure; pairs of a source and existing answers; and values of judged metrics."""
 
 _places: dict[int, bytes] = {}
-"""Where batches lie that were read from there, by their identity, for as long as they live."""
+"""The places of batches that were read from a spill file, by identity, as long as the batches are in use."""
 
 
 def register() -> None:
@@ -51,7 +51,7 @@ def decode(encoded: bytes | pa.Buffer) -> pa.RecordBatch:
 
 
 def decode_spilled(place: bytes) -> pa.RecordBatch:
-    """The batch that was spilled; a stage that only passes it on need not spill it again."""
+    """Read a spilled batch; a stage that only passes it on need not spill it again."""
     batch = decode(spill.read(place))
     _places[id(batch)] = place
     weakref.finalize(batch, _places.pop, id(batch), None).atexit = False

@@ -1,7 +1,7 @@
 """Files on any of Beam's filesystems: local, gs://, hdfs://, s3://.
 
-There is no second code path, but for one call: a file of this machine is opened without Beam, so that it can be read
-while Beam is still being imported.
+All filesystems share one code path, with one exception: a file of this machine is opened without Beam, so that it can
+be read while Beam is still being imported.
 
 Compressed text is recognised by its content, not by its name, and a gzip file that is cut short is an error
 (Beam's own reader ends quietly at the cut).
@@ -22,23 +22,23 @@ from rankbeam.transforms.records.errors import InputError
 
 BLOCK_BYTES = 4 << 20
 LONGEST_LINE = 64 << 20
-"""Bytes of a line, at most: whatever is longer is no line, and would fill the memory."""
+"""The most bytes of a line: a longer one is not text, and would fill the memory."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _AS_STORED = "uncompressed"
-"""Beam's CompressionTypes.UNCOMPRESSED: neither packed nor unpacked, whatever the name ends in."""
+"""Beam's CompressionTypes.UNCOMPRESSED: neither compressed nor decompressed, whatever the name's suffix."""
 
 
 def beam() -> Any:
-    """Beam's filesystems. Their import takes most of a second, in which files of this machine are read already."""
+    """Beam's filesystems, imported late: the import takes most of a second, while files of this machine are read."""
     from apache_beam.io.filesystems import FileSystems
 
     return FileSystems
 
 
 def errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
-    """What a filesystem raises; Beam's own error is an OSError."""
+    """The errors of a filesystem; Beam's own error is an OSError."""
     return (OSError, *more, *gcs.errors(path))
 
 
@@ -83,13 +83,13 @@ def exists(path: str) -> bool:
     """Whether there is a file or a folder of that name.
 
     Raises:
-        InputError: its filesystem does not say.
+        InputError: the filesystem cannot be reached, or refuses.
     """
     gcs.prepare(path)
     try:
         return bool(beam().exists(path))
     except errors(path) as error:
-        raise InputError(f"cannot be looked up: {gcs.told(error, path)}", path=path) from error
+        raise InputError(f"cannot be looked up: {gcs.explained(error, path)}", path=path) from error
 
 
 def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
@@ -97,7 +97,7 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
 
     Args:
         path: the file.
-        read_ahead_bytes: how much to ask for at once where that takes a request; by default what suits the filesystem.
+        read_ahead_bytes: bytes per request on remote filesystems; by default the filesystem's own.
 
     Raises:
         InputError: it cannot be opened.
@@ -108,7 +108,7 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
     try:
         handle = _opened(path)
     except errors(path) as error:
-        raise InputError(f"cannot be opened: {gcs.told(error, path)}", path=path) from error
+        raise InputError(f"cannot be opened: {gcs.explained(error, path)}", path=path) from error
     return handle if read_ahead_bytes is None else gcs.reading_ahead(handle, read_ahead_bytes)
 
 
@@ -120,9 +120,9 @@ def _opened(path: str) -> BinaryIO:
 
 
 def open_text(path: str, read_ahead_bytes: int | None = None) -> "io.BufferedReader[Any]":
-    """Open a file for reading, unpacked where its content is gzip, without its byte order mark."""
+    """Open a file for reading, decompressed if its content is gzip, without its byte order mark."""
     raw = io.BufferedReader(_Raw(open_raw(path, read_ahead_bytes)))
-    packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)  # to seek back would be another request
+    packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)  # seeking back would cost another request
     stream = cast("io.BufferedReader[Any]", gzip.GzipFile(fileobj=raw)) if packed else raw
     if stream.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
         stream.read(len(_BYTE_ORDER_MARK))
@@ -142,7 +142,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
     Raises:
         InputError: the file cannot be opened, its gzip stream is cut short or damaged, or a line is endless.
     """
-    rest: list[bytes] = []  # joined once: a long line is not copied again for each of its pieces
+    rest: list[bytes] = []  # joined once, so that a long line is not copied for each of its pieces
     lines = 0
     try:
         with open_text(path, block_bytes if block_bytes < BLOCK_BYTES else None) as stream:
@@ -160,7 +160,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         problem = f"the gzip file is cut short or damaged ({error}); copy it again"
         raise InputError(problem, path=path, line=lines + 1) from error
     except gcs.errors(path) as error:
-        raise InputError(f"cannot be read on: {gcs.told(error, path)}", path=path) from error
+        raise InputError(f"cannot be read on: {gcs.explained(error, path)}", path=path) from error
     if any(rest):
         yield b"".join(rest)
 
@@ -171,7 +171,7 @@ def _refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
 
 
 def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[bytes]:
-    """Read on until the end, or until an error, before which everything readable is given out."""
+    """Read until the end, or until an error; everything readable before it is yielded first."""
     damage: Exception | None = None
     while damage is None:
         parts: list[bytes] = []
@@ -194,17 +194,17 @@ def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[byte
 
 
 def read_head(path: str, bytes_wanted: int = 1 << 16) -> bytes:
-    """The first block of a text file that holds more than white space, unpacked; complete lines."""
+    """The first block of a text file with more than white space, decompressed; complete lines."""
     return next((block for block in read_blocks(path, bytes_wanted) if block.strip()), b"")
 
 
 def read_all(path: str) -> bytes:
-    """The whole content of a text file, unpacked."""
+    """The whole content of a text file, decompressed."""
     return b"".join(read_blocks(path))
 
 
 def write(path: str, content: bytes) -> None:
-    """Write a file in one go.
+    """Write a whole file.
 
     Raises:
         InputError: it cannot be written.
@@ -213,11 +213,11 @@ def write(path: str, content: bytes) -> None:
         with beam().create(path, compression_type=_AS_STORED) as handle:
             handle.write(content)
     except errors(path) as error:
-        raise InputError(f"cannot be written: {gcs.told(error, path)}", path=path) from error
+        raise InputError(f"cannot be written: {gcs.explained(error, path)}", path=path) from error
 
 
 def delete(path: str) -> None:
-    """Delete a file or a folder with all it holds; nothing happens when there is none.
+    """Delete a file, or a folder with its content; nothing happens when there is none.
 
     Raises:
         OSError: it cannot be deleted.
@@ -231,27 +231,27 @@ def delete(path: str) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Make sure that a folder exists and can be written to.
+    """Make a folder if it does not exist, and check that it can be written to.
 
     Raises:
-        InputError: it cannot be.
+        InputError: it cannot be made or written to.
     """
     gcs.prepare(path)
     try:
         if not beam().exists(path):
             beam().mkdirs(path)
     except errors(path) as error:
-        raise InputError(f"the folder cannot be made: {gcs.told(error, path)}", path=path) from error
+        raise InputError(f"the folder cannot be made: {gcs.explained(error, path)}", path=path) from error
     probe = join(path, ".rankbeam-can-write")
     write(probe, b"")
     try:
         delete(probe)
     except errors(path) as error:
-        raise InputError(f"cannot be deleted: {gcs.told(error, path)}", path=probe) from error
+        raise InputError(f"cannot be deleted: {gcs.explained(error, path)}", path=probe) from error
 
 
 class _Raw(io.RawIOBase):
-    """Lets a Beam file, which need not have `readinto`, stand below a BufferedReader."""
+    """Adapts a Beam file, which need not have `readinto`, to BufferedReader."""
 
     def __init__(self, handle: BinaryIO) -> None:
         self._handle = handle

@@ -1,6 +1,6 @@
-"""Google Cloud Storage, before Beam asks it: whether there is a way to it, and credentials.
+"""Google Cloud Storage, checked before Beam uses it: network and credentials.
 
-Without this a laptop that is offline waits for two minutes, and one without credentials for half a minute, with five
+Without these checks an offline laptop waits for two minutes, and one without credentials for half a minute, with five
 tracebacks. A public bucket needs no credentials.
 """
 
@@ -19,7 +19,7 @@ _OTHER_WAYS = ("STORAGE_EMULATOR_HOST", "HTTPS_PROXY", "https_proxy", "ALL_PROXY
 
 
 def prepare(path: str) -> None:
-    """Make sure that asking for a path takes no longer than it must; nothing where it is not on `gs://`.
+    """Check that a path's service can be reached; nothing where the path is not on `gs://`.
 
     Raises:
         InputError: there is no network.
@@ -31,7 +31,7 @@ def prepare(path: str) -> None:
 
 
 def errors(path: str) -> tuple[type[Exception], ...]:
-    """What the filesystem of a path raises, besides what all of them do."""
+    """The errors of a path's filesystem, with those common to all filesystems."""
     if not path.startswith(SCHEME):
         return ()
     from google.api_core.exceptions import GoogleAPIError
@@ -42,20 +42,20 @@ def errors(path: str) -> tuple[type[Exception], ...]:
 
 
 def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
-    """The same file, which asks for so many bytes at once, if it asks: 16 MiB are much for a first line."""
+    """The same file with a smaller request size, if it makes requests: 16 MiB are much for a first line."""
     if hasattr(handle, "_chunk_size"):
         handle._chunk_size = count  # Beam opens it, and has no parameter for this
     return handle
 
 
-def told(error: BaseException, path: str) -> str:
-    """What an error of a path's filesystem says, and what to do about it, in one line."""
+def explained(error: BaseException, path: str) -> str:
+    """An error of a path's filesystem, and what to do about it, in one line."""
     if not path.startswith(SCHEME):
         return str(error)
     bucket = path.removeprefix(SCHEME).partition("/")[0]
     advice = {
         401: SIGN_IN,
-        403: f"grant the account that asks the role Storage Object User on the bucket {bucket}",
+        403: f"grant the requesting account the role Storage Object User on the bucket {bucket}",
         404: f"is there a bucket {bucket}? make it, or name another one",
     }
     status = _status(error)
@@ -67,12 +67,12 @@ def told(error: BaseException, path: str) -> str:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status that a refusal came with; Beam wraps it in errors of its own."""
+    """The HTTP status of a refusal, which Beam wraps in errors of its own."""
     from apache_beam.io.filesystem import BeamIOError
 
     if isinstance(error, BeamIOError):
         inner = list((error.exception_details or {}).values())
-        return next((found for each in inner if (found := _status(each)) is not None), None)
+        return next((status for each in inner if (status := _status(each)) is not None), None)
     status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "code", None)
     return int(status) if isinstance(status, int) else None
 

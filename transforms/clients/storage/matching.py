@@ -10,10 +10,10 @@ from rankbeam.transforms.records.errors import InputError
 def expand(pattern: str) -> list[str]:
     """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
 
-    A file of that very name comes first: brackets and stars may be part of it.
+    A file of exactly that name takes precedence, as a name may contain brackets and stars.
 
     Raises:
-        InputError: there is none.
+        InputError: there are no such files.
     """
     gcs.prepare(pattern)
     try:
@@ -23,7 +23,7 @@ def expand(pattern: str) -> list[str]:
         found = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]
         found = found or _parquet(folder)
     except files.errors(pattern, ValueError) as error:
-        raise InputError(f"cannot be looked up: {gcs.told(error, pattern)}", path=pattern) from error
+        raise InputError(f"cannot be looked up: {gcs.explained(error, pattern)}", path=pattern) from error
     if not found and _is_folder(pattern):
         raise InputError(
             f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
@@ -34,7 +34,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
-    """Path, bytes and time of change of every file that a path or pattern names: other values, other content."""
+    """Path, bytes and time of change of every file that a path or pattern names; other values mean other content."""
     paths = expand(pattern)
     if files.is_local(pattern):
         stats = [(path, Path(path).stat()) for path in paths]
@@ -47,7 +47,7 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
 
 
 def _parquet(folder: str) -> list[str]:
-    """The Parquet files below a folder, but not in folders that begin with _ or ., as other readers have it."""
+    """The Parquet files below a folder, except in folders that begin with _ or ., as other readers do."""
     flat, deep = _parquet_patterns(folder)
     found = files.match(flat) or files.match(deep)
     below = [path.split("/")[folder.count("/") :] for path in found]

@@ -16,8 +16,8 @@ _STREAM_BYTES = 1 << 20
 def open_file(path: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file on any filesystem, and close it at the end of the block.
 
-    Arrow's threads may hold a reader longer than this one does. Of an open file the last of them lets go of Python's
-    object, for which it needs Python's lock: where the interpreter is ending, that ends the process with SIGABRT.
+    Arrow's threads may hold the reader longer than this block. The last thread to release an open file takes Python's
+    lock to free its object; during the interpreter's shutdown that ends the process with SIGABRT.
 
     Raises:
         InputError: it is damaged.

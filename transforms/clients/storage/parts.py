@@ -1,4 +1,4 @@
-"""Parts of a table: Parquet files written under names of their own, and moved into place once all are known."""
+"""Parts of a table: Parquet files written under temporary names, and moved into place once all are complete."""
 
 import uuid
 from pathlib import Path
@@ -11,11 +11,11 @@ from apache_beam.io.filesystems import FileSystems
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
-_UNFINISHED = "_unfinished"  # readers of a folder of Parquet files leave out what begins like this
+_UNFINISHED = "_unfinished"  # readers of a folder of Parquet files skip names with this prefix
 
 
 class Part:
-    """One Parquet file that is being written, beside the place of the finished ones."""
+    """One Parquet file that is being written, in a folder beside that of the finished ones."""
 
     def __init__(self, folder: str, schema: pa.Schema) -> None:
         self._path = files.join(folder, _UNFINISHED, f"{uuid.uuid4().hex}.parquet")
@@ -24,7 +24,7 @@ class Part:
                 Path(self._path).parent.mkdir(parents=True, exist_ok=True)
             self._handle = FileSystems.create(self._path, compression_type=CompressionTypes.UNCOMPRESSED)
         except (BeamIOError, OSError, *gcs.errors(folder)) as error:
-            raise InputError(f"cannot be written: {gcs.told(error, folder)}", path=self._path) from error
+            raise InputError(f"cannot be written: {gcs.explained(error, folder)}", path=self._path) from error
         self._writer = pq.ParquetWriter(self._handle, schema, compression="zstd")
 
     def write(self, rows: pa.Table) -> None:
@@ -39,14 +39,14 @@ class Part:
 
 
 def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
-    """Move complete parts to where a table is read, and remove what was left unfinished; returns the new paths.
+    """Move complete parts into a table's folder, and remove unfinished ones; returns the new paths.
 
-    Calling it again after a failure half-way goes on where that ended.
+    A call after an interrupted one continues it.
 
     Args:
-        folder: of the table.
+        folder: the folder of the table.
         parts: paths of its parts; without any, a file without rows is made.
-        schema: of the table.
+        schema: the schema of the table.
     """
     parts = sorted(parts) or [Part(folder, schema).close()]
     places = [files.join(folder, f"part-{number:05}-of-{len(parts):05}.parquet") for number in range(len(parts))]

@@ -1,7 +1,7 @@
-"""Large batches on their way through a runner of this machine: in a file, not in its memory.
+"""Large batches between stages of a local runner: in a file, not in memory.
 
-Beam's local runner keeps everything between two stages in memory, and copies it several times. Where a folder is
-named to spill to, coders leave a batch there and pass on where it lies; whoever reads it maps the file.
+Beam's local runner keeps everything between two stages in memory, and copies it several times. Where a spill folder is
+set, coders write a batch there and pass on its place; the reading stage maps the file.
 """
 
 import fcntl
@@ -28,9 +28,9 @@ _WORTH_A_FILE = 1 << 15
 
 @contextmanager
 def spilling() -> Iterator[None]:
-    """Spill what this process, and the worker processes it starts, pass between stages; gone afterwards.
+    """Spill batches of this process, and of the worker processes it starts; the files are deleted afterwards.
 
-    The folder lies where Python keeps temporary files (TMPDIR). What runs left there that were killed is removed.
+    The folder is in Python's folder of temporary files (TMPDIR). Files that killed runs left there are removed.
     """
     _remove_abandoned(Path(tempfile.gettempdir()))
     outer = folder()
@@ -46,15 +46,15 @@ def spilling() -> Iterator[None]:
 
 
 def folder() -> str | None:
-    """Where batches are spilled to; None where they are not."""
+    """The folder that batches are spilled to; None where they are not spilled."""
     return os.environ.get(_FOLDER_VARIABLE)
 
 
 def write(encoded: pa.Buffer) -> bytes | None:
-    """Spill an encoded batch; returns where it lies, or None where it is not worth it or nothing is spilled.
+    """Spill an encoded batch; returns its place, or None for a small batch or without spilling.
 
     Raises:
-        OSError: there is no room.
+        OSError: the disk is full.
     """
     name = folder()
     if name is None or len(encoded) < _WORTH_A_FILE:
@@ -62,18 +62,18 @@ def write(encoded: pa.Buffer) -> bytes | None:
     try:
         return _files.append(name, encoded)
     except OSError as error:
-        problem = f"{error.strerror}; temporary files need more room, set TMPDIR to a larger disk"
+        problem = f"{error.strerror}; temporary files need more space, set TMPDIR to a larger disk"
         raise OSError(error.errno, problem, name) from error
 
 
 def holds(place: bytes) -> bool:
-    """Whether a place lies in the folder that is spilled to now."""
+    """Whether a place is in the current spill folder."""
     name = folder()
     return name is not None and place[_AT.size :].startswith(os.fsencode(name))
 
 
 def read(place: bytes) -> pa.Buffer:
-    """The encoded batch that lies there, mapped, not copied."""
+    """The encoded batch at a place, mapped, not copied."""
     offset, length = _AT.unpack_from(place)
     page = offset - offset % mmap.ALLOCATIONGRANULARITY
     with Path(os.fsdecode(place[_AT.size :])).open("rb") as file:
@@ -82,7 +82,7 @@ def read(place: bytes) -> pa.Buffer:
 
 
 class _Files:
-    """The file that this process appends to, for each folder it spills to."""
+    """For each spill folder, the file that this process appends to."""
 
     def __init__(self) -> None:
         self._open: dict[str, FileIO] = {}
@@ -106,7 +106,7 @@ class _Files:
 
 
 def _write_all(file: FileIO, content: bytes | pa.Buffer) -> None:
-    """Write without a buffer of Python's, which would try again, and fail again, when the file is closed."""
+    """Write without Python's buffer, which would try and fail again when the file is closed."""
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]
@@ -120,12 +120,12 @@ def _locked(spill: Path) -> Iterator[None]:
     beside = spill / "new"
     with beside.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        beside.rename(spill / _LOCK)  # nobody sees it before it is locked
+        beside.rename(spill / _LOCK)  # it becomes visible only when it is locked
         yield
 
 
 def _remove_abandoned(parent: Path) -> None:
     for lock in parent.glob(f"{_PREFIX}*/{_LOCK}"):
-        with suppress(OSError), lock.open("r+") as handle:  # locked, or another user's: not ours to remove
+        with suppress(OSError), lock.open("r+") as handle:  # in use, or another user's
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(lock.parent, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Where in a text store each text lies: 24 bytes a text, sorted by hash."""
+"""The positions of the texts of a store: 24 bytes a text, sorted by hash."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Places = npt.NDArray[Any]
 
 
 class TextIndex:
-    """The parts of a store, and in which row group of which part each hash stands.
+    """The parts of a store, and the part and row group of each hash.
 
     Half of a hash names a text: of 2**40 texts two would have the same half with a probability of 2**-49.
     """
@@ -39,7 +39,7 @@ class TextIndex:
             self._places = self._places[self._places["part"] != self.paths.index(path)]
 
     def find(self, digests: Sequence[bytes]) -> Places:
-        """A place for each hash; its `part` is beyond all parts where there is none."""
+        """A place for each hash; an unknown hash has a `part` beyond all parts."""
         wanted = _places(digests, 0, 0)
         found = np.zeros(len(wanted), _PLACE)
         found["part"] = len(self.paths)

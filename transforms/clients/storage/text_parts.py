@@ -22,7 +22,7 @@ from rankbeam.transforms.records.errors import InputError
 GROUP_BYTES, PART_BYTES = 512 << 10, 16 << 20
 _PART = re.compile(r"texts-[0-9a-f]{32}\.parquet")
 _DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError)
-"""What Arrow raises for bytes that are not as it wrote them."""
+"""Arrow's errors for damaged bytes."""
 _SCHEMA = pa.schema(
     [
         pa.field("hash", pa.binary(32), nullable=False),
@@ -39,7 +39,7 @@ class Row:
 
     Attributes:
         digest: its sha256.
-        stored_at: when it was stored first.
+        stored_at: when it was first stored.
         text: as UTF-8.
     """
 
@@ -48,16 +48,16 @@ class Row:
     text: bytes
 
     def is_whole(self) -> bool:
-        """Whether it is as it was written."""
+        """Whether it is undamaged."""
         return digest_of(self.text) == self.digest
 
 
 class Damaged(Exception):
-    """A part that cannot be read, or is gone; the message says why."""
+    """A part cannot be read, or was deleted; the message says why."""
 
 
 def digest_of(text: bytes) -> bytes:
-    """What names a text."""
+    """The hash that identifies a text."""
     return hashlib.sha256(text).digest()
 
 
@@ -71,7 +71,7 @@ def parts_in(folder: str) -> list[Stored]:
 
 
 def unfinished_in(folder: str) -> list[Stored]:
-    """What writers that were killed have left, and what living ones write just now."""
+    """Incomplete files: those left by killed writers, and those being written."""
     listed = whole.listed(folder, "the stored texts")
     return [
         stored
@@ -133,7 +133,7 @@ def reading(path: str) -> Iterator[TextPart]:
     """Open a part by column name: one with further columns is read.
 
     Raises:
-        Damaged: it is torn or gone, no part, or not as it was written.
+        Damaged: the file is cut short, deleted, altered, or not a part.
     """
     try:
         handle = files.open_raw(path)
@@ -156,10 +156,10 @@ def _parsing(handle: BinaryIO) -> Iterator[TextPart]:
 
 
 def salvaged(path: str) -> list[Row]:
-    """The rows of a damaged part that are whole.
+    """The undamaged rows of a damaged part.
 
     Raises:
-        Damaged: its bytes cannot be read, which says nothing of their state.
+        Damaged: its bytes cannot be read now, whatever their state.
     """
     rows: list[Row] = []
     try:
@@ -175,7 +175,7 @@ def salvaged(path: str) -> list[Row]:
 
 
 def is_gone(path: str) -> bool:
-    """Whether there is no such part any more, as far as its filesystem says."""
+    """Whether the part was deleted, as far as its filesystem knows."""
     try:
         return not FileSystems.exists(path)
     except (BeamIOError, OSError):

@@ -1,8 +1,8 @@
 """Long texts, each stored once under the hash of its content, in part files that any number of writers may add to.
 
-A part never changes, and every row proves itself by its hash. A part that is torn is left out; one with a damaged row
-is replaced by a part without that row, so that the next `put` stores the text again. Memory holds an index of 24 bytes
-a text, and a cache of bounded size. Put many texts at once: each `put` that brings something new adds a file.
+A part never changes, and every row is verified by its hash. A part that is cut short is left out; one with a damaged
+row is replaced by a part without that row, so that the next `put` stores the text again. Memory holds an index of 24
+bytes a text, and a cache of bounded size. Put many texts at once: each `put` with new texts adds a file.
 """
 
 import threading
@@ -23,17 +23,17 @@ from rankbeam.transforms.records.errors import InputError
 
 CACHE_BYTES = 64 << 20
 _ROUNDS = 3
-_BATCH = 256  # texts that `put` holds while it looks which of them are new
+_BATCH = 256  # texts that `put` holds while it checks which of them are new
 
 
 @dataclass(frozen=True)
 class Removed:
-    """What `TextStore.keep` or `TextStore.clear` removed.
+    """The amounts that `TextStore.keep` or `TextStore.clear` removed.
 
     Attributes:
-        files: parts that were deleted, or written again with what stays.
-        texts: that are gone.
-        bytes: by which the parts became less.
+        files: parts that were deleted, or rewritten with the remaining texts.
+        texts: texts that were removed.
+        bytes: bytes by which the parts shrank.
     """
 
     files: int
@@ -46,10 +46,10 @@ class TextStore:
 
     Args:
         folder: on any of Beam's filesystems; it is made with the first text.
-        cache_bytes: of texts that are held, at most; those of the last row group that was read are held in any case.
+        cache_bytes: the most bytes of cached texts; those of the row group read last are cached in any case.
 
     Attributes:
-        damage: of each part that cannot be read, wholly or in places, the first reason.
+        damage: for each part that cannot be read, wholly or in places, the first reason.
     """
 
     def __init__(self, folder: str, cache_bytes: int = CACHE_BYTES) -> None:
@@ -65,7 +65,7 @@ class TextStore:
         return TextStore, (self._folder, self._cache_bytes)
 
     def put(self, texts: Iterable[str]) -> list[str]:
-        """Store texts; returns the hash of each, in their order. Those that are there are not stored again.
+        """Store texts; returns their hashes, in the same order. Texts that are already stored are not written again.
 
         Raises:
             InputError: they cannot be stored.
@@ -81,7 +81,7 @@ class TextStore:
         """The text of a hash.
 
         Raises:
-            InputError: it is not there any more, or damaged.
+            InputError: the text was deleted or is damaged.
         """
         [(_, text)] = self.read([name])
         return text
@@ -90,7 +90,7 @@ class TextStore:
         """Hashes and their texts, each hash once, in the order in which they are stored: each row group is read once.
 
         Raises:
-            InputError: one of them is not there any more, or damaged.
+            InputError: one of them was deleted or is damaged.
         """
         wanted = sorted({bytes.fromhex(name) for name in names})
         with self._lock:
@@ -112,10 +112,10 @@ class TextStore:
         raise InputError(f"holds no text {min(left).hex()}: it was cleared or damaged; run it again", path=self._folder)
 
     def keep(self, used: Collection[str], stored_before: datetime) -> Removed:
-        """Delete texts that were stored before a moment, and are not among those that are used.
+        """Delete unused texts that were stored before a moment.
 
         Raises:
-            InputError: the folder cannot be looked up, or what is to stay cannot be written.
+            InputError: the folder cannot be listed, or the remaining texts cannot be written.
         """
         stays = {bytes.fromhex(name) for name in used}
 
@@ -146,7 +146,7 @@ class TextStore:
         return _sum(removed)
 
     def _new(self, texts: Iterator[str], hashes: list[str]) -> Iterator[Row]:
-        """The texts that are not there, each once; adds the hashes of all."""
+        """The texts that are not stored yet, without repetitions; adds the hashes of all."""
         now, added = datetime.now(UTC), set[bytes]()
         while batch := [text.encode("utf-8", "surrogatepass") for text in islice(texts, _BATCH)]:
             digests = [digest_of(text) for text in batch]
@@ -158,7 +158,7 @@ class TextStore:
                     yield Row(digest, now, text)
 
     def _refresh(self) -> None:
-        """Take up the parts that were added, and leave out those that are gone."""
+        """Add new parts to the index, and drop deleted ones."""
         paths = [stored.path for stored in text_parts.parts_in(self._folder)]
         for gone in self._seen - set(paths):
             self._seen.discard(gone)
@@ -184,7 +184,7 @@ class TextStore:
             return [(self._index.paths[part], int(group)) for part, group in places.tolist()]
 
     def _group(self, path: str, group: int) -> list[tuple[bytes, bytes]]:
-        """The hashes and texts of a row group, which are held from now on; none where it cannot be read."""
+        """The hashes and texts of a row group, which are cached from now on; none where it cannot be read."""
         try:
             with text_parts.reading(path) as part:
                 rows = part.rows(group)
@@ -202,7 +202,7 @@ class TextStore:
         return intact
 
     def _mend(self, path: str, reason: str) -> None:
-        """Leave a damaged part out, and replace it by one of its texts that are whole, if that is possible."""
+        """Leave a damaged part out, and replace it by a part of its undamaged texts, if that is possible."""
         self._index.drop(path)
         if text_parts.is_gone(path):
             return
@@ -215,11 +215,11 @@ class TextStore:
 
 
 def _rewritten(folder: str, stored: Stored, is_kept: Callable[[Row], bool]) -> tuple[int, int, int]:
-    """Write a part again with the rows that are kept; returns files, texts and bytes that went.
+    """Rewrite a part with the rows that are kept; returns the files, texts and bytes removed.
 
     Raises:
         Damaged: it cannot be read.
-        InputError: what is kept cannot be written.
+        InputError: the kept rows cannot be written.
     """
     kept: list[Row] = []
     count = 0

@@ -1,6 +1,6 @@
-"""Files that are whole as soon as they have their name.
+"""Files that are complete as soon as they are visible under their name.
 
-On this machine a file is renamed to it; elsewhere a file exists once it is closed.
+On this machine a complete file is renamed; on other filesystems a file exists once it is closed.
 """
 
 import os
@@ -15,7 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-UNFINISHED = "_"  # readers of a folder of Parquet files leave out what begins like this
+UNFINISHED = "_"  # readers of a folder of Parquet files skip names with this prefix
 _TRIES = 3
 
 
@@ -33,7 +33,7 @@ class Stored:
 
 
 def put(path: str, content: bytes) -> Stored:
-    """Write a file, with its folder, so that no reader ever sees a half of it.
+    """Write a file, with its folder, so that no reader ever sees an incomplete one.
 
     Raises:
         InputError: it cannot be written.
@@ -45,7 +45,7 @@ def put(path: str, content: bytes) -> Stored:
             continue
         except InputError:
             raise
-        except Exception as error:  # what a storage client raises is of its own classes
+        except Exception as error:  # storage clients raise errors of their own classes
             raise InputError(f"cannot be written: {error}", path=path) from error
         return Stored(path, len(content))
     raise InputError("cannot be written: its folder vanishes again and again", path=path)
@@ -56,7 +56,7 @@ def listed(folder: str, what: str) -> list[Stored]:
 
     Args:
         folder: on any of Beam's filesystems.
-        what: it is, for the message.
+        what: name of the files, for the message.
 
     Raises:
         InputError: it cannot be listed.
@@ -79,7 +79,7 @@ def delete(path: str) -> bool:
             Path(path).unlink()
         else:
             FileSystems.delete([path])
-    except (BeamIOError, OSError):  # another process was faster, or has the right to and we have not
+    except (BeamIOError, OSError):  # another process was faster, or permission is missing
         return False
     return True
 
@@ -94,7 +94,7 @@ def _write(path: str, content: bytes) -> None:
         with beside.open("wb") as handle:
             handle.write(content)
             handle.flush()
-            os.fsync(handle.fileno())  # a file may replace others: it must outlive a crash of the machine
+            os.fsync(handle.fileno())  # a file may replace others, so it must survive a crash of the machine
         beside.replace(final)
     except FileNotFoundError:
         raise
@@ -109,6 +109,6 @@ def _scanned(folder: str) -> Iterator[Stored]:
         return
     with os.scandir(folder) as items:
         for item in items:
-            with suppress(FileNotFoundError):  # deleted in this moment
+            with suppress(FileNotFoundError):  # deleted at this moment
                 if item.is_file():
                     yield Stored(files.join(folder, item.name), item.stat().st_size)

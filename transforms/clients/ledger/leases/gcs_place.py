@@ -1,4 +1,4 @@
-"""Leases on Google Cloud Storage, whose generation preconditions decide who was first."""
+"""Leases on Google Cloud Storage, whose generation preconditions decide which process was first."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,7 +68,7 @@ class GcsPlace:
         with self._translated(name):
             try:
                 self._blob(name).upload_from_string(content, if_generation_match=generation, timeout=_TIMEOUT_S)
-            except (NotFound, PreconditionFailed):  # the client repeats what had no answer: it may have been this call
+            except (NotFound, PreconditionFailed):  # a request repeated by the client may have written it
                 return (seen := self.read(name)) is not None and seen.content == content
             return True
 
@@ -85,5 +85,5 @@ class GcsPlace:
         try:
             yield
         except gcs.errors(self._folder) as error:
-            problem = f"the ledger's lease cannot be written: {gcs.told(error, self._folder)}"
+            problem = f"the ledger's lease cannot be written: {gcs.explained(error, self._folder)}"
             raise InputError(problem, path=f"{self._folder}/{name}") from error
