@@ -235,7 +235,7 @@ def read_only() -> Iterator[Path]:
 
 def test_a_folder_that_may_only_be_read_is_found_before_the_first_call(read_only: Path) -> None:
     if os.geteuid() != 0:
-        with pytest.raises(InputError, match="cannot be written: Permission denied; make room or give rights: no call"):
+        with pytest.raises(InputError, match="Permission denied; free disk space or grant write access: no call"):
             make(TASKS[:1], Echo(), read_only)
         return
     reader, writer = os.pipe()
@@ -250,4 +250,4 @@ def test_a_folder_that_may_only_be_read_is_found_before_the_first_call(read_only
     os.close(writer)
     os.waitpid(child, 0)
     with os.fdopen(reader, "rb") as said:
-        assert b"cannot be written: Permission denied; make room or give rights: no call was made" in said.read()
+        assert b"Permission denied; free disk space or grant write access: no call was made" in said.read()

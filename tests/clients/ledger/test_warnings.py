@@ -55,7 +55,7 @@ def test_a_row_that_cannot_be_is_named_where_it_is_wanted(tmp_path: Path, wanted
     part = written(tmp_path, entry("a"), entry("b", attempts=-1))
     keys, said = searched(tmp_path, wanted)
     assert keys == [key for key in ("a",) if key == wanted]
-    assert said == ([] if wanted == "a" else [warning(tmp_path, part, "rows with values that cannot be")])
+    assert said == ([] if wanted == "a" else [warning(tmp_path, part, "rows with impossible values")])
 
 
 def test_a_damaged_page_of_answers_is_named_with_what_is_wrong(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""The ledger of finished calls: part files in a folder, so that no call that was answered once is paid for again.
+"""The ledger of finished calls: part files in a folder, so that no answered call is paid for again.
 
-Any number of runs and processes may share a ledger. Its parts need no lock: a part never changes, and one that is
-merged into another one disappears only after that is there. Leases say which run makes the calls of a quota pool.
+Any number of runs and processes may share a ledger. Its parts need no lock: a part never changes, and a part that was
+merged is deleted only after the merged part exists. Leases decide which run makes the calls of a quota pool.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -49,8 +49,8 @@ class Owner:
     """The run that uses a ledger.
 
     Attributes:
-        run_id: of the run.
-        started: when it began: a run may be made again under the same id.
+        run_id: the id of the run.
+        started: when it began: a run may be repeated under the same id.
         wait_s: how long it waits for a run that makes the calls of the same pool; None for as long as it takes.
     """
 
@@ -68,7 +68,7 @@ class Ledger:
     Args:
         folder: on any of Beam's filesystems; it need not exist.
         owner: the run that uses it.
-        patience_s: how long a run tries again to add what cannot be written.
+        patience_s: how long a run retries to write answers after a failed write.
     """
 
     def __init__(self, folder: str, owner: Owner = _NO_OWNER, patience_s: float = 10.0) -> None:
@@ -93,37 +93,37 @@ class Ledger:
         return Search(self.folder).held(wanted)
 
     def lookup(self) -> Lookup:
-        """Something to look up a stream of calls with; it knows no part before it is refreshed."""
+        """A lookup for a stream of calls; it knows no part before it is refreshed."""
         return Lookup(self.folder)
 
     def search(self) -> Search:
-        """Something to look up with again and again."""
+        """A search that can be repeated."""
         return Search(self.folder)
 
     def texts(self) -> TextStore:
-        """The long texts that requests refer to, beside the answers."""
+        """The store of the long texts that requests refer to."""
         return TextStore(store.texts_of(self.folder))
 
     def writer(self, before_part: Callable[[], None] = lambda: None, clock: Clock = SYSTEM_CLOCK) -> LedgerWriter:
-        """Something to add finished calls with.
+        """A writer that adds finished calls.
 
         Args:
             before_part: called in the writer's thread before each part is written.
-            clock: of the fan-out.
+            clock: the clock of the fan-out.
         """
         return LedgerWriter(self.folder, before_part=before_part, clock=clock)
 
     def probe(self) -> None:
-        """Make sure that finished calls can be added.
+        """Check that finished calls can be added.
 
         Raises:
-            InputError: they cannot be; the message says what to do.
+            InputError: they cannot be added; the message says what to do.
         """
         try:
             store.probe(self.folder)
         except InputError as error:
-            problem = f"the ledger of finished calls {error.problem}; make room or give rights: no call was made"
-            raise InputError(problem, path=self.folder) from error
+            advice = "free disk space or grant write access: no call was made"
+            raise InputError(f"the ledger of finished calls {error.problem}; {advice}", path=self.folder) from error
 
     def lease(self, name: str, clock: Clock = SYSTEM_CLOCK) -> Lease:
         """The lease of a lane.
@@ -141,23 +141,23 @@ class Ledger:
         Args:
             pool: the quota pool.
             lane: of it.
-            counted: what was counted so far.
+            counted: the counts so far.
             clock: of the fan-out.
         """
         owner = self.owner
         return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
 
     def tried(self, pool: str, lane: int) -> frozenset[str]:
-        """The keys of calls that failed in an earlier run, which gave their service up and did not ask others."""
+        """The keys of calls that failed in an earlier run, which gave their service up before it made all calls."""
         return tried.read(self.folder, pool, lane)
 
     def keep_tried(self, pool: str, lane: int, keys: Collection[str]) -> None:
-        """Keep the keys of such calls for the next run; where they cannot be written, that one has another order."""
+        """Keep the keys of such calls for the next run. If they cannot be written, only its order of calls changes."""
         with suppress(InputError):
             tried.keep(self.folder, pool, lane, keys)
 
     def uses(self) -> list[Use]:
-        """The records of the run, also those of lanes that died with their workers.
+        """The records of the run, including those of lanes that ended with their workers.
 
         Raises:
             InputError: the folder cannot be looked up.

@@ -1,4 +1,4 @@
-"""Clears a ledger, wholly or of what is old, and the texts beside it that no answer uses any more."""
+"""Clears a ledger, wholly or of old answers, and deletes the stored texts that no answer uses any more."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ _ROUNDS = 20
 
 @dataclass(frozen=True)
 class Cleared:
-    """What was removed.
+    """The amounts that were removed.
 
     Attributes:
-        files: parts that were deleted, or written again without what was old.
-        answers: that are gone, as far as they could be read.
-        bytes: by which the parts became less.
-        texts: stored texts that are gone; their files and bytes count as those of parts.
+        files: parts that were deleted, or rewritten without the old answers.
+        answers: answers that were removed, as far as they could be read.
+        bytes: bytes by which the parts shrank.
+        texts: stored texts that were removed; their files and bytes count as those of parts.
     """
 
     files: int
@@ -33,15 +33,15 @@ class Cleared:
 
 
 def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
-    """Remove what a ledger holds. Files that are not the ledger's stay.
+    """Remove the content of a ledger. Files that are not the ledger's stay.
 
     Args:
-        folder: of the ledger.
-        older_than: remove only answers that are older than that; by default everything. Parts that cannot be read
-            stay then, and texts that an answer refers to, or that were stored since: a run may be about to use them.
+        folder: the folder of the ledger.
+        older_than: remove only answers that are older; by default all. With it, unreadable parts stay, and so do texts
+            that an answer refers to or that were stored since, as a run may be about to use them.
 
     Raises:
-        InputError: the folder cannot be looked up, or what is to stay cannot be written.
+        InputError: the folder cannot be listed, or the remaining answers cannot be written.
     """
     limit = None if older_than is None else datetime.now(UTC) - older_than
     cleared = [_cleared(folder, part, limit) for part in store.parts_in(folder)]
@@ -76,12 +76,12 @@ def _cleared(folder: str, part: Stored, limit: datetime | None) -> tuple[int, in
     made = store.put(folder, keep.finish())
     if store.delete(part.path):
         return 1, answers, part.bytes - made.bytes
-    store.delete(made.path)  # merged meanwhile, with what was to go
+    store.delete(made.path)  # merged meanwhile, with the rows to remove
     return 0, 0, 0
 
 
 def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
-    """The rows that stay: those whose moment cannot be says nothing of their age."""
+    """The rows that stay. A row with an impossible time stays too, as its age is unknown."""
     if limit is None:
         return rows.slice(0, 0)
     return rows.filter(pc.fill_null(pc.greater_equal(rows.column("finished_at"), limit), True))
@@ -96,7 +96,7 @@ def _clear_texts(folder: str, limit: datetime | None) -> Removed:
 
 
 def _used_texts(folder: str) -> set[str] | None:
-    """The hashes of all texts that an answer refers to; None where merges never pause for long enough to say."""
+    """The hashes of all texts that an answer refers to; None where continuous merges prevent a complete list."""
     used: set[str] = set()
     known: set[str] = set()
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""Where in a ledger the wanted answers lie: the small columns of all parts, of which only hits are kept."""
+"""The positions of requested answers in a ledger: the small columns of all parts, of which only hits are kept."""
 
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, WHOLE, Entry, ar
 from rankbeam.transforms.records.calls.reach import Reach
 
 Hits = npt.NDArray[Any]
-"""A row for each: the place of its key among the wanted ones, and where it lies."""
+"""A row for each hit: the place of its key among the requested ones, and its position in the ledger."""
 
 _HIT = np.dtype(
     [
@@ -33,15 +33,15 @@ _THREADS = 8
 
 
 class Index:
-    """The parts of a ledger, and which of them proved to be of no use.
+    """The parts of a ledger, and which of them are unusable.
 
     Args:
-        folder: of the ledger.
-        known: paths of parts that are not read.
+        folder: the folder of the ledger.
+        known: paths of parts to skip.
 
     Attributes:
-        listed: paths of all parts that were there at some time.
-        damage: of each part that cannot be read, wholly or in places, the first reason.
+        listed: paths of all parts listed so far.
+        damage: for each part that cannot be read, wholly or in places, the first reason.
     """
 
     def __init__(self, folder: str, known: Collection[str] = ()) -> None:
@@ -54,7 +54,7 @@ class Index:
         self._settled = True
 
     def is_settled(self) -> bool:
-        """Whether all went well since `hits` was called; else calling it again finds other rows, or finds them anew."""
+        """Whether all hits could be read since `hits` was called; if not, calling it again may find other copies."""
         return self._settled
 
     def hits(self, wanted: Mapping[str, Reach | None]) -> Hits:
@@ -70,12 +70,12 @@ class Index:
         listed = [part.path for part in store.parts_in(self._folder)]
         self.listed.update(listed)
         self._paths = [path for path in listed if path not in self._damaged and path not in self._known]
-        with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, waiting is all there is to it
+        with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, reading is mostly waiting
             found = list(threads.map(lambda number: self._of_part(number, sought), range(len(self._paths))))
         return _in_files(_newest(np.concatenate([np.empty(0, _HIT), *found])))
 
     def read(self, hits: Hits, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
-        """The entries of hits, a row group at a time; without those that turn out to be damaged, or to be gone."""
+        """The entries of hits, a row group at a time, without those that are damaged or deleted."""
         for of_part in _split(hits, "part"):
             path = self._paths[of_part["part"][0]]
             try:
@@ -143,7 +143,7 @@ class Index:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The wanted reaches, as columns."""
+    """The requested reaches, as columns."""
 
     places: dict[str, int]
     whole: npt.NDArray[np.bool_]
@@ -163,7 +163,7 @@ class _Wanted:
         )
 
     def hits(self, rows: pa.Table, possible: pa.ChunkedArray, part: int, group: int) -> Hits:
-        """The rows of a row group that answer something, as `_covers` has it."""
+        """The rows of a row group that answer a call, by the rule of `_covers`."""
         places = np.array([self.places.get(key, -1) for key in rows.column("key").to_pylist()], np.int64)
         here = np.flatnonzero((places >= 0) & possible.to_numpy())
         places = places[here]
@@ -182,17 +182,17 @@ class _Wanted:
 
 
 def _answers(entry: Entry, wanted: Mapping[str, Reach | None]) -> bool:
-    """Whether an entry is what its row's small columns promised: they may have been damaged as well."""
+    """Whether an entry agrees with its row's small columns, which may be damaged as well."""
     return entry.key in wanted and _covers(entry.reach, wanted[entry.key])
 
 
 def _covers(held: Reach | None, wanted: Reach | None) -> bool:
-    """Whether an answer serves a call: a whole answer one that wants it whole, a ranking one of a lesser reach."""
+    """Whether a stored answer answers a call: whole for whole, and a ranking for one of an equal or shorter reach."""
     return held is None if wanted is None else (held or WHOLE).covers(wanted)
 
 
 def _newest(hits: Hits) -> Hits:
-    """One hit for each place. Of the newest any will do, but always the same, wherever merges have moved it."""
+    """One hit for each place: the newest, with ties broken the same way wherever merges have moved the copies."""
     keys = ("row", "group", "part", "check", "moment", "place")
     hits = hits[np.lexsort([hits[key] for key in keys])]
     return hits[np.append(np.diff(hits["place"]) != 0, True)] if len(hits) else hits

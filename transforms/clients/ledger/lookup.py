@@ -1,4 +1,4 @@
-"""Looks up answers for a stream of calls: the small columns of all parts are read once, and kept as a sorted index."""
+"""Looks up answers for a stream of calls: the small columns of all parts are read once and kept as a sorted index."""
 
 import functools
 from array import array
@@ -37,7 +37,7 @@ _ROUNDS = 20
 
 
 class Place(NamedTuple):
-    """Where an answer lies: the path of its part, a row group, and a row of it."""
+    """The position of an answer: the path of its part, a row group, and a row of the group."""
 
     path: str
     group: int
@@ -45,9 +45,9 @@ class Place(NamedTuple):
 
 
 class Lookup:
-    """Finds the answers of earlier calls, of any number of them, in any order.
+    """Finds the answers of any number of earlier calls, in any order.
 
-    An entry of the ledger takes 100 bytes here. `refresh` reads the parts that are new; all else reads no listing.
+    An entry of the ledger takes 100 bytes here. Only `refresh` lists the folder; it reads the new parts.
 
     Args:
         folder: of the ledger.
@@ -61,14 +61,14 @@ class Lookup:
         self._index = _Index({})
 
     def refresh(self) -> None:
-        """Read the index of the parts that were added, and drop that of the parts that are gone.
+        """Read the index of the parts that were added, and drop that of deleted parts.
 
         Raises:
             InputError: the folder cannot be listed.
         """
         paths = [part.path for part in store.parts_in(self._folder)]
         new = [path for path in paths if path not in self._parts]
-        with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, waiting is all there is to it
+        with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, reading is mostly waiting
             read = dict(zip(new, threads.map(self._rows_of, new), strict=True))
         known = {**self._parts, **read}
         if new or len(paths) < len(self._parts):
@@ -76,16 +76,16 @@ class Lookup:
             self._index = _Index(self._parts)
 
     def place(self, key: str, reach: Reach | None) -> Place | None:
-        """Where the newest answer lies that goes as far as is wanted; None where there is none.
+        """The position of the newest answer whose reach covers the requested one; None where there is none.
 
         Args:
-            key: what is asked.
+            key: the key of the call.
             reach: how far into a ranking the answer has to go; None for an answer that is whole.
         """
         return next((place for place in self._index.places(key, reach) if place not in self._unusable), None)
 
     def read(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
-        """The answers to some calls, in the order of files; none for what is not there, or cannot be read any more.
+        """The answers to some calls, in the order of files; none for those absent or unreadable.
 
         Raises:
             InputError: the folder cannot be listed.
@@ -106,7 +106,7 @@ class Lookup:
             self.refresh()
 
     def warnings(self) -> list[str]:
-        """What users should know of the parts that were read so far."""
+        """Warnings about the parts that were read so far."""
         if not self._damage:
             return []
         (path, reason), *others = sorted(self._damage.items())
@@ -141,7 +141,7 @@ class Lookup:
         yield _indexed(columns, possible, group)
 
     def _entries(self, places: Iterable[Place]) -> Iterator[tuple[Place, Entry | None]]:
-        """The entries at sorted places; None for one that is not as it was written, or is gone."""
+        """The entries at sorted places; None for one that is damaged or deleted."""
         of_parts: dict[str, dict[int, list[Place]]] = {}
         for place in places:
             of_parts.setdefault(place.path, {}).setdefault(place.group, []).append(place)
@@ -172,7 +172,7 @@ class Lookup:
 
 
 class _Index:
-    """The rows of all parts, sorted by the hash of their key; of one key the newest first."""
+    """The rows of all parts, sorted by the hash of their key, and for one key the newest first."""
 
     def __init__(self, parts: Mapping[str, Rows]) -> None:
         self._paths = list(parts)
@@ -187,7 +187,7 @@ class _Index:
         self._places = tuple(array("i", column) for column in places)
 
     def places(self, key: str, reach: Reach | None) -> Iterator[Place]:
-        """Where answers to a call lie, the newest first. Another key may have the same hash: its entry shows it."""
+        """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
         wanted, hashes = hash(key), self._hashes
         at = bisect_left(hashes, wanted)
         while at < len(hashes) and hashes[at] == wanted:
@@ -221,6 +221,6 @@ def _reach(results: int, distance: float | None) -> Reach:
 
 
 def _answers(entry: Entry, key: str, wanted: Reach | None) -> bool:
-    """Whether an entry is what its row's small columns promised: they may have been damaged as well."""
+    """Whether an entry agrees with its row's small columns, which may be damaged as well."""
     held = entry.reach or WHOLE
     return entry.key == key and _covers(held.results, float("nan") if held.distance is None else held.distance, wanted)

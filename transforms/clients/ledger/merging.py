@@ -1,9 +1,9 @@
 """Merges parts of a ledger, so that its files stay few whatever the number of runs.
 
-The merged part is there before the others go: readers meet an answer twice, but never miss it, and a kill leaves both.
-Two that merge the same parts at once do no harm either: a part goes only when all that it holds is in one that stays,
-and whoever finds that a source went away meanwhile (merged by another one, or cleared) takes its own part back.
-Parts that cannot be read are left alone, and those that contradict the others in a column or in their metadata.
+The merged part is written before its sources are deleted: readers may see an answer twice, but never miss it, and a
+killed process leaves both. Two processes may merge the same parts at once: a part is deleted only when its content is
+in a part that stays, and a process whose sources disappeared meanwhile (merged or cleared) deletes its own part again.
+Parts that cannot be read, or that contradict the others in a column or in their metadata, are left alone.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -21,22 +21,22 @@ from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.records.errors import InputError
 
 TIERS = (1 << 20, 16 << 20)
-"""Of parts smaller than these there are never many; what is larger than the last is left alone."""
+"""Sizes below which parts stay few; parts larger than the last are left alone."""
 MANY = 32
 _PART_BYTES = 64 << 20
 _LEFT_BEHIND_S = 86_400.0
 
 Merge = Generator[None, None, Stored | None]
-"""A merge that goes on a step at a time, and returns the new part; None where there is none."""
+"""A merge that proceeds step by step, and returns the new part; None where there is none."""
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """What compacting changed.
+    """The effect of compacting.
 
     Attributes:
-        files_before, files_after: parts.
-        bytes_before, bytes_after: of them.
+        files_before, files_after: number of parts.
+        bytes_before, bytes_after: their bytes.
     """
 
     files_before: int
@@ -57,26 +57,26 @@ def compact(folder: str) -> Compacted:
         while len(chosen := fitting(small)) > 1:
             small = small[len(chosen) :]
             for _ in merge(folder, chosen):
-                """To the end."""
+                """Run the merge to its end."""
         store.delete_left_behind(folder, _LEFT_BEHIND_S)
     after = store.parts_in(folder)
     return Compacted(len(before), len(after), sum(part.bytes for part in before), sum(part.bytes for part in after))
 
 
 def tidy(folder: str) -> None:
-    """Merge small parts of a ledger, of whatever runs, where there are many; what cannot be done is left for later."""
+    """Merge small parts of a ledger, of any run, where there are many; errors leave the merge to a later run."""
     with suppress(InputError):
         if not wanted(store.parts_in(folder)):
             return
         with _alone(folder) as is_alone:
             if is_alone and (chosen := wanted(store.parts_in(folder))):
                 for _ in merge(folder, chosen):
-                    """To the end."""
+                    """Run the merge to its end."""
             store.delete_left_behind(folder, _LEFT_BEHIND_S)
 
 
 def wanted(parts: Sequence[Stored]) -> list[Stored]:
-    """The parts that are to become one: those of a tier that has many; else none."""
+    """The parts to merge: those of a tier that has many; else none."""
     for tier in TIERS:
         below = [part for part in parts if part.bytes < tier]
         if len(below) >= MANY:
@@ -85,7 +85,7 @@ def wanted(parts: Sequence[Stored]) -> list[Stored]:
 
 
 def fitting(chosen: Sequence[Stored]) -> list[Stored]:
-    """The first parts, as many as together make one of bounded size."""
+    """The first parts, as many as fit into one of bounded size."""
     taken, held = [], 0
     for part in chosen:
         held += part.bytes
@@ -96,14 +96,14 @@ def fitting(chosen: Sequence[Stored]) -> list[Stored]:
 
 
 def merge(folder: str, chosen: Sequence[Stored]) -> Merge:
-    """Make one part of several, a row group or a file a step.
+    """Merge several parts into one; a step reads a row group or deletes a file.
 
     Args:
-        folder: of the ledger.
+        folder: the folder of the ledger.
         chosen: its parts. Those that cannot be merged stay as they are.
 
     Raises:
-        InputError: the new part cannot be written; all others are as they were.
+        InputError: the new part cannot be written; all others are unchanged.
     """
     layout, joined = _joined(chosen)
     encoder, only_once = Encoder(layout), _OnlyOnce()
@@ -133,7 +133,7 @@ def merge(folder: str, chosen: Sequence[Stored]) -> Merge:
 
 
 def _joined(chosen: Sequence[Stored]) -> tuple[Layout, list[Stored]]:
-    """The most parts that can be one, and all columns and metadata that they have."""
+    """The largest group of parts that can be merged, and all columns and metadata that they have."""
     groups: list[tuple[Layout, list[Stored]]] = [(WRITTEN, [])]
     for part in chosen:
         with suppress(PartError), PartReader(part.path) as reader:
@@ -147,7 +147,7 @@ def _joined(chosen: Sequence[Stored]) -> tuple[Layout, list[Stored]]:
 
 
 class _OnlyOnce:
-    """Leaves rows out that came before: a kill between two steps of an earlier merge left them twice."""
+    """Leaves out repeated rows: an earlier merge that was killed between two steps left them twice."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, int]] = set()
@@ -161,7 +161,7 @@ class _OnlyOnce:
 
 @contextmanager
 def _alone(folder: str) -> Iterator[bool]:
-    """Whether nobody else compacts the ledger just now: it would do no harm, and twice the work."""
+    """Whether no other process compacts the ledger now: two at once are safe, but repeat the work."""
     lease = Lease(place_of(folder), "compaction", Holder.here("", ""))
     is_alone = lease.claim() is None
     try:

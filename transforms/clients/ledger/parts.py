@@ -1,7 +1,7 @@
-"""Part files of the ledger: finished calls as Parquet, whose every page and every row proves that it is undamaged.
+"""Part files of the ledger: finished calls as Parquet, with a checksum for every page and every row.
 
-Whatever cannot be read is left out, with the reason: a part that was torn or altered, or another program's. Pages have
-checksums, but not their heads, nor the end of a file: each row has its own hash as well.
+Unreadable content is left out, with the reason: a part that was cut short or altered, or another program's. Page
+checksums cover neither page headers nor the end of a file, so each row has its own hash as well.
 """
 
 from collections.abc import Iterable
@@ -19,15 +19,15 @@ from rankbeam.transforms.records.errors import InputError
 
 
 class PartError(Exception):
-    """A part, or a piece of it, that cannot be used; the message says why."""
+    """A part, or a piece of it, cannot be used; the message says why."""
 
 
 class Vanished(PartError):
-    """There is no such file any more: its writer has merged it into another one, or the ledger was cleared."""
+    """The file was deleted: merged into another part, or cleared with the ledger."""
 
 
 class ForeignPart(PartError):
-    """A whole Parquet file, but of another program."""
+    """A complete Parquet file of another program."""
 
 
 class Encoder:
@@ -40,7 +40,7 @@ class Encoder:
     def __init__(self, layout: Layout = WRITTEN) -> None:
         self._layout = layout
         self._sink = pa.BufferOutputStream()
-        # Nearly every value is different: dictionaries and statistics would only take room.
+        # Nearly every value is different: dictionaries and statistics would only take space.
         self._writer = pq.ParquetWriter(
             self._sink,
             layout.schema,
@@ -52,14 +52,14 @@ class Encoder:
         self._waiting: list[pa.Table] = []
 
     def add(self, table: pa.Table) -> None:
-        """Add rows, not more than make one row group; few are put into one with those that come next."""
+        """Add at most a row group of rows; small additions share a row group with the next ones."""
         together = [*self._waiting, table]
         if sum(piece.num_rows for piece in together) > GROUP_ROWS or sum(map(_bytes, together)) > GROUP_BYTES:
             self._end_group()
         self._waiting.append(self._layout.fitted(table))
 
     def finish(self) -> pa.Buffer:
-        """The whole part."""
+        """The complete part."""
         self._end_group()
         self._writer.close()
         return self._sink.getvalue()
@@ -72,7 +72,7 @@ class Encoder:
 
 
 class PartReader:
-    """An open part. Every method raises PartError for what cannot be read.
+    """An open part. Every method raises PartError for unreadable content.
 
     Args:
         path: of the part.
@@ -82,8 +82,8 @@ class PartReader:
         layout: its columns.
 
     Raises:
-        Vanished: there is none.
-        PartError: it is no part, or cannot be opened.
+        Vanished: the file was deleted.
+        PartError: the file is not a part, or cannot be opened.
     """
 
     def __init__(self, path: str) -> None:
@@ -107,7 +107,7 @@ class PartReader:
             raise _why_not(self.path, error) from error
 
     def entries(self, group: int, numbers: Iterable[int]) -> list[Entry | None]:
-        """Some rows of a row group, by number; None for one that is not as it was written."""
+        """Some rows of a row group, by number; None for a damaged row."""
         table = self.rows(group, self.layout.read).take(pa.array(list(numbers), pa.int64()))
         return entries_of(table, self.layout.checked)
 
@@ -133,7 +133,7 @@ def _why_not(path: str, error: Exception) -> PartError:
         if not FileSystems.exists(path):
             return Vanished("is gone")
     except (BeamIOError, OSError):
-        pass  # then the first error says more
+        pass  # then the first error is more informative
     if isinstance(error, InputError):
         return PartError(error.problem)
     return PartError(f"cut short or damaged ({' '.join(str(error).split())})")

@@ -1,4 +1,4 @@
-"""Finished calls that wait to be written: when they are due, and how many make one part."""
+"""Finished calls that wait to be written: when they are due, and how many go into one part."""
 
 import time
 from collections import deque
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from rankbeam.transforms.clients.ledger.rows import Entry
 
 PIECE_BYTES = 32 << 20
-"""Of answers that one part holds, about; so many are written at once."""
+"""Approximate bytes of answers in one part; that much is written at once."""
 
 
 class Pending:
     """Entries in the order in which they were added. The caller holds a lock.
 
     Args:
-        flush_s: after which an added entry is due, in seconds.
+        flush_s: time after which an added entry is due, in seconds.
         clock: in seconds.
     """
 
@@ -29,7 +29,7 @@ class Pending:
         return len(self._entries)
 
     def add(self, entry: Entry) -> bool:
-        """Take an entry; returns whether a writer that waits must look again."""
+        """Add an entry; returns whether a waiting writer must check again."""
         self._entries.append(entry)
         self._bytes += len(entry.answer)
         is_first = self._due is None
@@ -38,34 +38,34 @@ class Pending:
         return is_first or self._bytes >= PIECE_BYTES
 
     def is_due(self) -> bool:
-        """Whether it is time to write: the oldest has waited long enough, or there is much.
+        """Whether it is time to write: the oldest entry has waited long enough, or a part is full.
 
-        What could not be written is tried again after a while, however much there is.
+        After a failed write, the next try waits, however many entries there are.
         """
         is_late = self._due is not None and self._clock() >= self._due
         return bool(self._entries) and (is_late or (self._bytes >= PIECE_BYTES and not self._has_failed))
 
     def wait_s(self) -> float | None:
-        """How long there is nothing to write, in seconds; None until an entry is added."""
+        """Seconds until entries are due; None until an entry is added."""
         return None if self._due is None else max(0.0, self._due - self._clock())
 
     def take(self) -> list[Entry]:
-        """The oldest entries, as many as make one part; those that are left are due."""
+        """Take the oldest entries, as many as go into one part; the remaining ones are due."""
         piece: list[Entry] = []
         held = 0
         while self._entries and held < PIECE_BYTES:
             piece.append(self._entries.popleft())
             held += len(piece[-1].answer)
         self._bytes -= held
-        self._due = self._clock() if self._entries else None  # what is left has waited long enough
+        self._due = self._clock() if self._entries else None  # the remaining entries have waited long enough
         return piece
 
     def written(self) -> None:
-        """What was taken is on the filesystem."""
+        """Note that the taken entries are on the filesystem."""
         self._has_failed = False
 
     def put_back(self, piece: list[Entry]) -> None:
-        """What was taken could not be written."""
+        """Return taken entries that could not be written."""
         self._entries.extendleft(reversed(piece))
         self._bytes += sum(len(entry.answer) for entry in piece)
         self._due = self._clock() + self._flush_s

@@ -1,4 +1,4 @@
-"""Finished calls as rows of a part. Each row has a hash of its own: a row that is not as it was written is left out."""
+"""Finished calls as rows of a part. Each row has a hash of its own: a damaged row is left out."""
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +17,8 @@ from rankbeam.transforms.records.calls.reply import Tokens
 
 GROUP_ROWS, GROUP_BYTES = 512, 8 << 20
 WHOLE = Reach(0)
-"""The reach under which an answer is stored that is whole."""
-IMPOSSIBLE = "rows with values that cannot be"
+"""The stored reach of an answer that is whole."""
+IMPOSSIBLE = "rows with impossible values"
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 _LAST_MOMENT = 253_402_300_799_999_999
 """The end of the year 9999, in microseconds."""
@@ -31,14 +31,14 @@ class Entry:
     """A finished call.
 
     Attributes:
-        key: of the request, as `content_key` makes it.
+        key: the request's `content_key`.
         reach: how far into a ranking; None for an answer that is whole.
-        answer: what `Connection.call` returned, JSON.
-        attempts: how often it was tried.
-        seconds: that all attempts took, without pauses.
-        finished_at: when it was answered, in UTC.
-        tokens: that all attempts took.
-        service: its name in the job; "" where no one wrote it down.
+        answer: the JSON that `Connection.call` returned.
+        attempts: how many attempts were made.
+        seconds: duration of all attempts, without pauses.
+        finished_at: when the call was answered, in UTC.
+        tokens: tokens of all attempts.
+        service: its name in the job; "" where it is not recorded.
         texts: hashes of the stored texts that the request refers to; `clear` keeps these texts as long as the answer.
     """
 
@@ -54,12 +54,12 @@ class Entry:
 
 
 def table_of(entries: Iterable[Entry]) -> pa.Table:
-    """Entries as rows of a part, in the format that is written."""
+    """Entries as rows of a part, in the current format."""
     return pa.Table.from_pylist([_row(entry) for entry in entries], schema=SCHEMA)
 
 
 def row_groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Entries in pieces that are cheap to read for the sake of one of them."""
+    """Entries in row groups small enough to be read for a single entry."""
     group: list[Entry] = []
     held = 0
     for entry in entries:
@@ -73,11 +73,11 @@ def row_groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def are_possible(rows: pa.Table) -> pa.ChunkedArray:
-    """For each row whether its values can be, as far as these columns are there."""
+    """For each row whether its values are possible, as far as these columns are present."""
     moments = pc.cast(rows.column("finished_at"), pa.int64())
     tests = [pc.is_valid(rows.column("key")), pc.greater_equal(moments, 0), pc.less_equal(moments, _LAST_MOMENT)]
     amounts = {"results", "attempts", "seconds"} & set(rows.column_names)
-    tests += [pc.greater_equal(rows.column(name), 0) for name in amounts]  # what is not a number is not ≥ 0 either
+    tests += [pc.greater_equal(rows.column(name), 0) for name in amounts]  # False for NaN as well
     possible = functools.reduce(pc.and_kleene, tests)
     if "distance" in rows.column_names:
         possible = pc.and_not(possible, pc.fill_null(pc.is_nan(rows.column("distance")), False))
@@ -85,10 +85,10 @@ def are_possible(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def entries_of(rows: pa.Table, checked: Sequence[str]) -> list[Entry | None]:
-    """The entries of rows; None for a row that is not as it was written.
+    """The entries of rows; None for a damaged row.
 
     Args:
-        rows: with the columns of format 1 and the checked ones.
+        rows: rows with the columns of format 1 and the checked ones.
         checked: the columns beside those of format 1 that a row's hash covers, sorted.
     """
     possible = are_possible(rows)
@@ -151,7 +151,7 @@ def _checks(rows: pa.Table) -> list[int]:
 
 
 def _entry(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Entry | None:
-    """The entry of a row; None where it is not what was written."""
+    """The entry of a row; None where its hash does not match."""
     key, results, distance, attempts, seconds, finished_at, answer = base
     try:
         if check != _check(base, further):
@@ -177,7 +177,7 @@ def _entry(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Entry 
 
 
 def _check(base: tuple[Any, ...], further: dict[str, Any]) -> int:
-    """A hash of all values; those of other columns than format 1 has count where they are not null."""
+    """A hash of all values; nulls of columns beyond format 1 are not included."""
     *values, finished_at, answer = base
     more = f"{list(further.items())!r} " if further else ""
     digest = blake2b(

@@ -1,13 +1,13 @@
-"""The columns of a part, by format, and what a part's metadata says of them.
+"""The columns of a part, by format, and the metadata that describe them.
 
 Format 1 is that of the first release. Format 2 adds columns that may be null. Whatever the format, a part is read by
-column name: the columns of format 1 are always there, others are read where the part has them, and a column that is
-not known here is kept when parts are merged, and otherwise left alone.
+column name: the columns of format 1 are always present, others are read where the part has them, and an unknown column
+is kept when parts are merged and otherwise ignored.
 
 A part names the columns that `check`, the hash of each row, covers beside those of format 1; a value that is null
-counts as absent. So one part holds rows of several formats, a later format's hash can cover columns that are unknown
-here, and a column that another program has added does no harm. The first release takes a part with more columns for
-another program's: it neither reads nor removes it, and pays for those answers again.
+counts as absent. So one part may hold rows of several formats, a later format's hash can cover columns that are unknown
+here, and a column that another program has added is ignored. The first release treats a part with more columns as
+another program's: it neither reads nor removes the part, and pays for those answers again.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ ADDED = pa.schema(
 """The columns that format 2 adds."""
 _VERSION, _CHECKED = b"rankbeam.ledger.format", b"rankbeam.ledger.checked"
 SCHEMA = pa.schema([*FIRST, *ADDED], {_VERSION: str(FORMAT), _CHECKED: " ".join(ADDED.names)})
-"""The columns of the format that is written, and its metadata."""
+"""The columns of the current format, and its metadata."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Layout:
     """The columns of a part.
 
     Attributes:
-        schema: with the metadata of the part.
+        schema: the schema of the part, with its metadata.
     """
 
     schema: pa.Schema
 
     @property
     def version(self) -> int:
-        """Of the format; 1 where the part does not say."""
+        """The number of the format; 1 where the part does not state it."""
         said = self._metadata().get(_VERSION, b"1")
         return int(said) if said.isdigit() else 1
 
@@ -67,16 +67,16 @@ class Layout:
 
     @property
     def read(self) -> list[str]:
-        """The columns that make an entry, and prove it."""
+        """The columns of an entry, its hash included."""
         return [*FIRST.names, *self.checked]
 
     def is_ours(self) -> bool:
-        """Whether the known columns are what they are in a ledger."""
+        """Whether the known columns have the types of a ledger."""
         known = [*FIRST, *(ADDED.field(name) for name in self.checked if name in ADDED.names)]
         return all(field.name in self.schema.names and self.schema.field(field.name).equals(field) for field in known)
 
     def joined(self, other: "Layout") -> "Layout | None":
-        """The columns and the metadata of both; None where one part cannot have both.
+        """The columns and the metadata of both; None where they contradict each other.
 
         Columns may be of different types, hashes may cover a column only in one of them, and metadata that are not the
         ledger's own may disagree.
@@ -109,4 +109,4 @@ class Layout:
 
 
 WRITTEN = Layout(SCHEMA)
-"""What is written here."""
+"""The layout of parts written by this version."""

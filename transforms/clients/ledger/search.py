@@ -1,4 +1,4 @@
-"""Looks up answers in a ledger, once or again and again: a part that was read is not read again."""
+"""Looks up answers in a ledger, once or repeatedly: a part is read only once."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ _ROUNDS = 20
 
 
 class Search:
-    """Looks up what one caller wants. Between two look-ups that may only become less.
+    """Looks up the answers that one caller requests. Between two look-ups the requests may only become fewer.
 
     Args:
         folder: of the ledger.
@@ -22,14 +22,14 @@ class Search:
         self._damage: dict[str, str] = {}
 
     def find(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
-        """Find answers of earlier calls, in the parts that were not there at the last look-up.
+        """Find answers of earlier calls in the parts that were added since the last look-up.
 
         Args:
             wanted: for each key how far into a ranking the answer has to go; None for an answer that is whole.
 
         Yields:
-            For each key at most one entry, whose reach covers the wanted one: of several the newest. Parts that cannot
-            be used are left out; `warnings` says so.
+            For each key at most one entry, the newest whose reach covers the requested one. Parts that cannot be used
+            are left out, with a warning in `warnings`.
 
         Raises:
             InputError: the folder cannot be looked up.
@@ -56,7 +56,7 @@ class Search:
         return count
 
     def warnings(self) -> list[str]:
-        """What users should know of the parts that were read so far."""
+        """Warnings about the parts that were read so far."""
         if not self._damage:
             return []
         (path, reason), *others = sorted(self._damage.items())

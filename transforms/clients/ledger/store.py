@@ -42,13 +42,13 @@ def put_use(folder: str, name: str, content: bytes) -> None:
 
 
 def probe(folder: str) -> None:
-    """Make sure that parts can be written: write a file as large as a small one, and delete it.
+    """Check that parts can be written: write a file as large as a small part, and delete it.
 
     Raises:
-        InputError: they cannot be.
+        InputError: they cannot be written.
     """
     path = files.join(folder, f"{UNFINISHED}probe-{uuid.uuid4().hex}")
-    whole.put(path, os.urandom(_PROBE_BYTES))  # a disk that compresses must not take it for nothing
+    whole.put(path, os.urandom(_PROBE_BYTES))  # random, so that a compressing disk cannot shrink it
     delete(path)
 
 
@@ -84,20 +84,20 @@ def texts_of(folder: str) -> str:
 
 
 def tried_in(folder: str) -> list[Stored]:
-    """The lists of calls that are to be asked last, sorted."""
+    """The lists of calls to be made last, sorted."""
     return [stored for stored in _listed(files.join(folder, USES)) if _TRIED.fullmatch(stored.name)]
 
 
 def unfinished_in(folder: str) -> list[Stored]:
-    """What writers that were killed have left of parts and records, and what living ones write just now."""
+    """Incomplete parts and records: those left by killed writers, and those being written."""
     listed = [*_listed(folder), *_listed(files.join(folder, USES))]
     return [stored for stored in listed if _is_unfinished(stored.name)]
 
 
 def delete_left_behind(folder: str, older_than_s: float) -> None:
-    """Delete what writers that were killed have left of parts and records on this machine, when that was long ago.
+    """Delete old incomplete parts and records that killed writers left on this machine.
 
-    Elsewhere a file exists once it is whole.
+    On other filesystems a file exists only once it is complete.
     """
     for stored in unfinished_in(folder) if files.is_local(folder) else ():
         with suppress(OSError):

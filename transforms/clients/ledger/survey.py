@@ -1,4 +1,4 @@
-"""What a ledger holds, for people: its size, its age, its use, its damage."""
+"""A survey of a ledger, for people: its size, its age, its use, its damage."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,10 +19,10 @@ class RunUse:
     """How one run used the ledger.
 
     Attributes:
-        run_id: the run.
-        hits: answers that it found.
-        calls: that it made.
-        last: when it last said so.
+        run_id: the id of the run.
+        hits: answers that it found in the ledger.
+        calls: calls that it made.
+        last: when its record was last written.
     """
 
     run_id: str
@@ -33,19 +33,19 @@ class RunUse:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a ledger holds.
+    """The content of a ledger.
 
     Attributes:
         folder: of the ledger.
-        entries: different calls.
-        answers: of them, counting those that are held more than once.
-        bytes: of all parts.
-        files: parts.
-        oldest, newest: when answers came; None without any.
-        seconds: that all calls took.
-        runs: that used it, the latest first.
+        entries: number of different calls.
+        answers: number of answers, with repetitions.
+        bytes: bytes of all parts.
+        files: number of parts.
+        oldest, newest: times of the first and last answer; None without answers.
+        seconds: duration of all calls.
+        runs: the runs that used it, the latest first.
         damaged: paths of parts that cannot be read, wholly or in places, and why.
-        foreign: paths of files that are not the ledger's; nobody reads or removes them.
+        foreign: paths of files that are not the ledger's; they are neither read nor removed.
     """
 
     folder: str
@@ -62,7 +62,7 @@ class Survey:
 
     @property
     def hits(self) -> int:
-        """Answers that all runs found."""
+        """Answers that all runs found in the ledger."""
         return sum(run.hits for run in self.runs)
 
     @property
@@ -72,7 +72,7 @@ class Survey:
 
 
 def survey(folder: str) -> Survey:
-    """Look at everything in a ledger. Every page is read, and its checksum compared.
+    """Survey a ledger. Every page is read, and its checksum verified.
 
     Raises:
         InputError: the folder cannot be looked up.
@@ -99,7 +99,7 @@ def survey(folder: str) -> Survey:
 
 @dataclass
 class _Counted:
-    """What one part holds, and what is wrong with it."""
+    """The content of one part, and its damage."""
 
     keys: list[pa.ChunkedArray] = field(default_factory=list)
     answers: int = 0
@@ -151,17 +151,17 @@ def _distinct(keys: Iterable[pa.ChunkedArray]) -> int:
 
 
 def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
-    """How each run used the ledger, and the records that do not say so."""
+    """How each run used the ledger, and the unreadable records."""
     runs: dict[str, list[Use]] = {}
     unreadable = []
     for stored in store.uses_in(folder):
         use = uses.read(stored)
         if use is None:
-            unreadable.append((stored.path, "no record of how a run used the ledger"))
+            unreadable.append((stored.path, "not a record of how a run used the ledger"))
         else:
             runs.setdefault(use.run_id, []).append(use)
-    told = [
+    run_uses = [
         RunUse(run_id, uses.saved(of_run), sum(use.calls for use in of_run), max(use.at for use in of_run))
         for run_id, of_run in runs.items()
     ]
-    return tuple(sorted(told, key=lambda run: (run.last, run.run_id), reverse=True)), unreadable
+    return tuple(sorted(run_uses, key=lambda run: (run.last, run.run_id), reverse=True)), unreadable

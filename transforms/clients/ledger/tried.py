@@ -1,6 +1,6 @@
-"""Calls that failed in a run that gave their service up: the next run asks first what that one did not ask.
+"""Calls that failed in a run that gave their service up: the next run makes the remaining calls first.
 
-Without it, the same calls would fail first in every run, and those behind them would never be made.
+Otherwise the same calls would fail first in every run, and those behind them would never be made.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _MOST = 10_000
 
 
 def read(folder: str, pool: str, lane: int) -> frozenset[str]:
-    """The keys that were kept for a lane; none where none can be read: they only decide an order."""
+    """The keys that were kept for a lane; none if they cannot be read, as they only decide an order."""
     try:
         with files.open_raw(files.join(folder, store.USES, _name(pool, lane))) as handle:
             keys = json.loads(handle.read())

@@ -1,7 +1,7 @@
-"""Records of how runs used a ledger: one file for each lane of a run, written again while its calls are made.
+"""Records of how runs used a ledger: one file for each lane of a run, rewritten while its calls are made.
 
-A lane that dies with its worker leaves its record behind. When it is repeated, its answers are in the ledger, and what
-they cost is in the record.
+A lane that ends with its worker leaves its record behind. When the lane is repeated, its answers are in the ledger, and
+their cost is in the record.
 """
 
 import json
@@ -26,12 +26,12 @@ _SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted for a lane so far.
+    """The counts of a lane so far.
 
     Attributes:
-        hits: answers that the ledger had.
+        hits: answers found in the ledger.
         calls: attempts that were made.
-        answered: calls that were answered, and added.
+        answered: calls that were answered, and added to the ledger.
     """
 
     hits: int
@@ -44,10 +44,10 @@ class Use:
     """A record.
 
     Attributes:
-        name: of its file.
-        run_id: of the run.
-        run_started: when that began; with its id it names the run. "" in records of earlier versions.
-        pool, lane: whose calls these are; "" and 0 in those.
+        name: the name of its file.
+        run_id: the id of the run.
+        run_started: when the run began; with the id, it identifies the run. "" in records of earlier versions.
+        pool, lane: the quota pool and the lane of the calls; "" and 0 in records of earlier versions.
         hits, calls, answered: as `Counted`.
         at: when it was written.
     """
@@ -64,7 +64,7 @@ class Use:
 
     @property
     def attempted(self) -> tuple[str, str, str, int]:
-        """What the lane was to do: several records of it are of attempts, of which all but the last were lost."""
+        """Identifies the lane. Several records of one lane are of attempts of which all but the last were lost."""
         return self.run_id, self.run_started, self.pool, self.lane
 
 
@@ -72,11 +72,11 @@ class UseRecord:
     """The record of one lane. Any thread may write it.
 
     Args:
-        folder: of the ledger.
-        run_id: of the run.
-        run_started: when that began.
+        folder: the folder of the ledger.
+        run_id: the id of the run.
+        run_started: when the run began.
         lane: a quota pool, and the number of a lane of it.
-        counted: what was counted so far.
+        counted: returns the counts so far.
         clock: in seconds.
     """
 
@@ -98,10 +98,10 @@ class UseRecord:
         self._written_at = -_SHORTEST_PAUSE_S
 
     def write(self, *, at_once: bool = False) -> None:
-        """Write what has been counted, if that is news; where it cannot be written the next time will do.
+        """Write the counts, if they have changed; after a failed write, the next call tries again.
 
         Args:
-            at_once: even where the filesystem wants a pause.
+            at_once: write even where the filesystem requires a pause.
         """
         with self._lock:
             counted = self._counted()
@@ -115,20 +115,20 @@ class UseRecord:
 
 
 def read(stored: Stored) -> Use | None:
-    """What a record says; None for a file that is none."""
+    """Parse a record; None for a file that is not a record."""
     try:
         with files.open_raw(stored.path) as handle:
-            told = json.loads(handle.read())
+            values = json.loads(handle.read())
         use = Use(
             name=stored.name,
-            run_id=str(told["run_id"]),
-            run_started=str(told.get("run_started", "")),
-            pool=str(told.get("pool", "")),
-            lane=int(told.get("lane", 0)),
-            hits=int(told["hits"]),
-            calls=int(told["calls"]),
-            answered=int(told.get("answered", 0)),
-            at=datetime.fromisoformat(told["at"]),
+            run_id=str(values["run_id"]),
+            run_started=str(values.get("run_started", "")),
+            pool=str(values.get("pool", "")),
+            lane=int(values.get("lane", 0)),
+            hits=int(values["hits"]),
+            calls=int(values["calls"]),
+            answered=int(values.get("answered", 0)),
+            at=datetime.fromisoformat(values["at"]),
         )
     except (InputError, BeamIOError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
@@ -147,7 +147,7 @@ def of_run(folder: str, run_id: str, run_started: str) -> list[Use]:
 
 
 def saved(records: Iterable[Use]) -> int:
-    """How many answers of earlier runs some lanes found; not those that an attempt at the same lane had paid for."""
+    """How many answers of earlier runs some lanes found, without those that an attempt at the same lane paid for."""
     attempts: dict[tuple[str, str, str, int], list[Use]] = {}
     for use in records:
         attempts.setdefault(use.attempted, []).append(use)

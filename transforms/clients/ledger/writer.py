@@ -20,13 +20,13 @@ _DONE = object()
 class LedgerWriter:
     """Adds finished calls to a ledger. Any thread may add; none waits for the disk.
 
-    What cannot be written is kept, and tried again as often as there would be something to write.
+    After a failed write, entries are kept and written with the next try.
 
     Args:
-        folder: of the ledger; it is made with the first part.
-        flush_s: after which an added entry is written, in seconds.
+        folder: the folder of the ledger; it is made with the first part.
+        flush_s: time after which an added entry is written, in seconds.
         before_part: called in the writer's thread before a part is written.
-        clock: of the fan-out.
+        clock: the clock of the fan-out.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class LedgerWriter:
         self._merging = _Merging(folder)
 
     def add(self, entry: Entry) -> None:
-        """Take an entry; it is on the filesystem some seconds later, unless there is a `problem`."""
+        """Add an entry; it is on the filesystem some seconds later, unless there is a `problem`."""
         with self._changed:
             if self._closing:
                 raise RuntimeError("the ledger's writer is closed")
@@ -68,20 +68,20 @@ class LedgerWriter:
 
     @property
     def problem(self) -> InputError | None:
-        """Why what was added could not be written the last time; None when all is well, or is so again."""
+        """The error of the last write; None where it succeeded."""
         return self._error
 
     def flush(self) -> None:
-        """Write everything that was added so far; it is on the filesystem on return.
+        """Write all entries that were added so far; they are on the filesystem on return.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: they cannot be written.
         """
         with self._changed:
             self._wait_until_written()
 
     def close(self) -> None:
-        """Write what is left, merge small parts, and end the thread. Closing again does nothing.
+        """Write the remaining entries, merge small parts, and end the thread. Closing again does nothing.
 
         Raises:
             InputError: something cannot be written.
@@ -116,7 +116,7 @@ class LedgerWriter:
         self._merging.at_end()
 
     def _wait(self) -> bool:
-        """Wait until there is something to write, and merge meanwhile; returns whether to go on."""
+        """Wait until there is something to write, merging meanwhile; returns whether to go on."""
         while True:
             with self._changed:
                 if self._is_due():
@@ -137,7 +137,7 @@ class LedgerWriter:
         self._before_part()
         try:
             part = store.put(self._folder, _encoded(piece))
-        except Exception as error:  # a storage client's own errors are of any class, and whoever adds must learn of it
+        except Exception as error:  # storage clients raise errors of any class; callers of `add` read them as `problem`
             self._put_back(piece, error)
             return
         self._merging.add(part)
@@ -150,7 +150,9 @@ class LedgerWriter:
 
     def _put_back(self, piece: list[Entry], error: Exception) -> None:
         problem = error if isinstance(error, InputError) else InputError(f"cannot be written: {error}")
-        message = f"the ledger of finished calls {problem.problem}; make room or give rights, and run it again"
+        message = (
+            f"the ledger of finished calls {problem.problem}; free disk space or grant write access, and run it again"
+        )
         with self._changed:
             self._pending.put_back(piece)
             self._error = InputError(message, path=self._folder)
@@ -163,8 +165,8 @@ class LedgerWriter:
 class _Merging:
     """Merges the small parts of one writer, step by step, so that new entries never wait for long.
 
-    Large parts are left alone, and of those below each tier's size there are never many: however long a job runs, its
-    parts are few.
+    The number of parts below each tier's size is bounded, and larger parts are left alone: a job of any length has few
+    parts.
     """
 
     def __init__(self, folder: str) -> None:
@@ -173,34 +175,34 @@ class _Merging:
         self._merge: Iterator[None] | None = None
 
     def add(self, part: Stored) -> None:
-        """A part that was written."""
+        """Add a part that was written."""
         self._parts.append(part)
 
     def is_wanted(self) -> bool:
-        """Whether there is something to do."""
+        """Whether there are parts to merge."""
         if self._merge is None and (chosen := merging.wanted(self._parts)):
             self._merge = self._merged(chosen)
         return self._merge is not None
 
     def step(self) -> None:
-        """Do a piece of the work, of at most one row group or one part."""
+        """Do a step of the merge, of at most one row group or one part."""
         if self._merge is not None and next(self._merge, _DONE) is _DONE:
             self._merge = None
 
     def at_end(self) -> None:
-        """Finish what was begun, and merge whatever is small; then parts of all runs, where they have become many."""
+        """Finish the merge in progress, and merge all small parts; then parts of all runs, if they are many."""
         for _ in self._merge or ():
-            """To the end."""
+            """Run the merge to its end."""
         chosen = merging.fitting([part for part in self._parts if part.bytes < merging.TIERS[-1]])
         if len(chosen) > 1:
             for _ in self._merged(chosen):
-                """To the end."""
+                """Run the merge to its end."""
         merging.tidy(self._folder)
 
     def _merged(self, chosen: list[Stored]) -> Iterator[None]:
-        # Parts that cannot be merged stay as they are, and nothing is lost: they are not tried again.
+        # Parts that cannot be merged stay as they are, and are not tried again.
         self._parts = [part for part in self._parts if part not in chosen]
-        with suppress(InputError):  # no room for another file, say: adding will meet the same, or all is well again
+        with suppress(InputError):  # such as a full disk, which the next `add` reports if it lasts
             made = yield from merging.merge(self._folder, chosen)
             self._parts += [] if made is None else [made]
 

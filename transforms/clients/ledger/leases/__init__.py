@@ -1,6 +1,6 @@
-"""Leases beside a ledger, so that two runs at once neither pay for the same calls nor go over a quota together.
+"""Leases of a ledger: two concurrent runs neither pay for the same calls nor exceed a quota together.
 
-They bind the runs of one ledger: runs with different ledgers know nothing of each other.
+Leases apply to runs that share a ledger; runs with different ledgers do not see each other.
 """
 
 from rankbeam.transforms.clients.ledger.leases.lease import BEAT_S, Holder, Lease, LeaseLost

@@ -1,7 +1,7 @@
-"""Leases on filesystems that cannot make a file only where there is none: claim, list and settle, as best they can.
+"""Leases on filesystems without atomic creation of files: claim, wait and compare.
 
-Whoever wants a file first writes a claim beside it, and waits until the claims of others can be seen; the claim whose
-name sorts first makes the file. Two can still make it where a claim takes longer to be seen than that.
+A process writes a claim beside the file, and waits until the claims of other processes are visible; the process whose
+claim sorts first makes the file. Two processes can still make it where a claim takes longer to become visible.
 """
 
 import time
@@ -43,7 +43,7 @@ class ElsewherePlace:
                 return None
             with files.open_raw(path) as handle:
                 content = handle.read()
-        except (BeamIOError, OSError, InputError):  # it was deleted at this moment; else writing it will say more
+        except (BeamIOError, OSError, InputError):  # deleted at this moment; writing reports other errors
             return None
         return Seen(content, content)
 
@@ -78,7 +78,7 @@ class ElsewherePlace:
                 FileSystems.delete([files.join(self._folder, name)])
 
     def _claims(self, name: str) -> list[str]:
-        """The claims to a file, in order, without those that were left behind long ago."""
+        """The claims to a file, in order, without abandoned ones."""
         try:
             found = FileSystems.match([files.join(self._folder, f"{name}.claim-*")])[0].metadata_list
         except (BeamIOError, OSError) as error:

@@ -1,10 +1,10 @@
-"""A lease: who makes the calls of one lane of a quota pool, for all runs that share a ledger.
+"""A lease: the right to make the calls of one lane of a quota pool, for all runs that share a ledger.
 
-    claim ──► nobody holds it, or who does is gone ──► held ── beat, beat, … ──► release
-      └─────► somebody does: who, since when             └──► taken over: begin no further call
+    claim ──► free, or its holder has ended ──► held ── beat, beat, … ──► release
+      └─────► held by another process             └──► taken over: begin no further call
 
-A holder on this machine is gone as soon as its process is. Of another one only the heartbeat is seen: it is gone when
-that stood still for a minute on the clock of who watches it, or when it is an hour old (clocks differ).
+A holder on this machine has ended when its process has. A holder on another machine is known by its heartbeat alone: it
+has ended when the heartbeat has not changed for a minute on the observer's clock, or is an hour old (clocks differ).
 """
 
 import hashlib
@@ -29,18 +29,18 @@ _ABANDONED = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lease.
+    """The holder of a lease.
 
     Attributes:
-        run_id: of the run.
-        run_started: when that began; with its id it names the run.
-        host: where its process is, for people.
-        machine: what the process id belongs to.
-        pid: of its process.
-        pid_started: when that was started, as `process.started` has it.
+        run_id: the id of the run.
+        run_started: when the run began; with the id, it identifies the run.
+        host: the host of its process, for people.
+        machine: identifies the machine that the process id belongs to.
+        pid: the id of its process.
+        pid_started: when the process was started, as `process.started` returns it.
         since: when the lease was claimed, in UTC.
-        beat: of the heartbeat, in UTC.
-        token: of this one claim.
+        beat: the time of the last heartbeat, in UTC.
+        token: identifies this claim.
     """
 
     run_id: str
@@ -55,26 +55,26 @@ class Holder:
 
     @classmethod
     def here(cls, run_id: str, run_started: str) -> "Holder":
-        """This process, which claims nothing yet."""
+        """This process, without a claim."""
         host, machine = socket.gethostname(), process.machine()
         return cls(run_id, run_started, host, machine, os.getpid(), process.this_started(), "", "", "")
 
     def claiming(self, now: datetime) -> "Holder":
-        """The same, which claims something now."""
-        said = now.isoformat(timespec="seconds")
-        return replace(self, since=said, beat=said, token=uuid.uuid4().hex)
+        """The same process, with a claim made now."""
+        moment = now.isoformat(timespec="seconds")
+        return replace(self, since=moment, beat=moment, token=uuid.uuid4().hex)
 
     @classmethod
     def read(cls, content: bytes) -> "Holder | None":
-        """Who a lease's file names; None for a file that is not whole."""
+        """Parse a lease's file; None for an incomplete file."""
         try:
-            told = json.loads(content)
-            return cls(**{name: kind(told[name]) for name, kind in cls.__annotations__.items()})
+            values = json.loads(content)
+            return cls(**{name: kind(values[name]) for name, kind in cls.__annotations__.items()})
         except (ValueError, TypeError, KeyError):
             return None
 
     def content(self) -> bytes:
-        """What a lease's file says."""
+        """The content of a lease's file."""
         return json.dumps(asdict(self)).encode()
 
     def __str__(self) -> str:
@@ -115,10 +115,10 @@ class Lease:
         self._beaten = 0.0
 
     def claim(self) -> Holder | None:
-        """Try to get it; returns who has it, or None: this caller.
+        """Try to take the lease; returns its holder, or None if this caller has it now.
 
         Raises:
-            InputError: it cannot be read or written.
+            InputError: the lease cannot be read or written.
         """
         mine = self._me.claiming(self._now())
         while True:
@@ -131,13 +131,13 @@ class Lease:
                 return Holder.read(seen.content) or replace(mine, token="")
             if won:
                 self._held, self._beaten = mine, self._clock()
-                return None  # otherwise another one was faster
+                return None  # otherwise another process was faster
 
     def beat(self) -> None:
-        """Say that the holder is still there; nothing where that was said a moment ago.
+        """Write a heartbeat, unless the last one is recent.
 
         Raises:
-            LeaseLost: another one has it, or nobody could be told for so long that it may.
+            LeaseLost: another run has the lease, or may have it, as no heartbeat could be written for too long.
         """
         if self._held is None or self._clock() - self._beaten < BEAT_S:
             return
@@ -145,12 +145,12 @@ class Lease:
             self._beat(self._held)
         except LeaseLost:
             raise
-        except InputError as error:  # the next beat will do, unless others think by now that nobody is here
+        except InputError as error:  # retried with the next beat, unless other runs may have taken over by now
             if self._clock() - self._beaten > EXPIRY_S - BEAT_S:
                 raise LeaseLost(f"the lease of {self.name} cannot be renewed: {error}") from error
 
     def release(self) -> None:
-        """Give it back, if it is still held."""
+        """Release the lease, if it is still held."""
         held, self._held = self._held, None
         if held is not None:
             with suppress(InputError):  # it expires
@@ -168,7 +168,7 @@ class Lease:
             self._held = None
             raise LeaseLost(
                 f"the lease of {self.name} on the ledger was taken over by {other or 'another run'}, because this "
-                "process was not heard of; nothing that was answered is lost, run it again"
+                "process wrote no heartbeat; no answer is lost, run it again"
             )
         self._beaten = began
 

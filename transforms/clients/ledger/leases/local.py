@@ -15,8 +15,8 @@ _GUARD = ".guard"
 class LocalPlace:
     """A folder of a local disk; it is made with the first lease.
 
-    O_EXCL decides who makes a file. To replace or delete one that was read before needs two steps; the guard is a lock
-    around them. Filesystems without locks do without it.
+    O_EXCL decides which process makes a file. To replace or delete a file that was read before takes two steps, under a
+    lock where the filesystem has locks.
     """
 
     def __init__(self, folder: str) -> None:
@@ -27,7 +27,7 @@ class LocalPlace:
         with self._translated(name):
             if (seen := self._now(name)) is None or seen.content:
                 return seen
-            with self._guarded():  # whoever makes it writes it at this moment
+            with self._guarded():  # its maker may be writing it at this moment
                 return self._now(name)
 
     def create(self, name: str, content: bytes) -> bool:
@@ -86,5 +86,6 @@ class LocalPlace:
         try:
             yield
         except OSError as error:
-            problem = f"the ledger's lease cannot be written: {error.strerror or error}; make room or give rights"
+            advice = "free disk space or grant write access"
+            problem = f"the ledger's lease cannot be written: {error.strerror or error}; {advice}"
             raise InputError(problem, path=str(self._folder / name)) from error

@@ -1,4 +1,4 @@
-"""Where leases lie: files that are made, replaced and deleted only by those who know what they hold now."""
+"""The place of leases: files that a process replaces or deletes only if they are unchanged since it read them."""
 
 from typing import NamedTuple, Protocol
 
@@ -20,9 +20,9 @@ class Seen(NamedTuple):
 
 
 class Place(Protocol):
-    """A filesystem's way to make files that several processes want to make.
+    """A filesystem's way to make files that several processes compete for.
 
-    Every method raises InputError where the filesystem refuses.
+    Every method raises InputError if the filesystem refuses.
     """
 
     def read(self, name: str) -> Seen | None:
@@ -30,15 +30,15 @@ class Place(Protocol):
         ...
 
     def create(self, name: str, content: bytes) -> bool:
-        """Make a file; returns whether this call did, and not another one."""
+        """Make a file; returns whether this call made it, rather than another process."""
         ...
 
     def replace(self, name: str, content: bytes, seen: Seen) -> bool:
-        """Write a file again; returns whether it was still as it was seen."""
+        """Replace a file, if it is unchanged since it was read; returns whether it was."""
         ...
 
     def delete(self, name: str, seen: Seen) -> None:
-        """Delete a file, if it is still as it was seen."""
+        """Delete a file, if it is unchanged since it was read."""
         ...
 
 

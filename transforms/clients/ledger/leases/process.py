@@ -1,4 +1,4 @@
-"""Processes of this machine: which one this is, and whether another one is still there."""
+"""Processes of this machine: the identity of this one, and whether another one is still running."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ _ENDED = ("Z", "X")
 
 @cache
 def machine() -> str:
-    """Names what process ids belong to: this machine since it was started, and, in a container, that."""
+    """Identifies the scope of process ids: this machine since its start, and the container, if any."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
@@ -21,7 +21,7 @@ def machine() -> str:
 
 
 def started(pid: int) -> str | None:
-    """When a process was started, in a form that is only good for comparing; None where there is no such process."""
+    """When a process was started, in a form for comparison only; None where there is no such process."""
     if not (_PROC / "self/stat").exists():
         return _started_by_ps(pid)
     try:
@@ -33,7 +33,7 @@ def started(pid: int) -> str | None:
 
 
 def this_started() -> str:
-    """When this process was started, as `started` has it."""
+    """When this process was started, as `started` returns it."""
     return started(os.getpid()) or ""
 
 
