@@ -111,13 +111,13 @@ def test_worker_processes_load_too(bigquery: StrictBigQuery, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("dataset", "fault", "said"),
     [
-        ("warehouse", None, "'warehouse' is no dataset of BigQuery; write project.dataset"),
+        ("warehouse", None, "'warehouse' is not a BigQuery dataset; write project.dataset"),
         (
             "test-project.elsewhere",
             None,
             "make the dataset: bq --location=LOCATION mk --dataset test-project:elsewhere",
         ),
-        (DATASET, Fault("datasets.get", "accessDenied"), "permission denied: as the script says; whoever runs this"),
+        (DATASET, Fault("datasets.get", "accessDenied"), "permission denied: as the script says; grant the account"),
         (DATASET, Fault("tables.get", "accessDenied"), "permission denied"),
         (DATASET, Fault("datasets.get", "drop", times=9), "is there a network?"),
     ],

@@ -196,7 +196,7 @@ def test_names_that_there_are_not(tables: Tables, cloud: Cloud, runs: Path) -> N
     assert f"{place}: holds no finished run 'xy'" in message
     nowhere = f"bigquery://{cloud.bigquery.project}.nowhere"
     assert f"{nowhere}: runs: not found: " in refused("compare", runs, nowhere)
-    assert "is no dataset of BigQuery; write project.dataset" in refused("compare", runs, f"{place}.runs")
+    assert "is not a BigQuery dataset; write project.dataset" in refused("compare", runs, f"{place}.runs")
     tables.run("DELETE FROM `%s.runs` WHERE TRUE")
     assert f"{place}: holds no finished run\n" in refused("compare", place)
     tables.client.delete_table(f"{tables.dataset}.runs")

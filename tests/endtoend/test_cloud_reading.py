@@ -247,7 +247,7 @@ def test_what_cannot_be_read_is_refused_at_once(tables: Tables, tmp_path: Path) 
     ("given", "words"),
     [
         ({"query": "SELECT 1", "projct": "p"}, "dataset.qrels: a query needs 'project'; a query has no 'projct'"),
-        ("bigquery://my-project.qrels", "dataset.qrels: 'my-project.qrels' is no table of BigQuery"),
+        ("bigquery://my-project.qrels", "dataset.qrels: 'my-project.qrels' is not a BigQuery table"),
         (["a"], "dataset.qrels: input should be a valid string"),
     ],
 )

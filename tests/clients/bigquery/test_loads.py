@@ -341,7 +341,7 @@ def test_without_a_network_there_is_a_message(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("name", ["warehouse", "p.d", "my-project.a-b", "my-project.d`; DROP TABLE x; --"])
 def test_what_is_no_name_of_a_dataset_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="is no dataset of BigQuery; write project"):
+    with pytest.raises(InputError, match="is not a BigQuery dataset; write project"):
         destination(name, QUICK)
 
 

@@ -125,7 +125,7 @@ def test_a_location_is_given_back_as_it_was_given() -> None:
     [
         ({"projct": "x"}, "a query has no 'projct'; did you mean 'project'?"),
         ({"query": None}, "query: input should be a valid string"),
-        ({"project": "no project`"}, "'no project`' is no project of Google Cloud"),
+        ({"project": "no project`"}, "'no project`' is not a Google Cloud project"),
         ({"parameters": {"a": [1, "x"]}}, "values of one type"),
         ({"parameters": {"a": []}}, "at least one"),
         ({"parameters": {"a": {"b": 1}}}, "parameters.a: input should be a valid"),
@@ -146,7 +146,7 @@ def test_a_query_without_project_is_refused() -> None:
     "name", ["a.b", "my-project.search.t`; DROP", "my-project.se`arch.t", "my-project.search.t WHERE"]
 )
 def test_what_is_no_table_never_reaches_bigquery(name: str) -> None:
-    with pytest.raises(InputError, match="is no table of BigQuery"):
+    with pytest.raises(InputError, match="is not a BigQuery table"):
         tables.check(f"bigquery://{name}'", "qrels")
 
 

@@ -276,7 +276,7 @@ def test_a_dry_run_prints_statements_in_an_order_that_works() -> None:
 def test_a_bad_name_is_refused(name: str) -> None:
     result = rankbeam("warehouse", "apply", "--dataset", name, "--dry-run")
     assert result.exit_code == 2
-    assert "is no dataset of BigQuery" in result.stderr
+    assert "is not a BigQuery dataset" in result.stderr
 
 
 def test_every_column_exists() -> None:

@@ -227,7 +227,7 @@ def test_what_cannot_be_compared(today: Results, tmp_path: Path) -> None:
     assert "no configuration of the same name: base, better, flaky in one, single in the other" in message
     assert "--all-pairs compares the configurations of one run" in refused(today.output, two.output, "--all-pairs")
     assert "holds no finished run" in refused(tmp_path / "none")
-    assert "'bigquery://search' is no dataset of BigQuery" in refused(today.output, "bigquery://search")
+    assert "'bigquery://search' is not a BigQuery dataset" in refused(today.output, "bigquery://search")
 
 
 # --- What is shown -----------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ def test_the_latest_run_of_a_folder_is_that_of_the_experiment_asked_about(
     elif command == "gate":
         assert asked.status == MISSED
     else:
-        assert "'nowhere' is no dataset of BigQuery" in asked.stderr
+        assert "'nowhere' is not a BigQuery dataset" in asked.stderr
 
 
 def test_an_experiment_that_holds_the_gates_says_which_runs_are_meant(output: Path, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""BigQuery, for reading datasets and for keeping results."""
+"""BigQuery, for reading datasets and for storing results."""

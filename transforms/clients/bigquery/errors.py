@@ -1,7 +1,7 @@
-"""What BigQuery says when it does not do what it is asked, in our words.
+"""Errors of BigQuery, translated into rankbeam's.
 
 RankbeamError
- ├── BigQueryError  one request or job did not succeed; `trouble` says what can be done about it
+ ├── BigQueryError  one request or job failed; `trouble` decides what can be done about it
  └── LoadFailed     a run was not loaded: exit status 1
 """
 
@@ -22,7 +22,7 @@ _PASSING_REASONS = {
 
 
 class Trouble(Enum):
-    """Kinds of errors, by what can be done."""
+    """Kinds of errors, by what can be done about them."""
 
     PERMISSION = "permission denied"
     MISSING = "not found"
@@ -60,11 +60,11 @@ _BY_STATUS = {
 
 
 class BigQueryError(RankbeamError):
-    """BigQuery did not do what it was asked.
+    """A request to BigQuery, or a job, failed.
 
     Attributes:
-        trouble: what kind of error it is.
-        message: what BigQuery said.
+        trouble: the kind of error.
+        message: BigQuery's message.
     """
 
     def __init__(self, trouble: Trouble, message: str) -> None:
@@ -77,12 +77,12 @@ class BigQueryError(RankbeamError):
         return BigQueryError, (self.trouble, self.message)
 
     def advice(self, dataset: DatasetName) -> str:
-        """What is wrong, and what to do about it."""
+        """The error, and what to do about it."""
         return f"{self}{_advice(self, dataset)}"
 
 
 class LoadFailed(RankbeamError):
-    """A run was not loaded. BigQuery has what it had before.
+    """A run was not loaded. BigQuery's tables are unchanged.
 
     Attributes:
         can_repeat: the same files may be loaded later.
@@ -94,23 +94,24 @@ class LoadFailed(RankbeamError):
 
 
 def translated(error: Exception) -> BigQueryError:
-    """What Google's libraries raised.
+    """Translate an error of Google's libraries.
 
     Args:
         error: of google.api_core, google.auth or requests.
 
     Raises:
-        Exception: the error itself, where it is none of theirs.
+        Exception: the error itself, where it is not one of theirs.
     """
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.exceptions import GoogleAuthError, TransportError
     from requests.exceptions import RequestException, SSLError
 
     if isinstance(error, GoogleAPICallError):
-        told = next((each for each in error.errors if isinstance(each, Mapping)), {})
-        message = str(told.get("message") or error.message)  # without method and address
+        details = next((each for each in error.errors if isinstance(each, Mapping)), {})
+        message = str(details.get("message") or error.message)  # without method and address
         by_status = _BY_STATUS.get(int(error.code or 0), Trouble.REFUSED)
-        return BigQueryError(_unless_concurrent(_BY_REASON.get(str(told.get("reason")), by_status), message), message)
+        trouble = _BY_REASON.get(str(details.get("reason")), by_status)
+        return BigQueryError(_unless_concurrent(trouble, message), message)
     if isinstance(error, GoogleAuthError):
         kind = Trouble.PASSING if isinstance(error, TransportError) else Trouble.CREDENTIALS
         return BigQueryError(kind, str(error))
@@ -133,7 +134,7 @@ def of_job(result: Mapping[str, Any]) -> BigQueryError:
 
 
 def _unless_concurrent(trouble: Trouble, message: str) -> Trouble:
-    """BigQuery has no reason of its own for transactions that it aborts."""
+    """BigQuery gives no separate reason for transactions that it aborts; their message shows it."""
     return Trouble.CONCURRENT if _CONCURRENT.search(message) else trouble
 
 
@@ -141,7 +142,7 @@ def _advice(error: BigQueryError, dataset: DatasetName) -> str:
     name = f"{dataset.project}:{dataset.dataset}"
     if error.trouble is Trouble.PERMISSION:
         return (
-            "; whoever runs this needs the roles BigQuery Data Editor (roles/bigquery.dataEditor) on the dataset and "
+            "; grant the account the roles BigQuery Data Editor (roles/bigquery.dataEditor) on the dataset and "
             f"BigQuery Job User (roles/bigquery.jobUser) on the project {dataset.project}"
         )
     if error.trouble is Trouble.MISSING and "dataset" in error.message.lower():
@@ -149,5 +150,5 @@ def _advice(error: BigQueryError, dataset: DatasetName) -> str:
     if error.trouble is Trouble.CREDENTIALS:
         return "; run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
     if error.trouble is Trouble.QUOTA:
-        return "; wait until it is renewed, or have it raised"
+        return "; wait until it is renewed, or request an increase"
     return "; is there a network?" if error.trouble is Trouble.PASSING else ""

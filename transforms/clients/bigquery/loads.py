@@ -1,4 +1,4 @@
-"""Load the Parquet files of a run into tables that nobody reads: one job a table, whose id says what it loads."""
+"""Load the Parquet files of a run into staging tables: one job per table, whose id identifies what it loads."""
 
 import contextlib
 import hashlib
@@ -32,11 +32,11 @@ class RunFiles:
     """The files of one finished run.
 
     Attributes:
-        run_id: of the run.
-        experiment: whose run it is.
+        run_id: the id of the run.
+        experiment: the name of its experiment.
         started_at: when the run began; together with its id, one execution.
         finished_at: when its row in `runs` was written.
-        parts: of every table, path and bytes of its files.
+        parts: for every table, path and bytes of its files.
     """
 
     run_id: str
@@ -46,10 +46,10 @@ class RunFiles:
     parts: Mapping[str, tuple[tuple[str, int], ...]]
 
     def key(self, *scope: str) -> str:
-        """A hash of what the files hold.
+        """A hash of the files' content.
 
         Args:
-            scope: what else it depends on.
+            scope: included in the hash.
         """
         sizes = {name: [(path.rpartition("/")[2], size) for path, size in each] for name, each in self.parts.items()}
         return key_of(*scope, self.run_id, self.started_at.isoformat(), self.finished_at.isoformat(), sizes)
@@ -90,13 +90,13 @@ def staging_name(key: str, table: str) -> str:
 
 
 def load(session: Session, run: RunFiles, key: str, columns: Mapping[str, list[Column]]) -> None:
-    """Load every table of a run into its staging table. What an earlier attempt has loaded is not loaded again.
+    """Load every table of a run into its staging table, except tables that an earlier attempt has loaded.
 
     Args:
         session: of the dataset.
-        run: what is loaded.
+        run: the files to load.
         key: `run.key`, for names.
-        columns: of every table, as it is in the dataset: what our files lack is null.
+        columns: columns of every table, as it is in the dataset: those that the files lack are null.
 
     Raises:
         BigQueryError: a job failed.
@@ -119,7 +119,7 @@ class _Load:
         self._ids = (f"rankbeam_load_{key}_{name}_{number}" for number in count())
 
     def begin(self) -> None:
-        """Begin a job, or find one that is under way or has succeeded."""
+        """Begin a job, or find one that is running or has succeeded."""
         staging = tables.stage(self._session, self._staging, self._columns)
         while self._parts:
             job_id = next(self._ids)
@@ -129,7 +129,7 @@ class _Load:
                 return
 
     def finish(self) -> None:
-        """Wait for the job; begin another when it failed for a reason that passes."""
+        """Wait for the job; begin another one after a transient error."""
         if not self._parts:
             return
         for attempt in range(self._session.patience.attempts):
@@ -196,7 +196,7 @@ def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
 
 
 def _is_in(staging: Any, job: Any) -> bool:
-    """Whether what a job loaded is still in the table: it was not made anew since."""
+    """Whether the rows that a job loaded are still in the table: it was not recreated since."""
     return staging.created is not None and job.created is not None and job.created >= staging.created
 
 

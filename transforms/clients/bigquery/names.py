@@ -29,14 +29,14 @@ class DatasetName:
         """From `project.dataset`, with or without `bigquery://`.
 
         Raises:
-            InputError: it is no such name.
+            InputError: it is not such a name.
 
         >>> str(DatasetName.parse("my-project.search"))
         'my-project.search'
         """
         project, dot, dataset = text.removeprefix(SCHEME).rpartition(".")
         if not dot or not _PROJECT.fullmatch(project) or not _DATASET.fullmatch(dataset):
-            raise InputError(f"{text!r} is no dataset of BigQuery; write project.dataset")
+            raise InputError(f"{text!r} is not a BigQuery dataset; write project.dataset")
         return cls(project, dataset)
 
     def table(self, name: str) -> "TableName":
@@ -71,11 +71,11 @@ class TableName:
         """
         dataset, dot, table = text.removeprefix(SCHEME).rpartition(".")
         if not dot or not _TABLE.fullmatch(table):
-            raise InputError(f"{text!r} is no table of BigQuery; write {SCHEME}project.dataset.table")
+            raise InputError(f"{text!r} is not a BigQuery table; write {SCHEME}project.dataset.table")
         try:
             return cls(DatasetName.parse(dataset), table)
         except InputError as error:
-            raise InputError(f"{text!r} is no table of BigQuery; write {SCHEME}project.dataset.table") from error
+            raise InputError(f"{text!r} is not a BigQuery table; write {SCHEME}project.dataset.table") from error
 
     @property
     def quoted(self) -> str:

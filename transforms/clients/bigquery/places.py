@@ -1,4 +1,4 @@
-"""Where data lie: BigQuery loads files into a dataset only from buckets that are where the dataset is."""
+"""Locations of data: BigQuery loads files into a dataset only from buckets in the dataset's location."""
 
 import re
 from typing import Any
@@ -15,14 +15,14 @@ _FROM_ANYWHERE = "US"
 
 
 def refuse_apart(output: str, dataset: DatasetName, patience: Patience = IMPATIENT) -> None:
-    """Make sure, as far as it can be known, that files of a folder can be loaded into a dataset.
+    """Check, as far as the locations are known, that files of a folder can be loaded into a dataset.
 
-    Whoever writes objects need not be allowed to see where their bucket is; then nothing is refused here.
+    An account that may write objects may lack the permission to read their bucket's location; nothing is refused then.
 
     Args:
         output: the folder.
-        dataset: where its files will be loaded.
-        patience: with requests that fail.
+        dataset: the dataset that its files will be loaded into.
+        patience: how long to retry requests.
 
     Raises:
         InputError: the bucket and the dataset are in different places.
@@ -74,7 +74,7 @@ def _continent(place: str) -> str:
 
 
 def _bucket(output: str, name: str) -> Any | None:
-    """The bucket; None where there is none, or where it may not be seen."""
+    """The bucket; None where there is none, or where its metadata may not be read."""
     from apache_beam.io.gcp.gcsio import GcsIO
 
     gcs.prepare(output)

@@ -1,8 +1,8 @@
-"""Show a run to readers: what was loaded beside the tables replaces the run's rows in all of them, in one transaction.
+"""Publish a run: one transaction replaces the run's rows in all tables by those of the staging tables.
 
-Readers see all of a run or nothing of it. Jobs that publish one run_id have ids of one series, and a job is begun only
-when the one before has ended: so there is one at a time, and rows are replaced, never doubled. (BigQuery aborts one of
-two transactions that have a DELETE for one table, but may let two pass that only add rows: so a new run_id deletes
+Readers see all of a run or nothing of it. Jobs that publish one run_id have numbered ids, and a job begins only when
+the previous one has ended: so there is one at a time, and rows are replaced, never duplicated. (BigQuery aborts one of
+two transactions that have a DELETE for one table, but may commit two that only add rows: so a new run_id deletes
 nothing, and does not wait for others.) Any attempt can be repeated.
 """
 
@@ -29,16 +29,16 @@ _NAMES = (*(name for name in schemas.TABLES if name != "runs"), "runs")
 
 
 def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], patience: Patience = PATIENCE) -> RunFiles:
-    """Load a finished run, in place of what the dataset holds of that run_id; returns what was loaded.
+    """Load a finished run, replacing the dataset's rows of that run_id; returns the files loaded.
 
     Args:
-        dataset: where to.
+        dataset: the dataset to load into.
         run_id: of the run.
         folders: where the files of each table lie.
-        patience: with requests that fail.
+        patience: how long to retry requests.
 
     Raises:
-        LoadFailed: it was not loaded, and no part of it can be seen.
+        LoadFailed: it was not loaded, and no part of it is visible.
     """
     session = Session(dataset, patience)
     try:
@@ -52,12 +52,12 @@ def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], pati
 
 
 def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str:
-    """One script: everything is in its place after it, or as it was before. Values are its parameters.
+    """One script, which publishes everything or changes nothing. Values are its parameters.
 
     Args:
         dataset: where the tables are.
         key: of the staging tables.
-        replaced: the tables that hold rows of the run_id. Others have no DELETE, which would only be in others' way.
+        replaced: the tables that hold rows of the run_id. Others need no DELETE, which would conflict with other jobs.
     """
     pairs = [(dataset.table(name), dataset.table(loads.staging_name(key, name))) for name in _NAMES]
     loaded = " UNION ALL ".join(f"SELECT run_id, started_at FROM {staging.quoted}" for _, staging in pairs)  # noqa: S608  names are checked
@@ -104,13 +104,13 @@ def _load(session: Session, run: RunFiles) -> None:
             loads.load(session, run, key, columns)
             _publish(session, run, key)
         except BigQueryError as error:
-            # Another attempt at the same load, or the clock, may have taken the staging tables away.
+            # The staging tables may have expired, or another attempt at the same load may have deleted them.
             if key not in error.message or error.trouble is not Trouble.MISSING or attempt == _ROUNDS - 1:
                 raise
         else:
             break
     for name in _NAMES:
-        with contextlib.suppress(BigQueryError):  # they vanish by themselves, later
+        with contextlib.suppress(BigQueryError):  # they expire later in any case
             session.drop(loads.staging_name(key, name))
 
 
@@ -122,15 +122,15 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
     """
     series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id)}"
     conflicts = 0
-    for number in count(max(0, _jobs_before(session, series) - 1)):  # the last one may be at work
+    for number in count(max(0, _jobs_before(session, series) - 1)):  # the last one may be running
         job = session.job(f"{series}_{number}")
         if job is not None and job.state == "DONE":
             continue  # of an earlier attempt, or of another execution of this run_id
-        # What is looked at here stays so until the job begins: whoever changes it needs the job of this number.
+        # `_holding` stays valid until the job begins: a change needs the job of this number.
         script = job.query if job else statements(session.dataset, key, _holding(session, run))
         job = _ended(session, job or session.query(f"{series}_{number}", script, parameters(run)))
         if loads.staging_name(key, "runs") not in job.query:
-            continue  # another execution; it had its turn
+            continue  # it published another execution
         if not job.error_result:
             return
         error = errors.of_job(job.error_result)
@@ -146,7 +146,7 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
 
 
 def _jobs_before(session: Session, series: str) -> int:
-    """How many jobs of a series there were. Asks for few of them, as a fixed run_id may have one for every night."""
+    """How many jobs a series has. Few are looked up, as a fixed run_id may have one for every night."""
     last, absent = -1, 0
     while session.job(f"{series}_{absent}") is not None:
         last, absent = absent, 2 * absent + 1

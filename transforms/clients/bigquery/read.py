@@ -1,7 +1,7 @@
-"""Read tables through the BigQuery Storage API: Arrow, only the wanted columns, in streams that are read in parallel.
+"""Read tables through the BigQuery Storage API: Arrow, selected columns, in streams that are read in parallel.
 
-A stream can be read again from its start, by another worker too, for the six hours that its session lasts: all of a
-session's streams show the table as it was when the session was opened.
+A stream can be read again from its start, also by another worker, during the six hours of its session. All streams of a
+session show the table as it was when the session was opened.
 """
 
 import os
@@ -16,10 +16,10 @@ from rankbeam.transforms.clients.bigquery.read_source import TableSource
 from rankbeam.transforms.clients.bigquery.read_tables import credentials, refusals, stored
 
 EMULATOR = "RANKBEAM_BIGQUERY_STORAGE_EMULATOR_HOST"
-"""A variable with host:port of what is read instead of BigQuery, without TLS; for tests."""
+"""An environment variable with host:port of a server to read instead of BigQuery, without TLS; for tests."""
 
 _MOST_STREAMS = 256
-"""BigQuery makes fewer of them for a small table."""
+"""The most streams of a session; BigQuery makes fewer for a small table."""
 _MESSAGE_BYTES = 128 << 20
 
 
@@ -28,7 +28,7 @@ def streams(source: TableSource, columns: Sequence[str]) -> list[TableSource]:
 
     Args:
         source: a table, a view or a query.
-        columns: those to read; all when there are none.
+        columns: the columns to read; all if none are given.
 
     Returns:
         At least one source; the rows of all of them together are the table's.
@@ -44,7 +44,7 @@ def batches(source: TableSource, columns: Sequence[str]) -> Iterator[pa.RecordBa
     """Read a stream, or all rows in one.
 
     Args:
-        source: what `streams` returned, or what it is given.
+        source: a result of `streams`, or its argument.
         columns: as for `streams`; a stream has those that it was opened with.
 
     Raises:

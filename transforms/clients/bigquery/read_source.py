@@ -1,9 +1,9 @@
-"""What is read from BigQuery: a table or view, or the result of a query. Either is one text, as paths of files are.
+"""Sources in BigQuery: a table or view, or the result of a query. Either is written as one text, like a path.
 
     bigquery://project.dataset.table
     bigquery://{"project": "my-project", "query": "SELECT …", "parameters": {"split": "test"}}
 
-An experiment gives the second as a mapping. As a text it goes wherever a path goes.
+An experiment gives a query as a mapping. Its text is accepted where a path is.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _SHOWN = 60
 
 
 def is_table(path: str) -> bool:
-    """Whether a path names something in BigQuery.
+    """Whether a path names a source in BigQuery.
 
     >>> is_table("bigquery://my-project.search.qrels"), is_table("gs://bucket/qrels")
     (True, False)
@@ -39,8 +39,8 @@ class TableSource:
         project: the query's project.
         query: GoogleSQL.
         parameters: values of the query's named parameters; a list is an ARRAY.
-        run: names the execution of an experiment, in which a query runs once; None lets it run whenever it is read.
-        stream: the name of the one stream that is meant, empty for none at all; None for all rows.
+        run: identifies the execution of an experiment, in which a query runs once; None lets it run at every read.
+        stream: the name of the one stream to read, empty for no rows; None for all rows.
         number: the stream's, from 1, for people.
     """
 
@@ -79,7 +79,7 @@ class TableSource:
         return f"rankbeam_{hashlib.sha256(replace(self, stream=None, number=None).path.encode()).hexdigest()[:32]}"
 
     def __str__(self) -> str:
-        """As messages name it.
+        """The name of the source in messages.
 
         >>> str(TableSource(project="my-project", query="SELECT *  FROM search.qrels"))
         'bigquery://my-project (SELECT * FROM search.qrels)'
@@ -92,7 +92,7 @@ class TableSource:
 
 
 def shown(path: str) -> str:
-    """A path as messages name it; those of files as they are.
+    """The name of a path in messages; a file's path is unchanged.
 
     >>> shown("bigquery://my-project.search.qrels"), shown("gs://bucket/qrels")
     ('bigquery://my-project.search.qrels', 'gs://bucket/qrels')
@@ -113,7 +113,7 @@ def pinned(path: str, run: str) -> str:
 
 
 class QueryModel(BaseModel):
-    """What an experiment may say instead of a path.
+    """The mapping that an experiment may have instead of a path.
 
     Attributes:
         query: GoogleSQL, one SELECT; its columns are named as those of a table are.
@@ -136,17 +136,17 @@ def _path_of(value: Any) -> Any:
         model = QueryModel.model_validate(value)
         DatasetName.parse(f"{model.project}.any")
     except ValidationError as error:
-        raise ValueError("; ".join(_told(dict(each)) for each in error.errors())) from None
+        raise ValueError("; ".join(_explained(dict(each)) for each in error.errors())) from None
     except InputError as error:
-        raise ValueError(f"{value['project']!r} is no project of Google Cloud") from error
+        raise ValueError(f"{value['project']!r} is not a Google Cloud project") from error
     for name, given in model.parameters.items():
         if isinstance(given, list) and len({type(each) for each in given}) != 1:
             raise ValueError(f"parameter {name!r} is a list, and needs values of one type, at least one")
     return TableSource(project=model.project, query=model.query, parameters=model.parameters).path
 
 
-def _told(error: dict[str, Any]) -> str:
-    """One of pydantic's errors about a query."""
+def _explained(error: dict[str, Any]) -> str:
+    """The text of one of pydantic's errors about a query."""
     place = ".".join(str(part) for part in error["loc"][:2])
     if error["type"] == "extra_forbidden":
         return f"a query has no {place!r}; {did_you_mean(place, QueryModel.model_fields)}"

@@ -1,7 +1,7 @@
-"""What BigQuery says of a source before it is read: its columns and its size; and the table that holds its rows.
+"""Metadata of a source in BigQuery: its columns, its size, and the table that holds its rows.
 
-A query's rows stand in a table that BigQuery keeps for a day. Views and external tables cannot be read as tables are:
-a query of their wanted columns is run instead.
+A query's rows are in a table that BigQuery keeps for a day. Views and external tables cannot be read as tables are: a
+query of the selected columns is run instead.
 """
 
 import os
@@ -22,11 +22,11 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 _STORED = ("TABLE", "SNAPSHOT", "CLONE")
 _AROUND = re.compile(r"^(?:GET|POST) \S*: |(?:; reason: .*)? Location: \S+ Job ID: .*$")
-"""What the client writes around BigQuery's words: the request, and the job."""
+"""Text that the client adds to BigQuery's message: the request, and the job."""
 _TIMEOUT_S = 60.0
 _MOST_LISTED = 1000
 _LARGEST_RESULT = 8 << 30
-"""What a query reads is the best guess of what it returns, but for those that read very much."""
+"""The largest estimate of a query's result, which is taken to be as large as the data that it reads."""
 _LABELS = {"tool": "rankbeam"}
 _TYPES = {bool: "BOOL", int: "INT64", float: "FLOAT64", str: "STRING"}
 _READ_ROLES = "roles/bigquery.dataViewer on the data and roles/bigquery.readSessionUser on the project that pays"
@@ -35,11 +35,11 @@ _QUERY_ROLES = "roles/bigquery.jobUser on the project, and " + _READ_ROLES
 
 @dataclass(frozen=True)
 class Description:
-    """What is known of a source.
+    """The metadata of a source.
 
     Attributes:
-        columns: their names, in order.
-        stored_bytes: of all columns; for a query or a view an estimate.
+        columns: names of the columns, in order.
+        stored_bytes: size of all columns; for a query or a view an estimate.
         modified: when it was last changed, in seconds since 1970; 0 for a query.
     """
 
@@ -54,7 +54,7 @@ class StoredTable:
 
     Attributes:
         resource: its name in the Storage API.
-        project: which pays for reading: a query's own, or that of the credentials, or the table's.
+        project: the project that pays for reading: a query's own, or that of the credentials, or the table's.
     """
 
     resource: str
@@ -62,7 +62,7 @@ class StoredTable:
 
 
 def describe(source: TableSource) -> Description:
-    """Ask for the columns and the size; nothing is run.
+    """Look up the columns and the size; no query is run.
 
     Raises:
         InputError: there is no such table, it may not be read, or the query is not valid.
@@ -79,11 +79,11 @@ def describe(source: TableSource) -> Description:
 
 
 def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
-    """The table that holds the rows of a source; a query is run, or waited for where another worker began it.
+    """The table that holds the rows of a source; a query is run, or waited for if another worker began it.
 
     Args:
-        source: what is read.
-        columns: those wanted of a view, of names that `formats.named` knows; all when there are none.
+        source: the source to read.
+        columns: columns of a view, by names that `formats.named` knows; all if none are given.
 
     Raises:
         InputError: as `describe`.
@@ -108,7 +108,7 @@ def credentials() -> Any:
 
 @contextmanager
 def refusals(source: TableSource) -> Iterator[None]:
-    """Turn what Google's clients raise into refusals that say what to do.
+    """Translate errors of Google's clients into errors that say what to do.
 
     Raises:
         InputError: the source cannot be read.
@@ -118,8 +118,8 @@ def refusals(source: TableSource) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:  # `translated` raises again what is not Google's
-        found = error if isinstance(error, BigQueryError) else translated(error)
-        problem = f"{found.trouble.value}: {_AROUND.sub('', found.message)}{_advice(found.trouble, source)}"
+        refusal = error if isinstance(error, BigQueryError) else translated(error)
+        problem = f"{refusal.trouble.value}: {_AROUND.sub('', refusal.message)}{_advice(refusal.trouble, source)}"
         raise InputError(problem, path=str(source)) from error
 
 
@@ -134,7 +134,7 @@ def _advice(trouble: Trouble, source: TableSource) -> str:
 
 
 def _near(source: TableSource) -> str:
-    """Tables of the same dataset whose names are similar, if that can be found out."""
+    """Tables of the same dataset with similar names, if the dataset can be listed."""
     if source.table is None:
         return ""
     name = TableName.parse(source.table)
@@ -147,7 +147,7 @@ def _near(source: TableSource) -> str:
 
 
 def _select(source: TableSource, columns: Sequence[str]) -> str:
-    """A query of a view; all that stands in it are names that were checked."""
+    """A query of a view; it contains only checked names."""
     wanted = ", ".join(f"`{name}`" for name in columns) if columns else "*"
     return f"SELECT {wanted} FROM {TableName.parse(source.table or '').quoted}"  # noqa: S608  as said
 
@@ -179,7 +179,7 @@ def _begun(client: Any, source: TableSource, location: str | None) -> Any:
 
 
 def _dry_run(source: TableSource, query: str) -> Any:
-    """The job that a query would be.
+    """The dry run of a query.
 
     Raises:
         InputError: it would change something.
@@ -228,7 +228,7 @@ def _sign_in() -> tuple[Any, str | None]:
 
 @cache
 def _sign_in_once(_file: str | None) -> tuple[Any, str | None] | str:
-    """The credentials and their project, or why there are none: to find that out may take seconds."""
+    """The credentials and their project, or the error; cached, as the search may take seconds."""
     import google.auth
     from google.auth.exceptions import GoogleAuthError
 

@@ -1,4 +1,4 @@
-"""Finished runs in BigQuery: which there are, and their rows in the Arrow types that files have."""
+"""Finished runs in BigQuery: their list, and their rows in the Arrow types of the files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
-# A function of constants is one itself, so that only the partition of that day is read.
+# A function of constants is constant, so that only the partition of that day is read.
 _OF_RUN = " WHERE run_id = @run_id AND started_at = TIMESTAMP_MICROS(@started_us)"
 _NEVER_EMPTY = ("runs", "configurations", "query_metrics", "configuration_metrics")
 
@@ -23,9 +23,9 @@ class StoredRun:
     """A finished run.
 
     Attributes:
-        dataset: which holds its rows.
-        run_id: its id.
-        experiment: whose run it is.
+        dataset: the dataset that holds its rows.
+        run_id: the id of the run.
+        experiment: the name of its experiment.
         started_at: when it began; together with its id, one execution.
     """
 
@@ -36,7 +36,7 @@ class StoredRun:
 
 
 def place_of(dataset: DatasetName) -> str:
-    """A dataset as users name it.
+    """The path of a dataset, as users write it.
 
     >>> place_of(DatasetName("my-project", "search"))
     'bigquery://my-project.search'
@@ -50,7 +50,7 @@ def finished_runs(dataset: DatasetName) -> list[StoredRun]:
     Raises:
         InputError: there is no dataset or table, or it cannot be read.
     """
-    with _refusals(dataset, "runs"):  # its refusal names the tables that there are
+    with _refusals(dataset, "runs"):  # its error names the existing tables
         read_tables.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
     rows = [
         row for batch in _rows(dataset, "runs", ["run_id", "experiment", "started_at"]) for row in batch.to_pylist()
@@ -64,7 +64,7 @@ def batches(run: StoredRun, name: str, columns: Sequence[str]) -> Iterator[pa.Re
     Args:
         run: the run.
         name: a key of `tables.TABLES`.
-        columns: those of it that are wanted.
+        columns: the columns to read.
 
     Raises:
         InputError: they cannot be read, or are no longer there.
@@ -113,7 +113,7 @@ def _absent(dataset: DatasetName, name: str, schema: pa.Schema) -> set[str]:
 
 @contextmanager
 def _refusals(dataset: DatasetName, name: str) -> Iterator[None]:
-    """Name the dataset and the table, and not the query, of which users know nothing."""
+    """Name the dataset and the table, rather than a query that users did not write."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Tables of BigQuery as the Arrow schemas have them, and how far an existing table agrees.
+"""Columns of BigQuery's tables from the Arrow schemas, and their differences from an existing table.
 
 Columns are written as BigQuery's REST interface has them: `{"name": …, "type": …, "mode": …, "fields": […]}`.
 `python -m rankbeam.transforms.clients.bigquery.schemas` writes those of all tables for Terraform, after a change.
@@ -17,7 +17,7 @@ Column = dict[str, Any]
 
 PARTITIONED_BY = "started_at"
 FOR_TERRAFORM = Path(__file__).parents[3] / "deploy" / "terraform" / "schemas"
-"""In the repository only."""
+"""Folder of the schemas for Terraform; it exists in the repository only."""
 
 _CLUSTERED_BY = ("run_id", "experiment", "config_id")
 _OTHER_NAMES = {"INT64": "INTEGER", "FLOAT64": "FLOAT", "BOOL": "BOOLEAN", "STRUCT": "RECORD"}
@@ -46,10 +46,10 @@ def for_terraform() -> dict[Path, str]:
 
 
 def merged(existing: Sequence[Column], wanted: Sequence[Column]) -> list[Column]:
-    """The columns of an existing table that takes rows of the wanted columns, at every depth.
+    """The columns of an existing table, extended so that it takes rows of the wanted columns, at every depth.
 
-    What the table lacks follows its own columns, and is NULLABLE; what is REQUIRED there and NULLABLE here becomes
-    NULLABLE. Nothing becomes REQUIRED: rows of earlier runs may have no value.
+    Missing columns follow the table's own, and are NULLABLE; a column that is REQUIRED there and NULLABLE here becomes
+    NULLABLE. No column becomes REQUIRED: rows of earlier runs may have no value.
 
     >>> merged([{"name": "n", "type": "STRING", "mode": "REQUIRED"}], [{"name": "n", "type": "STRING"}])
     [{'name': 'n', 'type': 'STRING', 'mode': 'NULLABLE'}]
@@ -63,8 +63,8 @@ def merged(existing: Sequence[Column], wanted: Sequence[Column]) -> list[Column]
 def differences(existing: Sequence[Column], wanted: Sequence[Column], prefix: str = "") -> Iterator[str]:
     """Why rows of the wanted columns do not fit into an existing table, not even when columns are added.
 
-    Columns that allow more than we need are no difference, nor is their order, nor are REQUIRED ones that `merged`
-    relaxes.
+    The order of columns is not a difference, nor are columns that allow more than needed, nor REQUIRED ones that
+    `merged` relaxes.
 
     >>> list(differences([{"name": "n", "type": "STRING"}], [{"name": "n", "type": "INTEGER", "mode": "REQUIRED"}]))
     ['n is STRING there, and INTEGER here']
@@ -95,7 +95,7 @@ def _difference(there: Column, here: Column, path: str) -> Iterator[str]:
 
 
 def _relaxed(there: Column, here: Column) -> Column:
-    """An existing column that takes the values of ours, which has the same type."""
+    """An existing column, extended to take the values of ours, which has the same type."""
     column = dict(there)
     if (_mode(there), _mode(here)) == ("REQUIRED", "NULLABLE"):
         column["mode"] = "NULLABLE"

@@ -1,7 +1,7 @@
-"""One dataset of BigQuery: its tables and jobs. Every request is repeated while there is hope, and errors are ours.
+"""One dataset of BigQuery: its tables and jobs. Requests are retried after transient errors; errors are rankbeam's.
 
-A job has an id of our choice, so a request that is repeated because its answer was lost finds the job, and begins no
-second one.
+A job has an id of our choice, so a request that is repeated because its reply was lost finds the job rather than begin
+a second one.
 """
 
 import os
@@ -29,15 +29,15 @@ _HOST = "BIGQUERY_EMULATOR_HOST"  # the client's own variable
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to go on when something goes wrong.
+    """How long to retry.
 
     Attributes:
-        attempts: of one request.
-        conflicts: how often a job is begun that others get in the way of.
-        first_s: the wait before the second attempt is up to this; it doubles from then on.
-        longest_s: up to which it doubles.
-        poll_s: the wait before a job is looked at again; it grows by half, up to ten seconds.
-        sleep: of whoever waits.
+        attempts: attempts at one request.
+        conflicts: how often a job is retried after a conflict with other jobs.
+        first_s: the longest wait before the second attempt; it doubles with every attempt.
+        longest_s: the limit of the doubling.
+        poll_s: the wait between looks at a job; it grows by half, up to ten seconds.
+        sleep: waits some seconds.
     """
 
     attempts: int = 7
@@ -48,7 +48,7 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do the work, again when the error may pass.
+        """Do the work, and retry after transient errors.
 
         Raises:
             BigQueryError: it failed.
@@ -56,7 +56,7 @@ class Patience:
         waits = wait_random_exponential(multiplier=self.first_s, max=self.longest_s)
         again = retry_if_exception(lambda error: isinstance(error, BigQueryError) and error.trouble is Trouble.PASSING)
         attempts = Retrying(stop=stop_after_attempt(self.attempts), wait=waits, retry=again, sleep=self.sleep)
-        result: T = attempts.copy(reraise=True)(_in_our_words, work)
+        result: T = attempts.copy(reraise=True)(_translating, work)
         return result
 
     def polls(self) -> Iterator[float]:
@@ -67,13 +67,13 @@ class Patience:
             wait_s = min(wait_s * 1.5, max(10.0, self.poll_s))
 
     def back_off(self, attempt: int) -> None:
-        """Wait after a conflict, so that those in each other's way do not meet again."""
+        """Wait for a random time after a conflict, so that it does not recur."""
         self.sleep(random.uniform(0.0, min(self.first_s * 2**attempt, self.longest_s)))  # noqa: S311  no secret
 
 
 PATIENCE = Patience()
 IMPATIENT = Patience(attempts=3)
-"""For checks before the work begins: somebody is waiting."""
+"""For checks before the work begins, while the user waits."""
 
 
 class Session:
@@ -92,20 +92,20 @@ class Session:
         from google.auth.credentials import AnonymousCredentials
         from google.cloud import bigquery
 
-        # A server without TLS gets no credentials: those are nobody else's business.
+        # A server without TLS gets no credentials, as they could be intercepted.
         plain = os.environ.get(_HOST, "").startswith("http://")
         project, credentials = self.dataset.project, AnonymousCredentials() if plain else None
-        return _in_our_words(lambda: bigquery.Client(project=project, credentials=credentials))
+        return _translating(lambda: bigquery.Client(project=project, credentials=credentials))
 
     @cached_property
     def location(self) -> str:
-        """Where the dataset is, and where its jobs have to run.
+        """The location of the dataset, in which its jobs have to run.
 
         Raises:
-            BigQueryError: there is no such dataset, or it may not be seen.
+            BigQueryError: there is no such dataset, or it may not be read.
         """
-        found = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
-        return str(found.location)
+        dataset = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
+        return str(dataset.location)
 
     def table(self, name: str) -> Any | None:
         """A table; None where there is none."""
@@ -114,7 +114,7 @@ class Session:
         )
 
     def create(self, table: Any) -> Any:
-        """Make a table, or find the one that somebody else has made meanwhile."""
+        """Make a table, or find the one that another process has made meanwhile."""
         try:
             return self._call(lambda: self.client.create_table(table, retry=None, timeout=_REQUEST_S))
         except BigQueryError as error:
@@ -126,7 +126,7 @@ class Session:
         """Write fields of a table.
 
         Raises:
-            BigQueryError: of CHANGED, when it is not as it was when it was read.
+            BigQueryError: CHANGED, if the table has changed since it was read.
         """
         self._call(lambda: self.client.update_table(table, fields, retry=None, timeout=_REQUEST_S))
 
@@ -149,7 +149,7 @@ class Session:
         )
 
     def rows(self, query: str, config: Any) -> list[Any]:
-        """What a query answers, which changes nothing."""
+        """The result of a query that changes nothing."""
         where = {"location": self.location, "retry": None, "job_retry": None, "api_timeout": _REQUEST_S}
         return self._call(lambda: list(self.client.query_and_wait(query, job_config=config, **where)))
 
@@ -163,7 +163,7 @@ class Session:
 
     def load_file(self, job_id: str, path: str, table: TableName, config: Any) -> Any:
         """Upload a file and begin to load it, or find the job of that id."""
-        # Of a file of many pieces only the one that failed is repeated; others begin anew.
+        # A large file is uploaded in pieces, of which only a failed one is repeated; a small one starts over.
         retries = _PIECE_RETRIES if Path(path).stat().st_size > _PIECE_BYTES else 0
 
         def upload() -> Any:
@@ -176,7 +176,7 @@ class Session:
         return self._begun(job_id, upload)
 
     def wait(self, job: Any) -> Any:
-        """The job, once it has ended, well or not."""
+        """Wait for the job to end, successfully or not."""
         job_id, polls = job.job_id, self.patience.polls()
         while job.state != "DONE":
             self.patience.sleep(next(polls))
@@ -192,7 +192,7 @@ class Session:
         except BigQueryError as error:
             if error.trouble is not Trouble.EXISTS:
                 raise
-        for attempt in range(self.patience.attempts):  # it may take a moment until it can be seen
+        for attempt in range(self.patience.attempts):  # a new job may take a moment to become visible
             if (job := self.job(job_id)) is not None:
                 return job
             self.patience.back_off(attempt)
@@ -210,7 +210,7 @@ class Session:
         return self.patience.call(work)
 
 
-def _in_our_words(work: Callable[[], T]) -> T:
+def _translating(work: Callable[[], T]) -> T:
     try:
         return work()
     except BigQueryError:

@@ -1,4 +1,4 @@
-"""The tables of a dataset: made where absent; else only extended by nullable columns, and relaxed to NULLABLE."""
+"""The tables of a dataset: made if absent, otherwise only extended by nullable columns and relaxed to NULLABLE."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,11 +16,11 @@ _KEPT = timedelta(days=1)  # longer than a load job may wait and run
 
 
 def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
-    """A dataset that runs can be loaded into: it can be seen and its tables fit. Nothing is changed.
+    """Check that runs can be loaded into a dataset: it is readable and its tables fit. Nothing is changed.
 
     Args:
-        name: of the dataset, project.dataset.
-        patience: with requests that fail.
+        name: the name of the dataset, project.dataset.
+        patience: how long to retry requests.
 
     Raises:
         InputError: it cannot be used; the message says what to do.
@@ -43,7 +43,7 @@ def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
 
 
 def ensure(session: Session, name: str) -> list[Column]:
-    """Make a table, or let an existing one take our rows: see `schemas.merged`; returns its columns.
+    """Make a table, or extend an existing one to take our rows (`schemas.merged`); returns its columns.
 
     Raises:
         BigQueryError: it does not fit.
@@ -67,11 +67,11 @@ def ensure(session: Session, name: str) -> list[Column]:
                 raise
         else:
             return columns
-    raise BigQueryError(Trouble.CHANGED, f"table {name} is being changed again and again")
+    raise BigQueryError(Trouble.CHANGED, f"table {name} keeps being changed by others")
 
 
 def stage(session: Session, name: str, columns: list[Column]) -> Any:
-    """Make a table that vanishes by itself, for rows that nobody is to see yet."""
+    """Make a table that expires, for rows that are not published yet."""
     from google.cloud import bigquery
 
     table = bigquery.Table(str(session.dataset.table(name)), columns)
@@ -91,10 +91,10 @@ def _new(session: Session, name: str, columns: list[Column]) -> Any:
 def _problems(name: str, found: Any) -> Iterator[str]:
     """Why rows cannot be written to an existing table."""
     if found.table_type != "TABLE":
-        yield f"{name} is no table but a {found.table_type}"
+        yield f"{name} is a {found.table_type}, not a table"
         return
     if found.require_partition_filter:
-        yield f"{name} requires a partition filter; take that away: bq update --norequire_partition_filter"
+        yield f"{name} requires a partition filter; remove it: bq update --norequire_partition_filter"
     for difference in schemas.differences(_columns(found), schemas.columns_of(tables.TABLES[name])):
         yield f"{name}.{difference}"
 

@@ -14,16 +14,16 @@ from rankbeam.transforms.records.errors import InputError
 FILE_NAME = "results.duckdb"
 
 _ROWS_OF_A_GROUP = 30_720
-"""Full groups are written at once, by several threads. Groups of DuckDB's own size wait in its log: twice as long."""
+"""Full groups are written at once, by several threads; with DuckDB's default size, loading takes twice as long."""
 
 _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
-"""What every version has put into the file."""
+"""The tables that every version has put into the file."""
 
 
 def build(output: str) -> str:
-    """Make `results.duckdb` anew from the Parquet files of all finished runs; returns its path.
+    """Rebuild `results.duckdb` from the Parquet files of all finished runs; returns its path.
 
-    The file is complete or not there: it is built beside and then put in place. Its views are those of BigQuery.
+    The file is built under another name and then renamed, so it is always complete. Its views are those of BigQuery.
 
     Args:
         output: the folder of all tables, on any filesystem.
@@ -61,7 +61,7 @@ def _build(output: str, path: str) -> str:
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) -> None:
-    """Make a table of Parquet files. What runs of older releases do not have is null, or no row.
+    """Make a table of Parquet files. Columns that older releases lack are null, and their tables have no rows.
 
     Args:
         connection: to the file.
@@ -74,10 +74,10 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) 
 
 
 def refuse_foreign(output: str) -> None:
-    """Make sure that what `build` will replace is nothing, or a file that it made.
+    """Check that `build` will replace only a file that it made.
 
     Raises:
-        InputError: something else stands there.
+        InputError: the file was made by another program, or cannot be read.
     """
     path = Path(files.join(output, FILE_NAME))
     if not files.is_local(output) or not path.exists():
@@ -97,9 +97,7 @@ def refuse_foreign(output: str) -> None:
         )
     ours = dict.fromkeys(tables.TABLES, "BASE TABLE") | dict.fromkeys(views.sources(), "VIEW")
     if own := sorted(name for name, kind in found.items() if ours.get(name) != kind):
-        problem = (
-            f"holds {', '.join(own)}, and is made anew by every run; keep your own tables and views in another file"
-        )
+        problem = f"holds {', '.join(own)}, and is rebuilt by every run; keep your own tables and views in another file"
         raise InputError(problem, path=str(path))
 
 

@@ -1,8 +1,8 @@
-"""The views over the tables: GoogleSQL in `deploy/bigquery`, one file each, and what sqlglot makes of it for DuckDB.
+"""The views over the tables: GoogleSQL in `deploy/bigquery`, one file each, and sqlglot's translation for DuckDB.
 
-sqlglot takes a third of a second to import and to work, which a run should not wait for. So its answer for DuckDB is
-kept in `deploy/duckdb`, with a hash of what it was made from; where that does not fit, it is made anew.
-`python -m rankbeam.transforms.clients.warehouse.views` writes it after a change.
+sqlglot takes a third of a second to import and to translate. To spare every run that time, the translation is kept in
+`deploy/duckdb`, with a hash of its source; if the hash does not match, the views are translated again.
+`python -m rankbeam.transforms.clients.warehouse.views` writes the file after a change.
 """
 
 import hashlib
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 FOLDER = Path(__file__).parents[3] / "deploy"
-"""It stands beside this package, in the repository as where it is installed."""
+"""The folder of the views, beside this package both in the repository and where it is installed."""
 
 FOR_DUCKDB = FOLDER / "duckdb" / "views.sql"
 
 
 @cache
 def sources() -> Mapping[str, str]:
-    """The GoogleSQL of every view by its name; tables and views stand in it by their bare names."""
+    """The GoogleSQL of every view by name; it refers to tables and views by their bare names."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted((FOLDER / "bigquery").glob("*.sql"))}
 
 
 def about(name: str) -> str:
-    """The question that a view answers, as its file begins.
+    """The question that a view answers: the first line of its file.
 
     >>> about("query_changes").partition("?")[0]
     'Which queries got better or worse since the previous run with a value of the metric'
@@ -47,7 +47,7 @@ def about(name: str) -> str:
 
 
 def parsed() -> "dict[str, exp.Query]":
-    """The syntax tree of every view, without comments; each stands after those that it reads from."""
+    """The syntax tree of every view, without comments; a view follows those that it reads from."""
     import sqlglot
     from sqlglot import exp
 
@@ -65,7 +65,7 @@ def for_duckdb() -> str:
 
 
 def transpiled() -> str:
-    """The same, made anew."""
+    """The statements, translated again."""
     from sqlglot import exp
 
     head = "-- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.\n"
@@ -80,7 +80,7 @@ def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:
     """The statements that make, or replace, the views in a dataset that holds the tables.
 
     Yields:
-        The name of a view, and its statement; what a view reads from comes before it.
+        The name of a view, and its statement; a view follows those that it reads from.
     """
     from sqlglot import exp
 
@@ -99,13 +99,13 @@ def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:
 
 
 def apply(dataset: DatasetName) -> Iterator[str]:
-    """Make the views in BigQuery, or replace them. Tables, and columns of tables, that they need are made as well.
+    """Make the views in BigQuery, or replace them, with the tables and columns that they need.
 
     Yields:
         The name of each view that was made.
 
     Raises:
-        RankbeamError: BigQuery did not do it; the message says what to do.
+        RankbeamError: BigQuery refused a request; the message says what to do.
     """
     session = Session(dataset)
     try:
@@ -125,7 +125,7 @@ def _run(session: Session, statement: str) -> None:
 
 
 def _fingerprint() -> str:
-    """Of all sources."""
+    """A hash of all sources."""
     whole = "\0".join(part for pair in sources().items() for part in pair)
     return f"sha256 {hashlib.sha256(whole.encode()).hexdigest()}"
 
