@@ -1,5 +1,5 @@
 -- What was called in which hour, and what did the ledger save? In UTC, by the hour in which runs started; days and
--- months are sums of these, and single runs are in `run_history`. The price of a call is yours to multiply with.
+-- months are sums of these, and single runs are in `run_history`. For costs, multiply by the price of a call.
 SELECT
   TIMESTAMP_SECONDS(hours * 3600) AS started_hour,
   CAST(DATE_FROM_UNIX_DATE(DIV(hours, 24)) AS DATE) AS started_day,

@@ -1,5 +1,5 @@
 -- Which configuration is best, by which metric, and how sure is that? `rank` is among those of one dialect: values by
--- the rules of different tools are no better or worse than each other.
+-- the rules of different tools are not comparable.
 SELECT
   r.run_id, r.experiment, m.started_at, r.is_latest, m.metric, c.dialect,
   RANK() OVER (PARTITION BY m.started_at, r.run_id, c.dialect, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,

@@ -1,4 +1,4 @@
--- What is every query worth, for every configuration and metric? Queries whose call failed have no values of rankings
+-- What are the values of every query, by configuration and metric? Queries whose call failed have no values of rankings
 -- here. Judged metrics have a status of their own, and a null value with a `reason` where they failed or do not exist.
 SELECT
   r.run_id, r.experiment, q.started_at, r.is_latest, c.name AS configuration, q.query_id, q.text,

@@ -1,4 +1,4 @@
--- Which run should one look at: the latest of its experiment or, after an outage, the last that has any value?
+-- Which run should be shown: the latest of its experiment or, after an outage, the last that has any value?
 SELECT
   r.run_id, r.experiment, r.started_at, r.is_latest,
   m.run_id IS NOT NULL AS has_values,

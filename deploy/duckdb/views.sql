@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 dafce5b4a762a040c71604b98bd67cf9938096643d6510060347ac5ca1d834f4
+-- sha256 baff642fefb50abda0e44609b45c92318a57dc06d56fcf7d5dbf4c935e5aef10
 
 CREATE VIEW run_history AS
 SELECT

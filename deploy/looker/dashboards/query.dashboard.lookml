@@ -114,7 +114,7 @@
     height: 8
   - name: documents
     title: What was found for it
-    note_text: Rankings that the run kept; a grade is empty where nobody judged the document.
+    note_text: Rankings that the run kept; a grade is empty where the document is not judged.
     model: rankbeam
     explore: queries
     type: looker_grid

@@ -25,7 +25,7 @@ view: ranked_documents {
 
   dimension: grade {
     type: number
-    description: "Empty where nobody judged it"
+    description: "Empty where it is not judged"
     sql: ${TABLE}.grade ;;
   }
 

@@ -82,7 +82,7 @@ view: slice_leaderboard {
 
   dimension: may_be_best {
     type: string
-    description: "no: it is told from the best one; empty: not known, or without a value"
+    description: "no: significantly worse than the best one; empty: not known, or without a value"
     sql: CASE WHEN ${TABLE}.may_be_best THEN 'yes' WHEN NOT ${TABLE}.may_be_best THEN 'no' END ;;
   }
 
