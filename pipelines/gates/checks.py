@@ -1,4 +1,4 @@
-"""Hold the results of a run against gates. What has no value misses: nothing passes silently."""
+"""Check the results of a run against gates. A gate without a value is missed: nothing passes silently."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,13 +22,13 @@ _COLUMNS = {
     "difference_high": "ci_high",
 }
 
-Found = tuple[float | None, str]
-"""A value, or None and why there is none."""
+Measured = tuple[float | None, str]
+"""A value, or None and the reason for its absence."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A gate, held against one configuration and slice.
+    """A gate, checked for one configuration and slice.
 
     Attributes:
         gate: the gate.
@@ -46,12 +46,12 @@ class Check:
 
     @property
     def is_met(self) -> bool:
-        """Whether the limit is kept."""
+        """Whether the value is within the limit."""
         return self.found is not None and self.gate.is_met(self.found)
 
     @property
     def margin(self) -> float | None:
-        """How far the value is on the good side of the limit; below 0 on the other side."""
+        """The distance of the value from the limit; negative where the gate is missed."""
         if self.found is None:
             return None
         return self.found - self.gate.limit if self.gate.at_least else self.gate.limit - self.found
@@ -95,7 +95,7 @@ class _Differences:
 def check(
     run: Results, gates: Sequence[Gate], other: Results | None = None, *, other_dataset: bool = False
 ) -> list[Check]:
-    """Hold a run against gates; those that are missed come first.
+    """Check a run against gates; missed gates come first.
 
     Args:
         run: the run.
@@ -125,7 +125,7 @@ def check(
 
 
 def _nothing(gate: Gate, names: Sequence[str], run: Results) -> str:
-    """Why a gate is about nothing that there is."""
+    """Why a gate applies to no configuration or slice of the run."""
     if not names:
         return "there is no such configuration besides the baseline"
     return f"no query is in this slice; {did_you_mean(gate.slice, run.slices)}"
@@ -144,8 +144,8 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
     return _Differences.of([(names[row.config_id], row) for row in run.comparisons if names[row.baseline] == base])
 
 
-def _value(gate: Gate, config_id: str, name: str, run: Results) -> Found:
-    """A value of a configuration by itself."""
+def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
+    """A value of a configuration, without a baseline."""
     if gate.value == FAILURE_RATE and not gate.metric:
         rate = run.failure_rate(config_id, name)
         return rate, "" if rate is not None else "the run has no metric of it"
@@ -159,8 +159,8 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Found:
     return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run))
 
 
-def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Found:
-    """A value of a configuration beside its baseline."""
+def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Measured:
+    """A value of a configuration relative to its baseline."""
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
         return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run))
@@ -178,5 +178,5 @@ def _reason(row: ConfigurationMetric | Comparison, what_for: str, run: Results) 
     return f"too few queries {what_for}: {row.queries:,}"
 
 
-def _found(number: float | None, reason: str) -> Found:
+def _found(number: float | None, reason: str) -> Measured:
     return (None, reason) if number is None or not math.isfinite(number) else (number, "")

@@ -1,4 +1,4 @@
-"""Gates: thresholds that results must keep, checked as far as they can be before there are results."""
+"""Gates: thresholds for results, validated as far as possible before there are results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Gate:
 
     Attributes:
         metric: its canonical name; "" for the highest failure rate of all metrics.
-        value: what is held against the limit, as `GateModel` has it.
+        value: the value that is compared with the limit, as `GateModel` describes it.
         limit: the threshold.
-        at_least: it is the lowest value that is met, else the highest.
+        at_least: whether the limit is the lowest value that meets it; otherwise it is the highest.
         configuration: a name or the beginning of several; None for all.
         slice: a slice, or an attribute for each of its values.
     """
@@ -41,11 +41,11 @@ class Gate:
         return self.value in DIFFERENCES
 
     def is_met(self, found: float) -> bool:
-        """Whether a value keeps to it."""
+        """Whether a value is within the limit."""
         return found >= self.limit if self.at_least else found <= self.limit
 
     def configurations(self, names: Sequence[str], baseline: str | None) -> list[str]:
-        """The configurations that it is about.
+        """The configurations that it applies to.
 
         Args:
             names: of all configurations.
@@ -57,7 +57,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Known:
-    """What gates can be about.
+    """The names that gates may refer to.
 
     Attributes:
         configurations: their names.
@@ -111,7 +111,7 @@ def gates_of(
 
 
 def read_gates(path: str) -> Located:
-    """A file with gates: an experiment, or one that holds nothing else.
+    """A file with gates: an experiment, or a file of gates alone.
 
     Raises:
         InputError: the file cannot be read, or has no gates.
@@ -136,7 +136,7 @@ def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
     """The gates of a document.
 
     Raises:
-        InputErrors: there are none, or something is wrong with them.
+        InputErrors: there are none, or some are not valid.
     """
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
@@ -146,7 +146,7 @@ def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
         problems += [problem_of(located, GatesModel, dict(each)) for each in error.errors()]
         model = salvage(GatesModel, located.value)
     given = located.value["gates"]
-    aligned = isinstance(given, list) and len(model.gates) == len(given)  # what is no mapping cannot be salvaged
+    aligned = isinstance(given, list) and len(model.gates) == len(given)  # without a mapping there are no gates to read
     found = gates_of(located, model.gates if aligned else [], known, problems)
     if problems:
         raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
@@ -159,7 +159,7 @@ def _refuse_none(located: Located) -> None:
 
 
 def _wrong(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
-    """What is wrong with a gate: a key, and the problem."""
+    """The problems of a gate: a key, and the message."""
     if gate.metric and gate.metric not in known.metrics:
         hint = did_you_mean(gate.metric, known.metrics)
         yield "metric", f"{gate.metric} is none of the metrics that are computed; {hint}"

@@ -1,4 +1,4 @@
-"""What may stand under `gates:`, in an experiment or in a file of its own."""
+"""The schema of `gates:`, in an experiment or in a file of its own."""
 
 from typing import Annotated, Literal
 
@@ -11,13 +11,13 @@ Word = Annotated[str, Field(min_length=1)]
 
 
 class GateModel(BaseModel):
-    """One item of `gates:`, a threshold that results must keep.
+    """One item of `gates:`, a threshold for results.
 
     Attributes:
         metric: its name, as under `metrics:`; the failure rate of none is that of the metric with the most failures.
-        value: what is held against the limit. `low` and `high` are the ends of the mean's interval, `difference_low`
-            and `difference_high` those of the difference from the baseline; `failure_rate` is the share of queries
-            without an answer.
+        value: the value that is compared with the limit. `low` and `high` are the ends of the mean's interval,
+            `difference_low` and `difference_high` those of the difference from the baseline; `failure_rate` is the
+            share of queries without an answer.
         at_least: the lowest value that is met. Either this or the next.
         at_most: the highest value that is met.
         configuration: a name, or the name before the grid's values for all of these; all by default, of differences
@@ -44,6 +44,6 @@ class GateModel(BaseModel):
 
 
 class GatesModel(BaseModel):
-    """A file with gates; what else stands there, such as the rest of an experiment, is not looked at."""
+    """A file with gates; other keys, such as the rest of an experiment, are ignored."""
 
     gates: list[GateModel] = Field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What checks of gates say: a table, JSON, Markdown for a pull request, and JUnit's XML for a CI server."""
+"""Results of gate checks: a table, JSON, Markdown for a pull request, and JUnit's XML for a CI server."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _NONE = "–"
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """How many are met, in words."""
+    """How many gates are met, in words."""
     missed = sum(not each.is_met for each in checks)
     return f"{missed or len(checks)} of {len(checks)} gate checks {'missed' if missed else 'met'}"
 
@@ -56,8 +56,8 @@ def as_junit(checks: Sequence[Check], run: Results) -> bytes:
         case = {"classname": each.configuration or "rankbeam", "name": f"{_what(each)} {_limit(each)}{where}"}
         element = ET.SubElement(suite, "testcase", {key: _xml(text) for key, text in case.items()} | {"time": "0"})
         if not each.is_met:
-            told = _xml(_told(each))
-            ET.SubElement(element, "failure", {"type": "MissedGate", "message": told}).text = told
+            message = _xml(_missed(each))
+            ET.SubElement(element, "failure", {"type": "MissedGate", "message": message}).text = message
     ET.indent(suites)
     content: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
     return content
@@ -109,8 +109,8 @@ def _number(number: float | None) -> str:
     return _NONE if number is None else f"{number:.4f}"
 
 
-def _told(check: Check) -> str:
-    """What became of a gate that is missed."""
+def _missed(check: Check) -> str:
+    """Why a gate is missed."""
     if check.found is None or check.margin is None:
         return f"there is no value: {check.reason}"
     side = "below" if check.gate.at_least else "above"

@@ -1,4 +1,4 @@
-"""What a run misses, found by its own pipeline: so that a run for which nobody waits says it in its tables."""
+"""The gates that a run misses, checked by its own pipeline, so that an unattended run has the result in its tables."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from rankbeam.transforms.write.tables import Verdict
 def verdict_of(
     aggregate: RunAggregate, evaluation: Evaluation, gates: Sequence[Gate], max_failure_rate: float, run: Run
 ) -> Verdict:
-    """Hold the scores of a run against the limits of its experiment.
+    """Check the scores of a run against the limits of its experiment.
 
     Args:
         aggregate: of all scores.
