@@ -14,7 +14,7 @@ from rankbeam.transforms.records.slices import ALL
 
 @dataclass
 class AggregateScores(beam.PTransform):
-    """One `RunAggregate` of all scores; as a side input it also says that everything has been scored.
+    """One `RunAggregate` of all scores; as a side input it also shows that all queries are scored.
 
     Attributes:
         evaluation: configurations, metrics, slices and the baseline.
@@ -55,29 +55,29 @@ class MergeAggregatesFn(beam.CombineFn):
 
 
 def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
-    """What users should know of the scores as a whole."""
+    """Warnings about the scores as a whole."""
     yield from _empty(aggregate, evaluation)
     if aggregate.unjudged:
         yield f"{aggregate.unjudged:,} rankings of queries without judgements, not scored"
     yield from evaluation.warnings()
-    strange = _without_judged(aggregate, evaluation)
+    without_judged = _without_judged(aggregate, evaluation)
     for position in sorted((aggregate.with_results - aggregate.with_judged) & set(aggregate.examples)):
         configuration, (retrieved, judged) = evaluation.configurations[position], aggregate.examples[position]
-        told = f"{configuration.name}: no document that it retrieved is judged, so it scores 0; "
-        told += f"it has ids such as {retrieved!r}, the judgements such as {judged!r}"
+        warning = f"{configuration.name}: no document that it retrieved is judged, so it scores 0; "
+        warning += f"it has ids such as {retrieved!r}, the judgements such as {judged!r}"
         is_paid = evaluation.sources[configuration.source].pool is not None
-        is_unmet = is_paid and configuration.source in strange and not evaluation.allow_disjoint
-        yield f"{told}; name them alike (doc_id), or {UNMET}" if is_unmet else told
+        is_unmet = is_paid and configuration.source in without_judged and not evaluation.allow_disjoint
+        yield f"{warning}; make the ids agree (doc_id), or {UNMET}" if is_unmet else warning
 
 
 def met(aggregate: RunAggregate, evaluation: Evaluation, qrels: str) -> RunAggregate:
-    """The state of all queries, once it is sure that the ids of every run that was read are those of the judgements.
+    """The state of all queries, after a check that the ids of every run that was read match those of the judgements.
 
-    Only a run of which no document is judged is looked at again: it may be a bad one.
+    Only a run without a judged document is read again: it may be bad, or its ids may differ.
 
     Args:
         aggregate: of all queries.
-        evaluation: where rankings come from.
+        evaluation: the sources of rankings.
         qrels: path of the judgements.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Do the tasks of a stage: the one fan-out, for remote work of any kind.
+"""Do the tasks of a stage: one fan-out for all kinds of remote work.
 
 Tasks that use connected quota pools are divided among lanes, usually one; a lane is one element after a GroupByKey, so
 one worker at a time paces it, and the whole job keeps the quota whatever the number of workers.
@@ -57,9 +57,9 @@ class CallServices(beam.PTransform):
     """Do all tasks, at the pace of their pools; tasks of one name are done once, calls in the ledger are not made.
 
     Attributes:
-        stage: what the tasks do, and with what.
-        ledger: of the run.
-        summary: the dataset's: no call is made before the whole dataset was found good.
+        stage: the works of the tasks, and their services.
+        ledger: the ledger of the run.
+        summary: the dataset's: no call is made before the whole dataset is checked.
     """
 
     stage: Stage
@@ -137,12 +137,12 @@ class CallFn(beam.DoFn):
         self._stage, self._ledger = stage, ledger
 
     def start_bundle(self) -> None:
-        """No lane is there."""
+        """Start a bundle without lanes."""
         self._lanes: list[tuple[LaneKey, Iterable[pa.RecordBatch]]] = []
         self._queries = 0
 
     def process(self, element: tuple[LaneKey, Iterable[pa.RecordBatch]], summary: DatasetSummary) -> Iterator[Answer]:
-        """Take a lane; all of the bundle's are begun at once, when nothing is left to be read that could fail."""
+        """Take a lane; all lanes of the bundle begin together, after all input that could fail is read."""
         self._queries = summary.judged + summary.also_asked  # the side input also waits until the dataset is checked
         self._lanes.append(element)
         yield from ()
@@ -174,19 +174,19 @@ class CallFn(beam.DoFn):
 
 
 def with_lost_attempts(used: list[Usage], ledger: Ledger) -> list[Usage]:
-    """What every pool and model was used for, with the calls of bundles that were lost and made again.
+    """The use of every pool and model, including the calls of lost bundles that were repeated.
 
-    Beam keeps only what the last attempt at a bundle returns. What an earlier one paid for is in the ledger, where the
-    last one found it: this run has paid for it all the same, so that it is no hit.
+    Beam keeps only the result of the last attempt at a bundle. The calls of earlier attempts are in the ledger, where
+    the last attempt found them. This run has paid for them, so they do not count as hits.
 
     Args:
         used: what the bundles returned.
-        ledger: with the records of all of them.
+        ledger: the ledger with the records of all bundles.
     """
     known = {name for usage in used for name in usage.records}
     try:
         lost = [use for use in ledger.uses() if use.name not in known]
-    except InputError:  # the records are for people, and no reason to lose a run
+    except InputError:  # the records are informative only, so their errors do not fail a run
         lost = []
     together = sorted(map(_summed, _by_use(used)), key=_use)
     firsts = {usage.pool: usage for usage in reversed(together)}  # the records do not say which model was called
@@ -202,7 +202,7 @@ def _by_use(used: list[Usage]) -> list[list[Usage]]:
 
 
 def _summed(used: list[Usage]) -> Usage:
-    """What several bundles used one pool for."""
+    """The use of one pool by several bundles."""
     tokens = sum((usage.tokens for usage in used), Tokens())
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
     return replace(used[0], calls=calls, ledger_hits=hits, records=(), tokens=tokens)

@@ -1,4 +1,4 @@
-"""Load a finished run into BigQuery, as the last step of its pipeline: nobody needs to wait for a submitted job."""
+"""Load a finished run into BigQuery, as the last step of its pipeline: a submitted job needs no later command."""
 
 from dataclasses import dataclass
 
@@ -17,8 +17,8 @@ class LoadTables(beam.PTransform):
     """Load all tables of a run once its row in `runs` is written; yields the run_id.
 
     Attributes:
-        dataset: where to.
-        run_id: of the run.
+        dataset: the dataset to load into.
+        run_id: the id of the run.
         output: the folder of all tables, for messages.
         folders: where the files of each table lie.
     """
@@ -31,15 +31,15 @@ class LoadTables(beam.PTransform):
     def expand(self, finished: beam.PCollection[str]) -> beam.PCollection[str]:
         """Add the steps."""
         loaded = beam.Map(load, self.dataset, self.run_id, self.output, self.folders)
-        # Between the two, so that a load that is tried again does not write the row of the run anew.
+        # Between the two, so that a retried load does not write the row of the run again.
         return finished | "Written" >> beam.Reshuffle() | "Load" >> loaded
 
 
 def load(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[str, str]) -> str:
-    """Load a run; returns its id. It may be called again, by Beam too: the run is replaced by itself.
+    """Load a run; returns its id. It may be repeated, also by Beam: the rows of the run are replaced.
 
     Raises:
-        LoadFailed: it was not loaded; the message says how to go on.
+        LoadFailed: it was not loaded; the message says how to continue.
     """
     try:
         return publish.load_run(dataset, run_id, folders).run_id
@@ -50,22 +50,22 @@ def load(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[s
         raise LoadFailed(f"{error}. The Parquet files in {output} are complete; load them with: {command}") from error
 
 
-def failure(told: str) -> str | None:
-    """What a failed load said, in what Beam or a service tells of a job that failed; None where it was something else.
+def failure(message: str) -> str | None:
+    """The message of a failed load inside a job's error message; None for another error.
 
     >>> failure("RuntimeError: rankbeam.transforms.clients.bigquery.errors.LoadFailed: no quota [while running 'Load']")
     'no quota'
     """
-    if _MARK not in told:
+    if _MARK not in message:
         return None
-    return told.rpartition(_MARK)[2].partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip()
+    return message.rpartition(_MARK)[2].partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip()
 
 
 def failure_behind(error: BaseException | None) -> str | None:
-    """What a failed load said, behind an exception of Beam's, which wraps what a step raises; None for another one."""
+    """The message of a failed load behind an exception of Beam, which wraps errors of steps; None for another error."""
     while error is not None:
-        said = failure(f"{_MARK}{error}" if isinstance(error, LoadFailed) else str(error))
-        if said is not None:
-            return said
+        text = failure(f"{_MARK}{error}" if isinstance(error, LoadFailed) else str(error))
+        if text is not None:
+            return text
         error = error.__cause__ or error.__context__
     return None

@@ -1,7 +1,7 @@
-"""Read queries, judgements and runs, and bring what belongs together into one bucket.
+"""Read queries, judgements and runs, and group the rows of each query in one bucket.
 
-A bucket is a hash of the query's id, so rows in any order, from any number of files, meet in one place.
-Elements are Arrow batches: one element per row would cost Beam more than everything else together.
+A bucket is a hash of the query's id, so rows in any order, from any number of files, end up in the same bucket.
+Elements are Arrow batches: one element per row would cost Beam more than all other work.
 """
 
 import math
@@ -31,7 +31,7 @@ from rankbeam.transforms.records.dataset import DatasetSummary, References
 from rankbeam.transforms.records.rankings.retrieved import by_query
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 19, 32 << 20
-"""What is divided at once: each bucket gets a piece of every part, and small pieces cost more than they hold."""
+"""Bytes divided at once: each bucket gets a piece of every part, and small pieces have more overhead than data."""
 
 batches.register()
 
@@ -42,7 +42,7 @@ class Dataset(NamedTuple):
     judged: beam.PCollection[Bucketed]
     """Per bucket one batch of `columns.JUDGED_QUERIES`."""
     summary: beam.PCollection[DatasetSummary]
-    """One element. As a side input it lets a stage begin only after the whole dataset was found good."""
+    """One element. As a side input it lets a stage begin only after the whole dataset is checked."""
 
 
 @dataclass
@@ -52,12 +52,12 @@ class ReadDataset(beam.PTransform):
     Attributes:
         qrels: path or pattern of the judgements, or a table of BigQuery.
         queries: the same of the queries; None takes the judged ones, without text.
-        buckets: into how many parts the queries are divided.
+        buckets: the number of parts that the queries are divided into.
         slices: attributes that the queries must have.
-        highest: the highest grade that there may be, and the metric that sets it.
+        highest: the highest allowed grade, and the metric that sets it.
         compared: role and path of the files that must share queries, or documents, with the judgements.
-        references: where reference answers stand; None where there are none.
-        everyone: queries without judgements are asked, too.
+        references: the place of reference answers; None where there are none.
+        everyone: queries without judgements are evaluated, too.
     """
 
     qrels: str | None
@@ -151,7 +151,7 @@ class ReadFiles(beam.PTransform):
         if is_table(self.pattern):
             table = pbegin | "Table" >> beam.Create(paths, reshuffle=False)
             streams = table | "OpenStreams" >> beam.FlatMap(tables.streams, self.role).with_output_types(str)
-            found = streams | "SpreadStreams" >> beam.Reshuffle()  # a worker that begins again keeps the session
+            found = streams | "SpreadStreams" >> beam.Reshuffle()  # a worker that retries keeps the session
         else:
             found = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
         return found | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
@@ -172,7 +172,7 @@ class ReadFn(beam.DoFn):
             count(Counter.ROWS_READ, part.num_rows)
             yield from chain.from_iterable(workers.submit(self._divide, part))
         yield from chain.from_iterable(workers.finish())
-        if part is None:  # a file without rows says so, or nobody would look at what is missing
+        if part is None:  # a file without rows is recorded, so that missing data are reported
             yield 0, self._empty
 
     def _divide(self, part: pa.RecordBatch) -> list[Bucketed]:
@@ -187,18 +187,18 @@ class JudgeQueriesFn(beam.DoFn):
         self._dataset = dataset
 
     def start_bundle(self) -> None:
-        """Make ready."""
+        """Prepare the joins."""
         self._workers: Workers[tuple[int, pa.RecordBatch, DatasetSummary]] = Workers()
 
     def process(self, element: tuple[int, dict[str, Iterable[pa.RecordBatch]]]) -> Iterator[object]:
-        """Begin to join a bucket; yield the judged queries of an earlier one, if any, and its part of the summary."""
+        """Begin to join a bucket; yield an earlier bucket's judged queries, if any, and its part of the summary."""
         bucket, parts = element
         given = {name: list(batches_given) for name, batches_given in parts.items()}
         for done in self._workers.submit(self._judge, bucket, given):
             yield from self._outputs(*done)
 
     def finish_bundle(self) -> Iterator[object]:
-        """Yield what is left."""
+        """Yield the remaining buckets."""
         for output in chain.from_iterable(self._outputs(*done) for done in self._workers.finish()):
             if isinstance(output, beam.pvalue.TaggedOutput):
                 yield beam.pvalue.TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
@@ -257,7 +257,7 @@ def checked(
     """The summary of a dataset that can be evaluated.
 
     Raises:
-        InputError: it cannot.
+        InputError: it cannot be evaluated.
     """
     summary.check(queries, qrels, slices, references)
     return summary
@@ -274,13 +274,13 @@ def compared(summary: DatasetSummary, qrels: str, others: tuple[tuple[str, str],
 
 
 def mark(element: Bucketed, source: int) -> SourceRows:
-    """Say which source the rows of a bucket come from."""
+    """Label the rows of a bucket with their source."""
     bucket, batch = element
     return bucket, (source, batch)
 
 
 def parts_of(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Bring batches, without their line numbers, together into larger ones."""
+    """Combine batches, without their line numbers, into larger ones."""
     pending: list[pa.RecordBatch] = []
     for batch in given:
         pending.append(batch.drop_columns(["line"]))

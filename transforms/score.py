@@ -36,8 +36,8 @@ from rankbeam.transforms.records.scores.scored import ScoredConfiguration, Score
 from rankbeam.transforms.records.slices import slices_of
 
 _NO_DISTANCES = (
-    "scores fall along its rankings, so they are no distances, and vector_distance_threshold would keep the worst; "
-    "leave it out, and say lower_is_better: false (no answer is asked for again)"
+    "scores decrease along its rankings, so they are not distances: vector_distance_threshold would keep the worst; "
+    "leave it out, and set lower_is_better: false (no call is repeated)"
 )
 Group = tuple[int, Mapping[str, Iterable[Any]]]  # parts of different types
 
@@ -74,7 +74,7 @@ class ScoreFn(beam.DoFn):
         self._evaluation = evaluation
 
     def start_bundle(self) -> None:
-        """Make ready."""
+        """Prepare the scoring."""
         self._workers: Workers[ScoredPartition] = Workers()
 
     def process(self, element: Group) -> Iterator[ScoredPartition]:
@@ -91,7 +91,7 @@ class ScoreFn(beam.DoFn):
             yield _counted(partition)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield what is left."""
+        """Yield the remaining buckets."""
         for partition in self._workers.finish():
             yield GlobalWindows.windowed_value(_counted(partition))
 
@@ -174,7 +174,7 @@ def _score_one(
     status[failed] = Status.FAILED
     status[absent] = Status.MISSING
     bounds = None
-    # Where a document may stand in several rows, ties also decide how many documents a cut leaves.
+    # Where a document may have several rows, ties also decide how many documents a cut leaves.
     no_repeats = source.refuse_repeats or source.fusion is not None
     if evaluation.ties and ranked.by_score and (top_k is None or no_repeats):
         bounds = tie_bounds(metrics, *ranked.assess(pool, None, chunks=chunks), top_k)
@@ -198,5 +198,5 @@ def _repeated(retrieved: Retrieved, first: int, queries: pa.RecordBatch, path: s
     if path is None:
         advice = "a chunk must not; with dataset.unit: document, its best rank stands for it"
         return InputError(f"a retriever's answer cannot be scored: {problem}; {advice}")
-    advice = "take one out, or say duplicates: collapse (--duplicates collapse) to let its best rank stand for it"
+    advice = "remove one, or set duplicates: collapse (--duplicates collapse) to let its best rank stand for it"
     return repeated_at(problem, list(run_file.locate(path, query_id, doc_id)), advice)

@@ -124,7 +124,7 @@ def test_scores_that_are_no_distances_are_not_cut_as_if_they_were(tmp_path: Path
         grid = {"vector_distance_threshold": [0.4, 0.99]}
         outcome = rankbeam("evaluate", experiment(tmp_path, rag(server), grid=grid))
     assert outcome.status == 2
-    assert "scores fall along its rankings, so they are no distances" in outcome.stderr
+    assert "scores decrease along its rankings, so they are not distances" in outcome.stderr
 
 
 def test_one_answer_that_cannot_be_scored_fails_one_query(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ does not exist, and `missing` are those without results that the configuration's
 is not judged by the metric. These counts are true for the `panel` of the metric: its own name where it is judged, else
 "retrieval", which null means, too. `lowest` and `highest` are what the mean could be if every
 failed query were scored. `joint_low` and `joint_high` hold for all configurations at once, so also for the one that was
-picked because its mean is the highest; `may_be_best` is false where the configuration is told from the best one (these
+picked because its mean is the highest; `may_be_best` is false where the configuration is significantly worse (these
 three are null for a single configuration, one without a value, a slice of few queries, and without replicates).
 `tie_lowest` and `tie_highest` are what the mean could be if documents of equal score stood in another order (null
 unless asked for, or where it is not known). `equal_to` is the first configuration, in the experiment's order, whose

@@ -1,7 +1,7 @@
-"""Ask the retrievers.
+"""Retrieve in process.
 
-All questions to a retriever that answers in process form one element after a GroupByKey, so its index is opened once,
-on one worker, and several retrievers are asked in parallel. Remote ones are asked by calls: `remote` says which.
+All queries of a retriever that answers in process form one element after a GroupByKey, so its index is opened once, on
+one worker, and several retrievers run in parallel. Remote retrievers are called: see `remote`.
 """
 
 import math
@@ -40,20 +40,20 @@ class Retrieved(NamedTuple):
     rankings: beam.PCollection[SourceRows]
     """Per bucket and source a batch of `columns.RETRIEVED`."""
     failures: beam.PCollection[BucketFailures]
-    """Per bucket, source and query that has no answer, why."""
+    """Per bucket, source and query without an answer, the failure."""
     warnings: beam.PCollection[str]
-    """What users should know of a retriever."""
+    """Warnings of retrievers."""
 
 
 @dataclass
 class RetrieveRankings(beam.PTransform):
-    """Ask every retriever every judged query.
+    """Run every retriever on every judged query.
 
     Attributes:
         retrievers: for each source, the parameters of its retriever.
         top_k: for each source, how many results a query needs.
         corpus: path of the corpus that retrievers index.
-        summary: the dataset's summary: nothing is asked before the whole dataset was found good.
+        summary: the dataset's summary: no retriever runs before the whole dataset is checked.
     """
 
     retrievers: Mapping[int, RetrieverParameters]
@@ -76,7 +76,7 @@ class RetrieveRankings(beam.PTransform):
 
 
 class RetrieveFn(beam.DoFn):
-    """Asks one source all queries."""
+    """Runs one source's retriever on all queries."""
 
     def __init__(
         self, retrievers: Mapping[int, RetrieverParameters], top_k: Mapping[int, int], corpus: str | None
@@ -85,7 +85,7 @@ class RetrieveFn(beam.DoFn):
 
     def process(self, element: tuple[int, Iterable[Bucketed]], summary: DatasetSummary) -> Iterator[object]:
         """Yield a batch of rankings per bucket, and a failure per query that has none."""
-        del summary  # waiting for it is all it is for
+        del summary  # unused: the side input only holds this stage until the dataset is checked
         source, parts = element
         retriever = self._retrievers[source].open(self._corpus)
         try:
@@ -103,13 +103,13 @@ class RetrieveFn(beam.DoFn):
 
 
 def for_each_source(element: Bucketed, sources: list[int]) -> Iterator[tuple[int, Bucketed]]:
-    """Pair the queries of a bucket with every source that is asked."""
+    """Pair the queries of a bucket with every source."""
     for source in sources:
         yield source, element
 
 
 def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[pa.RecordBatch, list[Failure]]:
-    """Ask one retriever some queries.
+    """Run one retriever on some queries.
 
     Args:
         retriever: the retriever.
@@ -128,27 +128,27 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
             failures.append(Failure(STAGE, error.kind, query_id, error.attempts, error.message))
             continue
         if not isinstance(ranking, Ranking):
-            found = f"{type(retriever).__module__}.{type(retriever).__qualname__}"
-            raise InputError(f"{found}.retrieve must return a Ranking, and returned {type(ranking).__name__}")
+            name = f"{type(retriever).__module__}.{type(retriever).__qualname__}"
+            raise InputError(f"{name}.retrieve must return a Ranking, and returned {type(ranking).__name__}")
         rows.append(row_of(query_id, ranking, top_k))
     return pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED), failures
 
 
 def row_of(query_id: str, ranking: Ranking, top_k: int | None) -> dict[str, Any]:
-    """A row of `columns.RETRIEVED`; a score that is not a number is none."""
+    """A row of `columns.RETRIEVED`; NaN scores become null."""
     texts = ranking.texts or (None,) * len(ranking.doc_ids)
     documents = islice(zip(ranking.doc_ids, ranking.scores, texts, strict=True), top_k)
     return {
         "query_id": query_id,
         "documents": [
-            {"doc_id": name, "score": None if math.isnan(score) else score, "text": said}
-            for name, score, said in documents
+            {"doc_id": name, "score": None if math.isnan(score) else score, "text": content}
+            for name, score, content in documents
         ],
     }
 
 
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """Why an answer is of no use to the configurations with a distance threshold; None where it is, or there are none.
+    """Why a distance threshold cannot be applied to an answer; None where it can, or no configuration has one.
 
     Args:
         ranking: the answer.
@@ -157,5 +157,5 @@ def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str 
     """
     is_cut = any(each.source == source and each.distance is not None for each in evaluation.configurations)
     if is_cut and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
-        return "a document of the answer has no score, so nobody knows whether it is nearer than the threshold"
+        return "a document of the answer has no score, so it cannot be compared with the distance threshold"
     return None

@@ -1,4 +1,4 @@
-"""What remote retrievers are asked, and what becomes of their answers."""
+"""Calls of remote retrievers, and rankings from their answers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,11 +25,11 @@ from rankbeam.transforms.retrieve.local import FAILURES, ROWS_AT_ONCE, STAGE, Bu
 
 
 def tasks_of(element: Bucketed, works: Mapping[int, Retrieve]) -> Iterator[TaskBatch]:
-    """The tasks that ask remote retrievers the queries of a bucket.
+    """The tasks that send the queries of a bucket to remote retrievers.
 
     Args:
         element: a bucket, and its `columns.JUDGED_QUERIES`.
-        works: for each source, how its retriever is asked.
+        works: for each source, the work of its retriever.
     """
     bucket, judged = element
     query_ids, texts = judged["query_id"].to_pylist(), judged["text"].to_pylist()
@@ -49,17 +49,17 @@ class Collected(NamedTuple):
     rankings: beam.PCollection[SourceRows]
     """Per bucket and source batches of `columns.RETRIEVED`."""
     failures: beam.PCollection[BucketFailures]
-    """Per bucket, source and query whose answer cannot be scored, why."""
+    """Per bucket, source and query whose answer cannot be scored, the failure."""
 
 
 @dataclass
 class CollectRankings(beam.PTransform):
     """Make batches of `columns.RETRIEVED` of the answers of remote retrievers.
 
-    They are grouped by bucket next, which keeps what fails later from asking for the answers again.
+    They are grouped by bucket next, so that a later failure does not repeat the calls.
 
     Attributes:
-        evaluation: how many results a query needs of each source, and what they must be like.
+        evaluation: how many results a query needs of each source, and the conditions on them.
     """
 
     evaluation: Evaluation
@@ -78,11 +78,11 @@ class CollectFn(beam.DoFn):
         self._evaluation = evaluation
 
     def start_bundle(self) -> None:
-        """Nothing is there."""
+        """Start a bundle without rankings."""
         self._rows: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
 
     def process(self, element: Answer) -> Iterator[object]:
-        """Add an answer for everyone who asked; yield what has become enough for a batch."""
+        """Add an answer for all its subjects; yield full batches."""
         for source, subjects in _by_source(element.subjects).items():
             yield from self._collect(element.value, source, subjects)
 
@@ -104,7 +104,7 @@ class CollectFn(beam.DoFn):
                 yield _batch(key, self._rows.pop(key))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield what is left."""
+        """Yield the remaining batches."""
         for key, rows in self._rows.items():
             yield GlobalWindows.windowed_value(_batch(key, rows))
 
@@ -121,14 +121,12 @@ def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | Non
     doc_ids = ranking.doc_ids[: wanted.top_k]
     if wanted.refuse_repeats and len(set(doc_ids)) < len(doc_ids):
         again = next(name for place, name in enumerate(doc_ids) if name in doc_ids[:place])
-        return (
-            f"{again!r} stands twice in the answer; a chunk must not (dataset.unit: document lets its best rank count)"
-        )
+        return f"{again!r} stands twice in the answer; with dataset.unit: document, the best rank of a document counts"
     return None
 
 
 def failures_of(failed: FailedTask) -> Iterator[BucketFailures]:
-    """Why a query has no ranking, as scoring wants it: once for each source that wanted one."""
+    """The failure of a query without a ranking, once for each source that needs it."""
     for source in failed.subject.positions:
         yield failed.subject.bucket, (source, failed.failure)
 

@@ -18,7 +18,7 @@ from rankbeam.transforms.records.slices import slice_values
 _STATUSES = pa.array(LABELS)
 
 Cells = tuple[IntArray, IntArray, list[pa.Array]]
-"""Of what stands in the lists of metrics: the query, the position of the metric, and the other fields."""
+"""Cells of the lists of metrics: the query, the position of the metric, and the other fields."""
 
 
 def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.Table]:
@@ -54,7 +54,7 @@ def _retrieval(panel: ScoredPanel) -> Cells:
 
 
 def _judged(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
-    """The cells of an experiment with judged metrics, of which each has a status of its own at every query."""
+    """The cells of an experiment with judged metrics, each of which has its own status at every query."""
     order = column_order(evaluation.metrics)
     retrieval, *judged = scored.panels
     queries, metrics = retrieval.values.shape

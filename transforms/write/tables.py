@@ -28,7 +28,7 @@ WrittenPart = tuple[str, str]
 
 
 def run_folder(output: str, table: str, run_id: str) -> str:
-    """Where one run's rows of one table lie.
+    """The folder of one run's rows of one table.
 
     >>> run_folder("out", "runs", "r1")
     'out/runs/r1'
@@ -38,12 +38,12 @@ def run_folder(output: str, table: str, run_id: str) -> str:
 
 @dataclass
 class WriteTable(beam.PTransform):
-    """Write one table of a run to Parquet; yields the paths written, which `FinishRun` puts in their place.
+    """Write one table of a run to Parquet; yields the written paths, which `FinishRun` moves into place.
 
-    Beam's own writer would do; it adds eight steps a table, and ten tables' worth of them take a second to start.
+    Beam's own writer adds eight steps a table, which for ten tables take a second to start.
 
     Attributes:
-        name: of the table, a key of `tables.TABLES`.
+        name: the name of the table, a key of `tables.TABLES`.
         output: the folder of all tables.
         run: whose rows these are.
     """
@@ -64,7 +64,7 @@ class WriteFn(beam.DoFn):
         self._name, self._folder, self._run = name, run_folder(output, name, run.run_id), run
 
     def start_bundle(self) -> None:
-        """Nothing is open."""
+        """Start a bundle without an open file."""
         self._part: Part | None = None
 
     def process(self, element: pa.Table) -> Iterator[WrittenPart]:
@@ -83,12 +83,12 @@ class WriteFn(beam.DoFn):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a run stands beside the limits of its experiment.
+    """The result of checking a run against the limits of its experiment.
 
     Attributes:
         gates: rows of `tables.GATES`, without the common columns.
         is_missed: whether it misses any of them.
-        warnings: of limits that are no gates.
+        warnings: warnings about limits that are not gates.
     """
 
     gates: pa.Table
@@ -98,18 +98,18 @@ class Verdict:
 
 @dataclass
 class FinishRun(beam.PTransform):
-    """Put all tables in their place, and write the row of `runs` last: whoever reads it knows the run is complete.
+    """Move all tables into place, and write the row of `runs` last: it shows readers that the run is complete.
 
     Attributes:
         output: the folder of all tables.
         run: the run.
         versions: of rankbeam and the libraries that make its numbers.
         statistics: how intervals and comparisons were made.
-        judge: holds all scores against the limits of the experiment.
+        judge: checks all scores against the limits of the experiment.
         written: what `WriteTable` yields for every other table but `gates`.
         summary: the dataset's.
         aggregate: of all scores.
-        warnings: what users should know, of the retrievers and of the scores.
+        warnings: warnings of the retrievers and about the scores.
         usage: of the quota pools, where there are any.
     """
 
@@ -155,7 +155,7 @@ def write_run(
     judge: Callable[[RunAggregate], Verdict],
     summary: DatasetSummary,
     aggregate: RunAggregate,
-    told: Iterable[str],
+    warnings: Iterable[str],
     usage: Iterable[Usage],
     *written: Iterable[WrittenPart],
 ) -> str:
@@ -169,7 +169,7 @@ def write_run(
         judge: as `FinishRun`.
         summary: the dataset's.
         aggregate: of all scores.
-        told: what users should know besides what the summary says; each is kept once.
+        warnings: further warnings, besides those of the summary; repeated ones are kept once.
         usage: of the quota pools, one or more each.
         written: the complete parts of all other tables but `gates`.
     """
@@ -196,13 +196,13 @@ def write_run(
         "calls": sum(each.calls for each in used),
         "ledger_hits": sum(each.ledger_hits for each in used),
         "failures": aggregate.failures,
-        "warnings": [*summary.warnings(), *sorted(set(told)), *failed, *verdict.warnings],
+        "warnings": [*summary.warnings(), *sorted(set(warnings)), *failed, *verdict.warnings],
     }
     return _write_alone("runs", output, run, pa.Table.from_pylist([row], tables.own_columns(tables.RUNS)))
 
 
 def _write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
-    """Write a table of few rows, that lack the common columns, to one file; returns its path."""
+    """Write a small table, given without the common columns, to one file; returns its path."""
     folder, schema = run_folder(output, name, run.run_id), tables.TABLES[name]
     part = Part(folder, schema)
     part.write(run.stamp(rows, schema))
@@ -210,7 +210,7 @@ def _write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
 
 
 def _failures(paths: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """Of every failed call, the kind, the attempts and the message."""
+    """The kind, the attempts and the message of every failed call."""
     for path in paths:
         with parquet.open_file(path) as file:
             for batch in file.iter_batches(columns=["kind", "attempts", "message"]):

@@ -53,7 +53,7 @@ def read_references(path: str) -> Iterator[pa.RecordBatch]:
         Batches of `columns.REFERENCES` with the line of each row.
 
     Raises:
-        InputError: a line is not what it should be.
+        InputError: a line is not a valid reference answer.
     """
     rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
     while part := list(islice(rows, _BATCH_ROWS)):
@@ -75,7 +75,7 @@ def referenced(
     """Join the queries of one bucket with their reference answers.
 
     Args:
-        references: where these stand.
+        references: the place of the reference answers.
         asked: `columns.JUDGED_QUERIES`.
         given: batches of the bucket, under "queries" and, from a file, "references".
         summary: of the bucket.
@@ -102,12 +102,12 @@ def with_references(
 
     Args:
         asked: `columns.JUDGED_QUERIES`.
-        known: ids of all queries of the bucket, asked or not.
+        known: ids of all queries of the bucket, evaluated or not.
         given: batches of `columns.REFERENCES`.
         summary: of the bucket.
 
     Returns:
-        `columns.REFERENCED_QUERIES`, and the summary with what is known of the references.
+        `columns.REFERENCED_QUERIES`, and the summary with the counts of references.
 
     Raises:
         ReferenceConflict: a query has two, or one belongs to no query.
@@ -126,11 +126,11 @@ def with_references(
 
 
 def from_attribute(asked: pa.RecordBatch, name: str, summary: DatasetSummary) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Take an attribute of the queries for their reference answers.
+    """Use an attribute of the queries as their reference answers.
 
     Args:
         asked: `columns.JUDGED_QUERIES`.
-        name: of the attribute; it is an attribute no longer, so that no slice is by it and no template shows it.
+        name: the name of the attribute, which is removed from the attributes, so that no slice or template uses it.
         summary: of the bucket.
 
     Returns:
