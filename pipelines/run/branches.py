@@ -1,4 +1,4 @@
-"""The branches of a pipeline in which rankings come about: read, retrieved in process, or called for."""
+"""The branches of a pipeline that produce rankings: read, retrieved in process, or retrieved by calls."""
 
 from dataclasses import dataclass, field
 
@@ -22,14 +22,14 @@ from rankbeam.transforms.retrieve.remote import CollectRankings
 
 @dataclass
 class Branches:
-    """What the branches of a pipeline yield; each adds its own.
+    """The collections that the branches of a pipeline produce; each branch adds its own.
 
     Attributes:
-        rankings: pairs of bucket and rows, by the name that `ScoreRankings` takes them by.
+        rankings: pairs of bucket and rows, by their name in the input of `ScoreRankings`.
         failures: pairs of bucket and failure.
         warnings: texts that users should see.
-        usage: of the quota pools; None where none is used.
-        replayed: by bucket and source, answers that exist already; None where there are none.
+        usage: use of the quota pools; None where none is used.
+        replayed: existing answers, by bucket and source; None where there are none.
     """
 
     rankings: dict[str, beam.PCollection] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Branches:
 def rankings_of(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, buckets: int
 ) -> Branches:
-    """The rankings of every source; a fusion is made of the others where they are scored."""
+    """The rankings of every source; fusions are computed from the others at scoring."""
     branches = local_rankings(pipeline, experiment, dataset, buckets)
     if experiment.remote:
         _call(experiment, execution, dataset, branches)
@@ -50,7 +50,7 @@ def rankings_of(
 
 
 def local_rankings(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int) -> Branches:
-    """The rankings that take no call."""
+    """The rankings that need no call."""
     branches = Branches()
     for number, source in enumerate(experiment.evaluation.sources):
         if source.path is not None:
@@ -64,7 +64,7 @@ def local_rankings(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dat
 
 
 def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches) -> None:
-    """Ask the retrievers that answer in process."""
+    """Run the retrievers that answer in process."""
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
     retrieve = RetrieveRankings(experiment.local, top_k, experiment.corpus, dataset.summary)
     rankings, failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
@@ -74,7 +74,7 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches) -> N
 
 
 def _call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
-    """Ask the retrievers behind a network."""
+    """Call the retrievers behind a network."""
     owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
     services = CallServices(retrieve_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary)
     called: Called = tasks_to_do(dataset.judged, experiment) | "CallServices" >> services
@@ -86,7 +86,7 @@ def _call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Br
 
 
 def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
-    """Take over answers that exist already, and the rankings that they rest on."""
+    """Add existing answers, and the rankings that they are based on."""
     replayed: Replayed = dataset.judged | "ReplayAnswers" >> ReplayAnswers(experiment.replayed, buckets)
     branches.replayed = replayed.answers
     branches.rankings[f"{RANKINGS}_replayed"] = replayed.rankings
@@ -95,13 +95,13 @@ def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, bucket
 
 
 def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
-    """The tasks that ask every remote retriever every query."""
+    """The tasks that send every query to every remote retriever."""
     works = retrieve_works(experiment)
     return judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, works).with_output_types(TaskBatch)
 
 
 def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
-    """For each source that is a remote retriever, how it is asked."""
+    """For each source that is a remote retriever, its work."""
     works = {}
     for source, retriever in experiment.remote.items():
         wanted, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
@@ -110,7 +110,7 @@ def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
 
 
 def retrieve_stage(experiment: Experiment) -> Stage:
-    """What retrieving calls, and out of which budgets."""
+    """The stage of retrieval: its services and budgets."""
     works = retrieve_works(experiment)
     sources = experiment.evaluation.sources
     return Stage(

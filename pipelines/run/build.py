@@ -1,4 +1,4 @@
-"""Build the pipeline of an experiment: which stage gets what from which; nothing runs here."""
+"""Build the pipeline of an experiment: connect the stages; nothing runs here."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ _LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
 def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
     """The pipeline of an experiment.
 
-    dataset ──► rankings: read, retrieved, called for ──► score ──► aggregate ──► rows ──► finish ──► BigQuery
+    dataset ──► rankings: read, retrieved, by calls   ──► score ──► aggregate ──► rows ──► finish ──► BigQuery
        │                      └──► answer ──► judge ────────► values               ▲
        │                              └──────────┴── answers, verdicts ────────────┘
        └──────────────────────────────────────────────────► judgements
@@ -99,7 +99,7 @@ def _rows(
     scored: beam.PCollection,
     aggregate: beam.PCollection,
 ) -> Iterator[tuple[str, beam.PCollection]]:
-    """The rows of every table that the run has."""
+    """The rows of every table of the run."""
     yield "configurations", pipeline | "Configurations" >> beam.Create([row.configurations(evaluation)])
     if failures is not None:
         yield "failures", failures | "FailureRows" >> beam.Map(row.failure_row, evaluation)
@@ -140,7 +140,7 @@ def _usage(of_retrievers: beam.PCollection | None, answers: "AnswerBranch | None
 
 
 def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunAggregate], Verdict]:
-    """What holds the scores against the limits of the experiment."""
+    """The check of the scores against the limits of the experiment."""
     return partial(
         verdict_of,
         evaluation=experiment.evaluation,
@@ -151,7 +151,7 @@ def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunAggregate],
 
 
 def table_folders(output: str, run_id: str) -> dict[str, str]:
-    """Where one run's rows of each table lie."""
+    """The folders of one run's rows, by table."""
     return {name: run_folder(output, name, run_id) for name in tables.TABLES}
 
 
@@ -171,9 +171,9 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
 
 
 def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
-    """The files whose ids are compared with those of the judgements before anything is asked.
+    """The files whose ids are compared with those of the judgements before any call is made.
 
-    Where nothing is, runs are compared by their scores.
+    Without calls, runs are compared by their scores.
     """
     if experiment.evaluation.allow_disjoint:
         return ()
@@ -189,12 +189,12 @@ def new_pipeline(options: PipelineOptions) -> beam.Pipeline:
     """
     try:
         return beam.Pipeline(runner=_runner(options), options=options)
-    except ValueError as error:  # an unknown runner, or an option that a runner needs and does not have
+    except ValueError as error:  # an unknown runner, or a missing option of a runner
         raise InputError(str(error)) from error
 
 
 def _runner(options: PipelineOptions) -> FnApiRunner | None:
-    """Beam's local runner with worker processes of ours; None leaves the choice to the options."""
+    """Beam's local runner with our worker processes; None leaves the choice to the options."""
     direct = options.view_as(DirectOptions)
     if options.view_as(StandardOptions).runner != "FnApiRunner" or direct.direct_running_mode != "multi_processing":
         return None
@@ -203,12 +203,12 @@ def _runner(options: PipelineOptions) -> FnApiRunner | None:
 
 
 def versions() -> dict[str, str]:
-    """What the numbers were made with."""
+    """The versions of the libraries that compute the numbers."""
     names = ("rankbeam", "apache-beam", "bm25s", "numpy", "pyarrow")
     return {"python": sys.version.split()[0], **{name: version(name) for name in names}}
 
 
 def buckets_of(experiment: Experiment) -> int:
-    """Enough parts that one of them fits into memory many times over, and keeps several workers busy."""
+    """The number of buckets: one is small compared with memory, and all of them keep several workers busy."""
     largest = max(sources.size(path) for path in experiment.inputs())
     return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-largest // _BUCKET_BYTES)))

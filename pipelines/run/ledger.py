@@ -1,4 +1,4 @@
-"""What `rankbeam ledger` does: show the ledger of finished calls, clear it, or merge its files."""
+"""The command `rankbeam ledger`: show the ledger of finished calls, clear it, or merge its files."""
 
 import json
 from collections.abc import Sequence
@@ -25,19 +25,19 @@ def run(place: str, clear: bool, older_than_days: float | None, form: str, *, co
     """Show, clear or compact a ledger; returns what to print.
 
     Args:
-        place: as `ledger_folder` has it.
+        place: as for `ledger_folder`.
         clear: remove its answers.
         older_than_days: remove only answers that are older.
         form: "table" or "json".
         compact: merge its small parts.
 
     Raises:
-        InputError: there is no such place, or the options do not go together.
+        InputError: there is no such place, or the options exclude each other.
     """
     if compact and clear:
         raise InputError("--clear and --compact: one at a time")
     if older_than_days is not None and not clear:
-        raise InputError("--older-than says what to clear; add --clear")
+        raise InputError("--older-than limits --clear; add --clear")
     folder = ledger_folder(place)
     if compact:
         compacted = merge_parts(folder)
@@ -47,7 +47,9 @@ def run(place: str, clear: bool, older_than_days: float | None, form: str, *, co
         found = survey(folder)
         return as_json(found) if form == "json" else show(found)
     cleared = _cleared(folder, older_than_days)
-    return json.dumps({"folder": folder, **asdict(cleared)}, indent=2) if form == "json" else _told(folder, cleared)
+    if form == "json":
+        return json.dumps({"folder": folder, **asdict(cleared)}, indent=2)
+    return _cleared_text(folder, cleared)
 
 
 def ledger_folder(place: str) -> str:
@@ -57,7 +59,7 @@ def ledger_folder(place: str) -> str:
         place: an output folder, a ledger's own folder, or an experiment's file.
 
     Raises:
-        InputError: there is no such place, or the experiment is not right.
+        InputError: there is no such place, or the experiment is not valid.
     """
     if _is_file(place):
         return load_experiment(place).ledger
@@ -106,11 +108,11 @@ def _cleared(folder: str, older_than_days: float | None) -> Cleared:
     try:
         age = timedelta(days=older_than_days)
         return clear(folder, age)
-    except OverflowError:  # nothing is as old as that
+    except OverflowError:  # older than any date
         return Cleared(0, 0, 0)
 
 
-def _told(folder: str, cleared: Cleared) -> str:
+def _cleared_text(folder: str, cleared: Cleared) -> str:
     if not cleared.files:
         return f"{folder}: nothing to clear"
     held = _number(cleared.answers, "answer") + (f", {_number(cleared.texts, 'text')}" if cleared.texts else "")
@@ -162,7 +164,7 @@ def _damage(survey: Survey) -> list[str]:
     if not survey.damaged:
         return []
     lines = [f"  {path}: {reason}" for path, reason in survey.damaged]
-    return ["", f"{_number(len(lines), 'damaged file')}, of which only what is whole is used:", *lines]
+    return ["", f"{_number(len(lines), 'damaged file')}, of which only the undamaged content is used:", *lines]
 
 
 def _foreign(survey: Survey) -> list[str]:
@@ -170,7 +172,8 @@ def _foreign(survey: Survey) -> list[str]:
         return []
     more = len(survey.foreign) - _MOST_FOREIGN
     lines = [f"  {path}" for path in survey.foreign[:_MOST_FOREIGN]] + ([f"  and {more:,} more"] if more > 0 else [])
-    return ["", f"{_number(len(survey.foreign), 'file')} of others, which nobody reads or clears:", *lines]
+    count = _number(len(survey.foreign), "file")
+    return ["", f"{count} of other programs, neither read nor cleared:", *lines]
 
 
 def _repeated(survey: Survey) -> str:
@@ -192,7 +195,7 @@ def _size(count: int) -> str:
 
 
 def _span(time: timedelta) -> str:
-    """A time for people, in the largest unit that there are two of.
+    """A time for people, in the largest unit of which it has at least two.
 
     >>> _span(timedelta(minutes=180)), _span(timedelta(seconds=90)), _span(timedelta(seconds=1))
     ('3 hours', '90 seconds', '1 second')

@@ -1,4 +1,4 @@
-"""Waves: the order of stages that make calls. Two of them at once on one quota pool would use twice its quota."""
+"""Waves: the order of stages that make calls. Two concurrent stages on one quota pool would use twice its quota."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -57,10 +57,11 @@ def test_what_people_see(output: str) -> None:
 
 
 def test_what_programs_see(output: str) -> None:
-    told = json.loads(run(output, False, None, "json"))
-    assert (told["entries"], told["answers"], told["hits"], told["calls"], told["damaged"]) == (2, 3, 1200, 1203, [])
-    assert datetime.fromisoformat(told["newest"]) == NOW - timedelta(days=0.125)
-    assert {each["run_id"] for each in told["runs"]} == {"monday", "tuesday"}
+    shown = json.loads(run(output, False, None, "json"))
+    expected = {"entries": 2, "answers": 3, "hits": 1200, "calls": 1203, "damaged": []}
+    assert {name: shown[name] for name in expected} == expected
+    assert datetime.fromisoformat(shown["newest"]) == NOW - timedelta(days=0.125)
+    assert {each["run_id"] for each in shown["runs"]} == {"monday", "tuesday"}
 
 
 def test_damage_and_files_of_others_are_named(tmp_path: Path) -> None:
@@ -69,9 +70,9 @@ def test_damage_and_files_of_others_are_named(tmp_path: Path) -> None:
     (folder / f"calls-{'a' * 32}.parquet").write_bytes(b"")
     (folder / "mine.txt").write_text("mine")
     text = run(str(tmp_path / "out"), False, None, "table")
-    assert "1 damaged file, of which only what is whole is used:" in text
+    assert "1 damaged file, of which only the undamaged content is used:" in text
     assert f"{folder}/calls-{'a' * 32}.parquet: cut short or damaged" in text
-    assert f"1 file of others, which nobody reads or clears:\n  {folder}/mine.txt" in text
+    assert f"1 file of other programs, neither read nor cleared:\n  {folder}/mine.txt" in text
     assert json.loads(run(str(folder), False, None, "json"))["damaged"][0]["path"].endswith("a.parquet")
 
 
