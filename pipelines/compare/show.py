@@ -1,4 +1,4 @@
-"""What a comparison says: as a table with a sentence for each metric, as Markdown, as CSV or as JSON."""
+"""A comparison for readers: a table with a sentence for each metric, Markdown, CSV or JSON."""
 
 import csv
 import io
@@ -49,14 +49,14 @@ def as_json(compared: Compared) -> str:
 
 
 def sentences(compared: Compared) -> list[str]:
-    """For each metric and slice, which configurations are better or worse than a baseline, and which cannot be told."""
+    """For each metric and slice, the verdict on each configuration against a baseline."""
     groups: dict[tuple[str, str, str], dict[Verdict, list[str]]] = {}
     for each in compared.rows:
         verdicts = groups.setdefault((each.row.metric, each.row.slice, _against(each, compared)), {})
         verdicts.setdefault(each.row.verdict(compared.statistics.confidence), []).append(each.configuration)
     confidence = f"{100 * compared.statistics.confidence:g}% confidence"
     return [
-        f"{metric}{'' if name == ALL else f' over {name}'}, against {baseline} at {confidence}: {_said(verdicts)}."
+        f"{metric}{'' if name == ALL else f' over {name}'}, against {baseline} at {confidence}: {_verdicts(verdicts)}."
         for (metric, name, baseline), verdicts in groups.items()
     ]
 
@@ -70,13 +70,13 @@ def _against(comparison: NamedComparison, compared: Compared) -> str:
     return f"{name} of {compared.other.output} ({compared.other.named})"
 
 
-def _said(verdicts: dict[Verdict, list[str]]) -> str:
+def _verdicts(verdicts: dict[Verdict, list[str]]) -> str:
     words = {
         Verdict.BETTER: ("is better", "are better"),
         Verdict.WORSE: ("is worse", "are worse"),
-        Verdict.UNDECIDED: ("cannot be told apart", "cannot be told apart"),
+        Verdict.UNDECIDED: ("shows no significant difference", "show no significant difference"),
         Verdict.EQUAL: ("is equal at every query", "are equal at every query"),
-        Verdict.UNKNOWN: ("has too few queries to tell", "have too few queries to tell"),
+        Verdict.UNKNOWN: ("has too few queries for a test", "have too few queries for a test"),
     }
     return "; ".join(
         f"{', '.join(verdicts[each])} {one if len(verdicts[each]) == 1 else many}"

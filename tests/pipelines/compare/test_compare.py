@@ -265,7 +265,7 @@ def test_what_is_not_known_is_a_dash(tmp_path: Path) -> None:
     outcome = shown(run.output)
     row = outcome.stdout.splitlines()[2].split()
     assert row == ["RR", "broken", "good", "–", "–", "–", "–", "0/0/0", "0", "(24)", "–", "–"]
-    assert outcome.stdout.splitlines()[-1].endswith(": broken has too few queries to tell.")
+    assert outcome.stdout.splitlines()[-1].endswith(": broken has too few queries for a test.")
     (found,) = compared(run.output)["comparisons"]
     assert (found["difference"], found["verdict"], found["unpaired"]) == (None, "unknown", 24)
 
