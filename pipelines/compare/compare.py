@@ -34,17 +34,17 @@ class NamedComparison:
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be compared, and how.
+    """The comparison to make.
 
     Attributes:
         baseline: name of the configuration that the others are compared with; None for the run's own baseline, or,
             across two runs, for the one of the same name.
-        metrics: names of metrics; none for all that there are.
+        metrics: names of metrics; none for all of them.
         slices: "all", a slice such as "intent=how_to", or an attribute, for each of its values.
         all_pairs: also compare the others with each other; of one run only.
         confidence: of intervals; None for that of the run.
         seed, replicates: of the statistics; None for those of the run.
-        other_dataset: compare the queries that both runs have, although their datasets differ.
+        other_dataset: compare the queries that both runs have, even if their datasets differ.
     """
 
     baseline: str | None = None
@@ -59,15 +59,15 @@ class Question:
 
 @dataclass(frozen=True)
 class Compared:
-    """The answer.
+    """The result of a comparison.
 
     Attributes:
-        run: whose configurations were compared.
-        other: the run of what they were compared with, where that is another one.
-        statistics: how.
+        run: the run whose configurations were compared.
+        other: the run that they were compared with, if it is another one.
+        statistics: how they were compared.
         rows: by metric and slice.
         left_out: metrics that only one of the runs has.
-        too_small: slices that were asked for and have too few queries to be compared.
+        too_small: requested slices with too few queries to be compared.
     """
 
     run: Results
@@ -78,7 +78,7 @@ class Compared:
     too_small: tuple[str, ...] = ()
 
     def warnings(self) -> Iterator[str]:
-        """What users should know."""
+        """Warnings about the comparison."""
         if self.left_out:
             yield f"only one of the runs has {', '.join(self.left_out)}; left out"
         if self.too_small:
@@ -88,7 +88,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class _Chosen(Evaluation):
-    """An evaluation whose pairs are given, where they are not those that a baseline makes."""
+    """An evaluation with explicit pairs, where they differ from those with one baseline."""
 
     chosen: tuple[tuple[int, int], ...] = ()
 
@@ -129,7 +129,7 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
     Args:
         run: whose configurations are compared.
         other: where the baseline is; None for the same run.
-        question: what is to be compared, and how.
+        question: what to compare, and how.
 
     Raises:
         InputError: the runs are of different datasets or have no metric in common, or a name is unknown.
@@ -140,7 +140,7 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
     slices = _slices(run, other, question)
     members, baseline, pairs = _members(run, other, question)
     evaluation = _Chosen(
-        # The same configuration may be in both runs, with one id: here its position tells it apart.
+        # The same configuration may be in both runs, with one id: here its position identifies it.
         configurations=tuple(
             Configuration(str(position), each.name, 0, "", "{}", None, None) for position, each in enumerate(members)
         ),
@@ -163,11 +163,11 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
 
 
 def slices_matching(wanted: str, known: Sequence[str]) -> list[str]:
-    """The slices that a name stands for: itself, or, for an attribute, each of its values.
+    """The slices that a name matches: the slice itself, or all values of an attribute.
 
     Args:
         wanted: "all", "intent=how_to", or for each value "intent" or "intent=*"; "intent×difficulty" crosses two.
-        known: the slices there are.
+        known: the slices of the runs.
 
     >>> slices_matching("intent", ["all", "intent=a", "intent=b", "intent=a×level=1"])
     ['intent=a', 'intent=b']
@@ -181,14 +181,14 @@ def slices_matching(wanted: str, known: Sequence[str]) -> list[str]:
 def _check_dataset(run: Results, other: Results, question: Question) -> None:
     if question.other_dataset or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
         return
-    said = [
+    datasets = [
         f"{each.output} (run {each.run_id}) has {each.run['dataset']['judged']:,} judged queries and "
         f"{each.run['dataset']['judgements']:,} judgements, fingerprint {each.run['dataset_fingerprint']}"
         for each in (run, other)
     ]
     raise InputError(
-        f"the runs are of different datasets: {'; '.join(said)}; "
-        "to compare the queries that both have all the same, add --other-dataset"
+        f"the runs are of different datasets: {'; '.join(datasets)}; "
+        "to compare the queries that both have anyway, add --other-dataset"
     )
 
 
@@ -209,17 +209,17 @@ def _metrics(run: Results, other: Results | None, question: Question) -> tuple[l
 
 def _slices(run: Results, other: Results | None, question: Question) -> list[str]:
     known = list(dict.fromkeys([*run.slices, *([] if other is None else other.slices)]))
-    found: dict[str, None] = {}
+    slices: dict[str, None] = {}
     for wanted in question.slices:
         matching = slices_matching(wanted, known)
         if not matching:
             raise InputError(f"there is no slice {wanted!r}; {did_you_mean(wanted, [*run.sliced_by, *known])}")
-        found |= dict.fromkeys(matching)
-    return list(found)
+        slices |= dict.fromkeys(matching)
+    return list(slices)
 
 
 def _statistics(run: Results, question: Question) -> Statistics:
-    """Those of the run, as far as the question leaves them alone; only the pairs that are asked for."""
+    """The statistics of the run, with the question's changes, for the requested pairs only."""
     given = {name: value for name, value in run.run["statistics"].items() if name in Statistics.__dataclass_fields__}
     chosen = {name: getattr(question, name) for name in ("confidence", "seed", "replicates")}
     asked = {name: value for name, value in chosen.items() if value is not None}
@@ -263,8 +263,8 @@ def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[NamedCompar
     aggregate = RunAggregate()
     for partition in partitions_of(members, evaluation.panels, evaluation.slices):
         aggregate = aggregate.merge(RunAggregate.of(partition, evaluation))
-    found = []
+    comparisons = []
     for row in comparisons_of(aggregate, evaluation):
         one, base = members[int(row.config_id)], members[int(row.baseline)]
-        found.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
-    return found
+        comparisons.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
+    return comparisons

@@ -1,4 +1,4 @@
-"""The scores of finished runs, put together again from `query_metrics` as scoring left them, query beside query."""
+"""The scores of finished runs, rebuilt from `query_metrics` in the form of the scoring stage, aligned by query."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Member:
 
 @dataclass
 class _Scores:
-    """What one configuration has: parts that belong together, in the order of reading.
+    """The scores of one configuration: parallel parts, in the order of reading.
 
     Attributes:
         query_ids: of n queries each.
@@ -65,18 +65,18 @@ def partitions_of(
         slices: names of attributes to slice by.
     """
     runs = list(dict.fromkeys((member.results.output, member.results.run_id) for member in members))
-    found: dict[tuple[str, str, str], _Scores] = {}
+    scores_by_member: dict[tuple[str, str, str], _Scores] = {}
     for output, run_id in runs:
         own = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
         ids = list(dict.fromkeys(member.config_id for member in own))
         for config_id, scores in _read(own[0].results, ids, panels, with_attributes=bool(slices)).items():
-            found[output, run_id, config_id] = scores
-    everyone = [each for scores in found.values() for each in scores.query_ids]
+            scores_by_member[output, run_id, config_id] = scores
+    everyone = [each for scores in scores_by_member.values() for each in scores.query_ids]
     query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
     attributes = pa.nulls(len(query_ids), columns.ATTRIBUTES)
     if slices:
-        attributes = _attributes(query_ids, list(found.values()))
-    aligned = {key: _aligned(scores, query_ids, panels) for key, scores in found.items()}
+        attributes = _attributes(query_ids, list(scores_by_member.values()))
+    aligned = {key: _aligned(scores, query_ids, panels) for key, scores in scores_by_member.items()}
     rows = [aligned[member.results.output, member.results.run_id, member.config_id] for member in members]
     for first in range(0, len(query_ids), _QUERIES_AT_ONCE):
         here = slice(first, first + _QUERIES_AT_ONCE)
@@ -97,12 +97,12 @@ def _read(
 ) -> dict[str, _Scores]:
     """The scores of some configurations of a run, a batch of rows at a time: there may be millions."""
     wanted = ["config_id", "query_id", "status", "metrics", *(["slices"] if with_attributes else [])]
-    found = {config_id: _Scores([], [], [], []) for config_id in config_ids}
+    scores_by_id = {config_id: _Scores([], [], [], []) for config_id in config_ids}
     for batch in results.batches("query_metrics", wanted, _ROWS_READ):
         for config_id in pc.unique(batch["config_id"]).to_pylist():
-            if config_id not in found:
+            if config_id not in scores_by_id:
                 continue
-            rows, scores = batch.filter(pc.equal(batch["config_id"], config_id)), found[config_id]
+            rows, scores = batch.filter(pc.equal(batch["config_id"], config_id)), scores_by_id[config_id]
             scores.query_ids.append(rows["query_id"])
             status, values = _values(rows["metrics"], panels)
             status[:, 0] = pc.index_in(rows["status"], _STATUSES).to_numpy()
@@ -110,11 +110,11 @@ def _read(
             scores.values.append(values)
             if with_attributes:
                 scores.attributes.append(rows["slices"].cast(columns.ATTRIBUTES))
-    return found
+    return scores_by_id
 
 
 def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:
-    """Status and values, as `_Scores` has them, from n lists of metrics; that of rankings is not known from these.
+    """Status and values, as in `_Scores`, from n lists of metrics; the status of rankings is filled in elsewhere.
 
     NaN and MISSING stand where a list does not have a metric.
     """
@@ -148,11 +148,11 @@ def _aligned(scores: _Scores, query_ids: pa.Array, panels: Sequence[Panel]) -> t
     if scores.query_ids:
         place = pc.index_in(pa.chunked_array(scores.query_ids), query_ids).to_numpy()
         status[place], values[place] = np.concatenate(scores.status), np.concatenate(scores.values)
-    scores.status, scores.values = [], []  # they may be large, and the next one needs the room
+    scores.status, scores.values = [], []  # release the memory for the next one
     return status, values
 
 
-def _attributes(query_ids: pa.Array, found: Sequence[_Scores]) -> pa.Array:
-    own = pa.chunked_array([part for scores in found for part in scores.query_ids], pa.string())
-    attributes = pa.chunked_array([part for scores in found for part in scores.attributes], columns.ATTRIBUTES)
+def _attributes(query_ids: pa.Array, all_scores: Sequence[_Scores]) -> pa.Array:
+    own = pa.chunked_array([part for scores in all_scores for part in scores.query_ids], pa.string())
+    attributes = pa.chunked_array([part for scores in all_scores for part in scores.attributes], columns.ATTRIBUTES)
     return attributes.take(pc.index_in(query_ids, own)).combine_chunks()

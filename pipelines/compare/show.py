@@ -22,8 +22,8 @@ def as_text(compared: Compared) -> str:
 
 def as_markdown(compared: Compared) -> str:
     """The table and the sentences, for GitHub."""
-    said = "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences(compared))
-    return f"{markdown_table(_table(compared))}\n\n{said}"
+    items = "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences(compared))
+    return f"{markdown_table(_table(compared))}\n\n{items}"
 
 
 def as_csv(compared: Compared) -> str:

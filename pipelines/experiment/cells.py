@@ -16,7 +16,7 @@ Grid = Mapping[str, Sequence[Any]]
 
 
 class Given(Protocol):
-    """An item of `configurations:` as it was given; what was not valid is None, and already reported."""
+    """An item of `configurations:` as it was given; invalid values are None, and already reported."""
 
     name: str
     retriever: dict[str, Any] | None
@@ -54,23 +54,23 @@ class Cell:
 
     @property
     def canonical(self) -> str:
-        """All that decides its scores, as JSON."""
+        """All that determines its scores, as JSON values."""
         return _canonical(self._decisive)
 
     @property
     def config_id(self) -> str:
-        """Its name for programs."""
+        """Its identifier for programs."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()[:12]
 
     @property
     def asked(self) -> str:
-        """What is asked: cells that agree in it are cut from one ranking."""
+        """The request for a ranking: cells with equal requests are cut from one ranking."""
         reach = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly else {}
         return _canonical({self.retriever.role: self._retriever, **reach})
 
     @property
     def cut(self) -> float | None:
-        """Only results nearer than this are looked at; None where the service was asked for exactly these."""
+        """Only results nearer than this count; None where the service returns only these."""
         return None if self._asks_exactly else self.distance
 
     @property
@@ -81,11 +81,11 @@ class Cell:
 
     @property
     def width(self) -> tuple[bool, int, bool, float]:
-        """How far it goes into the ranking: by results, then by distance."""
+        """How far the cell goes into the ranking: by results, then by distance."""
         return self.top_k is None, self.top_k or 0, self.distance is None, self.distance or 0.0
 
     def in_dialects(self, dialects: Sequence[Dialect]) -> list["Cell"]:
-        """This cell, once for each dialect and named by it; in rankbeam's own it has the name that it has without."""
+        """This cell, once for each dialect, with the dialect in its name; rankbeam's own keeps the plain name."""
         return [replace(self, name=self._name_in(each), dialect=each) for each in dialects] or [self]
 
     def _name_in(self, dialect: Dialect) -> str:
@@ -95,7 +95,7 @@ class Cell:
 
     @property
     def _asks_exactly(self) -> bool:
-        """Whether results of a lesser reach cannot be cut from those of a farther one."""
+        """Whether results of a shorter reach cannot be cut from those of a longer one."""
         return not self.retriever.parameters.is_prefix()
 
     @property

@@ -19,7 +19,7 @@ RETRIEVER, GENERATE, ANSWERS = "retriever", "generate", "answers"
 
 @dataclass(frozen=True)
 class Retrieving:
-    """What the rankings of a configuration come from.
+    """The origin of a configuration's rankings.
 
     Attributes:
         role: the key of a configuration that it stands under: `retriever`, or `answers` where these are replayed.
@@ -35,7 +35,7 @@ class Retrieving:
 
     @property
     def route(self) -> Route:
-        """How the rankings come about."""
+        """The route of the rankings: read, in process, called, or fused."""
         return self.parameters.route
 
     @property
@@ -49,18 +49,18 @@ class Retrieving:
         return self.parameters if isinstance(self.parameters, Fusion) else None
 
     def decisive(self) -> dict[str, Any]:
-        """What of it identifies a configuration."""
+        """The part of it that identifies a configuration."""
         return {"type": self.kind, **self.parameters.decisive()}
 
 
 @dataclass(frozen=True)
 class Generating:
-    """What answers from the rankings of a configuration.
+    """The generator that answers from the rankings of a configuration.
 
     Attributes:
         parameters: as given.
         service: the model that answers.
-        file: the template, what the model is asked.
+        file: the template of the prompt.
     """
 
     parameters: GenerateParameters
@@ -68,7 +68,7 @@ class Generating:
     file: TemplateFile
 
     def decisive(self) -> dict[str, Any]:
-        """What of it identifies a configuration: the model and the text of the template, whatever their names."""
+        """The part of it that identifies a configuration: model and template text, not their names."""
         service, template = self.service.decisive(), template_hash(self.file.text)
         return {**self.parameters.decisive(), "service": service, "template": template}
 

@@ -32,12 +32,12 @@ class Expanded:
 
     @property
     def templates(self) -> dict[TemplateFile, bool]:
-        """What models are asked, and whether all configurations with them ask without contexts, too."""
-        found: dict[TemplateFile, bool] = {}
+        """The templates, and whether all configurations with a template generate without contexts, too."""
+        templates: dict[TemplateFile, bool] = {}
         for each in (cell.generator for cell in self.cells):
             if each is not None:
-                found[each.file] = found.get(each.file, True) and each.parameters.without_contexts
-        return found
+                templates[each.file] = templates.get(each.file, True) and each.parameters.without_contexts
+        return templates
 
 
 def expand(
@@ -56,7 +56,7 @@ def expand(
         grid: parameters and their values.
         dialects: by which every configuration is scored; none for rankbeam's own alone.
         unit: the dataset's unit.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     located = around.located
     base = fusions.with_parts(located, cells(around, given, grid, problems), [each.name for each in given], problems)
@@ -96,12 +96,12 @@ def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
 
 
 def _covers(primary: Cell, cell: Cell) -> bool:
-    """Whether one cell's results hold those of another: a source may be asked for more than any cell needs."""
+    """Whether one cell's results contain those of another: a source may return more than any cell needs."""
     return primary.cut is None or (cell.cut is not None and cell.cut <= primary.cut)
 
 
 def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> Source:
-    """What is asked for a group of cells: as far as any of them goes."""
+    """The request for a group of cells: as far as any of them goes."""
     all_there_is = any(cell.top_k is None for cell in group)
     reach = functools.reduce(Reach.joined, (Reach(cell.top_k or 0, cell.distance) for cell in group))
     return Source(

@@ -1,4 +1,4 @@
-"""What is wrong with the content of a dataset's files, found on this machine with little reading.
+"""Checks of the content of a dataset's files, on this machine and with little reading.
 
 Tables of BigQuery are left to the run: reading them here would be paid for.
 """

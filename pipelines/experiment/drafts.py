@@ -122,7 +122,7 @@ def drafts_of(located: Located, position: int, given: Given, problems: list[Inpu
         located: the document, for messages.
         position: of the configuration.
         given: the configuration.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     place: Place = ("configurations", position)
     role, values = (RETRIEVER, given.retriever) if given.answers is None else (ANSWERS, given.answers)

@@ -21,7 +21,7 @@ def with_parts(located: Located, cells: Sequence[Cell], given: Sequence[str], pr
         located: the document, for messages.
         cells: of the grid, before they are repeated for dialects.
         given: every name under `configurations:`.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     whole = []
     for cell in cells:
@@ -81,16 +81,16 @@ def _wrong_parts(
 
 
 def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], given: Sequence[str]) -> str | None:
-    found = _named(name, cells)
-    if not found:
+    parts = _named(name, cells)
+    if not parts:
         if name.partition(":")[0] in given and not any(cell.given == name.partition(":")[0] for cell in cells):
             return None  # that configuration is broken, and was reported
         others = [cell for cell in cells if cell.retriever.fusion is None]
         names = dict.fromkeys([*(cell.given for cell in others), *(cell.name for cell in others)])
         return f"no configuration is named {name!r}; {did_you_mean(name, names)}"
-    if any(cell.retriever.fusion is not None for cell in found):
-        itself = any(cell.given == fusion.given for cell in found)
+    if any(cell.retriever.fusion is not None for cell in parts):
+        itself = any(cell.given == fusion.given for cell in parts)
         return f"a fusion cannot be a part of {'itself' if itself else 'another'}"
-    if len({cell.asked for cell in found}) > 1:
-        return f"{name!r} stands for several rankings; name one of: {', '.join(cell.name for cell in found)}"
+    if len({cell.asked for cell in parts}) > 1:
+        return f"{name!r} stands for several rankings; name one of: {', '.join(cell.name for cell in parts)}"
     return None

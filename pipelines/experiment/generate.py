@@ -1,4 +1,4 @@
-"""What may stand under `generate:` and `judge:`: the models that answer and judge, and what they are given."""
+"""The schema of `generate:` and `judge:`: the models that answer and judge, and their input."""
 
 from typing import Annotated
 
@@ -67,7 +67,7 @@ class JudgeModel(BaseModel):
         repeat_share: the share of items that are judged three times, to show how far verdicts repeat.
         prompts: a folder with prompts that replace those of rankbeam.
         strict_version: verdicts of more than one version of the model are refused.
-        steps: by step, what it does otherwise than the rest.
+        steps: settings that differ for a step, by its name.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)

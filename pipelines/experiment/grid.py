@@ -48,7 +48,7 @@ def cells(around: Around, given: Sequence[Given], grid: Grid, problems: list[Inp
         around: what the components name.
         given: the configurations.
         grid: parameters and their values.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     drafts: list[InputError] = []
     drafted = [(each, drafts_of(around.located, position, each, drafts)) for position, each in enumerate(given)]
@@ -58,11 +58,11 @@ def cells(around: Around, given: Sequence[Given], grid: Grid, problems: list[Inp
     return [cell for each, draft in known for cell in _cells(around, each, draft, {} if wrong else grid, problems)]
 
 
-def check_names(located: Located, found: Sequence[Cell], problems: list[InputError]) -> None:
+def check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
     """Refuse two cells of one name, and one configuration under two names."""
     names: dict[str, Cell] = {}
     ids: dict[str, Cell] = {}
-    for cell in found:
+    for cell in cells:
         if cell.name in names:
             problems.append(located.error((*cell.place, "name"), f"two configurations are named {cell.name!r}"))
         elif cell.config_id in ids:

@@ -26,7 +26,7 @@ def judging_of(
         model: `judge:`.
         services: the models that it may name.
         folder: that relative paths are below.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     if model is None or not model.service:  # a judge without a valid name of a service is reported
         return None
@@ -50,7 +50,7 @@ def judging_of(
 
 
 def shown(metric: JudgedMetric, judging: Judging | None, services: Services) -> JudgedMetric:
-    """The metric with the name of whom its number comes from, where that is no language model."""
+    """The metric with the name of its judge or embedding model, if that is not a language model."""
     if judging is None:
         return metric
     judge, embedder = (services.valid.get(name or "") for name in (judging.service, judging.embeddings))

@@ -1,7 +1,7 @@
 """The experiment: one YAML file that names a dataset, configurations, metrics and an output.
 
-Everything wrong with a file is found in one pass and reported in one message, each problem with its line, the
-value, and the nearest valid name.
+All problems of a file are detected in one pass and reported in one message, each with its line, the value, and the
+nearest valid name.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 def load_experiment(path: str) -> Experiment:
-    """Read an experiment and check all that can be checked before any work starts.
+    """Read an experiment and check everything that can be checked before any work starts.
 
     Args:
         path: the YAML file, on any of Beam's filesystems.
@@ -158,13 +158,13 @@ def _metrics(located: Located, model: ExperimentModel, problems: list[InputError
 
 
 def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> list[Dialect]:
-    found = []
+    dialects = []
     for i, name in enumerate(model.dialects or ()):
         try:
-            found.append(parse_dialect(name))
+            dialects.append(parse_dialect(name))
         except InputError as error:
             problems.append(located.error(("dialects", i), error.problem))
-    return found
+    return dialects
 
 
 def _references(model: ExperimentModel, folder: str) -> References | None:
@@ -176,8 +176,10 @@ def _statistics(model: StatisticsModel) -> Statistics:
     return Statistics(model.replicates, model.confidence, model.seed, model.pairs == "all", model.min_slice)
 
 
-def _wrong_baseline(located: Located, model: ExperimentModel, found: tuple[Configuration, ...]) -> Iterator[InputError]:
-    names = [each.name for each in found]
+def _wrong_baseline(
+    located: Located, model: ExperimentModel, configurations: tuple[Configuration, ...]
+) -> Iterator[InputError]:
+    names = [each.name for each in configurations]
     given = [str(each.name) for each in model.configurations or ()]
     broken = [name for name in given if not any(f"{one}:".startswith(f"{name}:") for one in names)]
     if model.baseline is None or model.baseline in names or model.baseline.partition(":")[0] in broken:
@@ -186,9 +188,9 @@ def _wrong_baseline(located: Located, model: ExperimentModel, found: tuple[Confi
     yield located.error(("baseline",), f"no configuration is named {model.baseline!r}; {hint}")
 
 
-def _known(model: ExperimentModel, metrics: Iterable[AnyMetric], found: tuple[Configuration, ...]) -> Known:
-    """What gates can be about."""
-    names = [each.name for each in found]
+def _known(model: ExperimentModel, metrics: Iterable[AnyMetric], configurations: tuple[Configuration, ...]) -> Known:
+    """The names that gates may refer to."""
+    names = [each.name for each in configurations]
     baseline = model.baseline if model.baseline in names else names[0]
     return Known(names, [str(metric) for metric in metrics], model.slices, baseline)
 

@@ -1,4 +1,4 @@
-"""What may stand in an experiment file: its keys, their types and their defaults."""
+"""The schema of an experiment file: its keys, their types and their defaults."""
 
 from typing import Annotated, Any, Literal
 

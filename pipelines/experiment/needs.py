@@ -1,4 +1,4 @@
-"""What metrics and models need of an experiment and do not have, each with its line."""
+"""Missing inputs of metrics and models in an experiment, each with its line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,7 +18,7 @@ AnyMetric = Metric | JudgedMetric
 def unmet(
     located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
 ) -> Iterator[InputError]:
-    """Everything that the metrics need and the experiment does not have.
+    """All inputs that the metrics need and the experiment lacks.
 
     Args:
         located: the document, for messages.

@@ -1,4 +1,4 @@
-"""What an experiment may say and no stage does yet: refused, so that no run leaves it out in silence."""
+"""Keys of an experiment that no stage implements yet: refused, so that no run ignores them silently."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ _PROBLEM = "no stage of this version of rankbeam does this yet; leave it out"
 
 
 def refuse(experiment: Experiment, path: str) -> None:
-    """Refuse a valid experiment that says what no stage does.
+    """Refuse a valid experiment with keys that no stage implements.
 
     Raises:
-        InputErrors: it does, with the lines.
+        InputErrors: there are such keys, with their lines.
     """
     if problems := list(_problems(load(experiment.text, path))):
         raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))

@@ -74,7 +74,7 @@ def pools_of(
         sources: where rankings come from.
         services: the models.
         used: names of the services that are called.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     models = dict(_validated(located, given, problems))
     problems += _unknown_names(located, given, cells, services)
@@ -180,7 +180,7 @@ def _unknown_names(
     for name in given:
         if name not in named and not _is_remote(name):
             valid = [*named, *filter(_is_remote, RETRIEVERS.types)]  # this imports all types: only for a message
-            problem = f"is no service, no remote type, and no retriever names it; {did_you_mean(name, valid)}"
+            problem = f"is not a service or a remote type, and no retriever names it; {did_you_mean(name, valid)}"
             yield located.error(("quotas", name), problem)
 
 

@@ -14,13 +14,13 @@ from rankbeam.transforms.records.errors import InputError
 
 
 def given_reach(located: Located, given: Given, drafts: Drafts, problems: list[InputError]) -> dict[str, Any]:
-    """What a configuration says of its reach, or else its type of retriever.
+    """The reach of a configuration, given by itself or else by its type of retriever.
 
     Args:
         located: the document, for messages.
         given: the configuration.
         drafts: its components.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     wrong = list(_wrong_given(located, given, drafts))
     problems += wrong
@@ -45,7 +45,7 @@ def beyond_most(
 
 
 def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
-    """What the service behind a retriever would refuse.
+    """Parameters that the service behind a retriever would refuse.
 
     Args:
         located: the document, for messages.

@@ -74,7 +74,7 @@ def services_of(located: Located, given: Mapping[str, Any], problems: list[Input
     Args:
         located: the document, for messages.
         given: `services:`.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     services = {}
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Where rankings come from, with what asks for them."""
+"""Sources of rankings, with their retrievers."""
 
 from dataclasses import dataclass, replace
 

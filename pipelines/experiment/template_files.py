@@ -1,4 +1,4 @@
-"""The template files that an experiment names, each read once, and what is wrong with them, with their lines."""
+"""The template files that an experiment names, each read once, and their problems, with lines."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ OWN = frozenset({QUERY, CONTEXTS, FENCE})
 
 @dataclass(frozen=True)
 class TemplateFile:
-    """What a model is asked.
+    """The template of a prompt.
 
     Attributes:
         path: the file; None for the template that comes with rankbeam.
@@ -33,7 +33,7 @@ class TemplateFile:
         return variables_of(self.text) - OWN
 
     def problems(self, attributes: Collection[str] | None, without_contexts: bool) -> Iterator[InputError]:
-        """What is wrong with it.
+        """The problems of the template.
 
         Args:
             attributes: of the queries; None where they are not known before the run.

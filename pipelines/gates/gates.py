@@ -90,7 +90,7 @@ def gates_of(
         located: the document, for messages.
         given: its gates; what was not valid in them is None, and already reported.
         known: what they can be about; None where that has mistakes of its own.
-        problems: what is wrong is added here.
+        problems: problems are appended here.
     """
     found: list[Gate] = []
     for number, model in enumerate(given):

@@ -1,1 +1,1 @@
-"""What finished runs say, read back from their tables."""
+"""Results of finished runs, read from their tables."""

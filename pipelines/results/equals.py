@@ -1,4 +1,4 @@
-"""Configurations with equal values: in a sweep, often two values of `top_k` above every cutoff. They share one row."""
+"""Configurations with equal values, such as two values of `top_k` above every cutoff. They share one row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +13,13 @@ _DECISIVE = ("empty", "failed", "missing", "undefined", "tie_lowest", "tie_highe
 
 
 def distinct(results: Results, first: str | None = None) -> list[Row]:
-    """The leaderboard by the first metric, without configurations whose values equal those of one before.
+    """The leaderboard by the first metric, without configurations whose values equal those of an earlier one.
 
-    Values by the rules of different dialects are kept apart: they stand beside each other to be compared.
+    Configurations of different dialects each keep their row, to be compared side by side.
 
     Args:
         results: the run.
-        first: config_id of one that stands for its equals; by default the first in the experiment's order does.
+        first: config_id of one that represents its equals; by default the first in the experiment's order does.
 
     Returns:
         Rows of `configurations`, each with a `name` for all its equals, and their `config_ids`.
@@ -44,7 +44,7 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
 
 
 def without_value(results: Results, metric: str) -> str:
-    """Which configurations have no value of a metric, because no query has one, in words; "" where all have one."""
+    """A sentence that names the configurations without a value of a metric; "" if all have one."""
     rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
     missing = [name for name, row in rows.items() if row.mean is None]
     verb = "has" if len(missing) == 1 else "have"
@@ -76,12 +76,12 @@ def joined(names: Sequence[str]) -> str:
     if len(set(given)) > 1 or len(keys) > 1:
         return _listed(names)
     values = {key: list(dict.fromkeys(label[key] for label in labels)) for key in labels[0]}
-    differing = {key: found for key, found in values.items() if len(found) > 1}
+    differing = {key: chosen for key, chosen in values.items() if len(chosen) > 1}
     if len(differing) != 1:
         return _listed(names)
-    common = ",".join(f"{key}={found[0]}" for key, found in values.items() if key not in differing)
-    ((key, found),) = differing.items()
-    return f"{given[0]}{f':{common}' if common else ''} ({key} {', '.join(found)})"
+    common = ",".join(f"{key}={chosen[0]}" for key, chosen in values.items() if key not in differing)
+    ((key, chosen),) = differing.items()
+    return f"{given[0]}{f':{common}' if common else ''} ({key} {', '.join(chosen)})"
 
 
 def _parted(name: str) -> tuple[str, dict[str, str]]:

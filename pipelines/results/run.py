@@ -1,4 +1,4 @@
-"""What a finished run says, read back from its tables."""
+"""The results of a finished run, read from its tables."""
 
 import json
 import math
@@ -53,17 +53,17 @@ class Results:
 
     @property
     def execution(self) -> tuple[str, datetime]:
-        """What no other run has, wherever its tables are: its id, and when it was started."""
+        """Identifies the run, wherever its tables are: its id, and when it was started."""
         started_at = self.stored.run.started_at if isinstance(self.stored, InBigQuery) else self._row["started_at"]
         return self.run_id, started_at
 
     @property
     def named(self) -> str:
-        """Which run this is, for people."""
+        """The run in words, for people."""
         return f"run {self.run_id} of {self.experiment}, started {self.execution[1]:%Y-%m-%d %H:%M:%S} UTC"
 
     def identity(self) -> dict[str, str]:
-        """Which run this is, for programs."""
+        """The run as JSON values, for programs."""
         return {
             "output": self.output,
             "run_id": self.run_id,
@@ -80,7 +80,7 @@ class Results:
 
     @cached_property
     def dialects(self) -> list[str]:
-        """By whose rules each configuration is scored, in the experiment's order."""
+        """The dialect of each configuration, in the experiment's order."""
         return [
             row.get("dialect") or json.loads(row["parameters"]).get("dialect", RANKBEAM.name)  # older runs lack it
             for row in self.configurations
@@ -144,7 +144,7 @@ class Results:
 
     @cached_property
     def cut_short(self) -> frozenset[tuple[str, str]]:
-        """config_id and metric of the means that look at more documents than `top_k` leaves: R@100 of ten is R@10."""
+        """config_id and metric of means whose cutoff exceeds `top_k`: R@100 of ten documents is R@10."""
         top_k = {row["config_id"]: json.loads(row["parameters"]).get("top_k") for row in self.configurations}
         cutoffs = {name: name.rpartition("@")[2] for name in self.metrics}
         return frozenset(
@@ -165,21 +165,21 @@ class Results:
         return sorted(self.configurations, key=height)
 
     def over_failure_rate(self, most: float) -> str:
-        """Which configurations have a larger share of failed queries than that, for people; "" when none has."""
+        """The configurations with a larger share of failed queries, for people; "" if there are none."""
         shares = {row["name"]: self.failure_rate(row["config_id"]) or 0.0 for row in self.configurations}
         over = [f"{name} ({share:.1%})" for name, share in shares.items() if share > most]
         return f"more than {most:.1%} of the queries failed (max_failure_rate): {', '.join(over)}" if over else ""
 
     def unmet(self) -> str:
-        """That a service was asked and nothing of what it answered is judged, for people; "" where that is not so."""
+        """A warning about a service of whose results none is judged, for people; "" if there is no such service."""
         names = [warning.partition(": no document")[0] for warning in self.run["warnings"] if warning.endswith(UNMET)]
         return f"nothing that was retrieved is judged: {', '.join(names)}" if names else ""
 
     def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
-        """The queries of one configuration by id, byte by byte, each with its metrics as a dict.
+        """The queries of one configuration, sorted by the bytes of their ids, each with its metrics as a dict.
 
-        Where metrics are judged, `statuses` is a dict of their own, and `reasons` one of why they have no value. Where
-        the reach of ties is known, `ties` is a dict of the lowest and the highest value of each metric.
+        Where metrics are judged, `statuses` has the status of each metric, and `reasons` why it has no value. Where
+        bounds of ties are known, `ties` has the lowest and the highest value of each metric.
         """
         table = self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
         rows = table.filter(pc.equal(table["config_id"], config_id)).sort_by("query_id")
@@ -201,7 +201,7 @@ class Results:
         Args:
             name: of the table.
             columns: those that are wanted.
-            most: rows at once.
+            most: the most rows at once.
         """
         return self._tables.batches(name, columns, most)
 
@@ -224,31 +224,30 @@ def find_run(output: str, run_id: str | None = None, experiment: str | None = No
         experiment: of which experiment; None where all runs there are of one.
 
     Raises:
-        InputError: there is no such run, or it is open of which experiment the latest is meant; the message lists what
-            there is.
+        InputError: there is no such run, or the place holds runs of several experiments; the message lists them.
     """
-    found = _finished(output)
-    if run_id is not None and run_id not in (each.run_id for each in found):
-        raise _unknown(run_id, found)
-    chosen = [each for each in found if run_id in (None, each.run_id)]
+    runs = _finished(output)
+    if run_id is not None and run_id not in (each.run_id for each in runs):
+        raise _unknown(run_id, runs)
+    chosen = [each for each in runs if run_id in (None, each.run_id)]
     if experiment is not None:
         chosen = _of_experiment(chosen, experiment)
     elif len(names := _experiments(chosen)) > 1:
-        problem = f"holds runs of {len(names)} experiments ({_listed(names)}); say which with --experiment-name"
-        raise InputError(problem, path=found[0].output)
+        problem = f"holds runs of {len(names)} experiments ({_listed(names)}); choose one with --experiment-name"
+        raise InputError(problem, path=runs[0].output)
     return chosen[-1]
 
 
 def find_baseline(run: Results, output: str, run_id: str | None = None) -> Results:
-    """The run that another one is held against: by default the latest of the same experiment but that run itself.
+    """The run that another one is compared with: by default the latest other run of the same experiment.
 
     Args:
-        run: the run that is held against it.
+        run: the run that is compared with it.
         output: where the baseline is, as for `find_run`.
         run_id: which run.
 
     Raises:
-        InputError: there is no such run, or it is the run itself, in another place too.
+        InputError: there is no such run, or it is the same run, perhaps in another place.
     """
     if run_id is not None:
         other = find_run(output, run_id)
@@ -277,16 +276,16 @@ def _finished(output: str) -> list[Results]:
     """
     if is_table(output):
         stored = bigquery.finished_runs(DatasetName.parse(output))
-        found = [Results(_place(output), each.run_id, InBigQuery(each)) for each in stored]
+        runs = [Results(_place(output), each.run_id, InBigQuery(each)) for each in stored]
     else:
         from rankbeam.transforms.clients.warehouse import (
-            duckdb as warehouse,  # brings DuckDB, and not every command needs that
+            duckdb as warehouse,  # imports DuckDB, which not every command needs
         )
 
-        found = [Results(output, run_id) for run_id in warehouse.finished_runs(output)]
-    if not found:
+        runs = [Results(output, run_id) for run_id in warehouse.finished_runs(output)]
+    if not runs:
         raise InputError("holds no finished run", path=_place(output))
-    return sorted(found, key=lambda each: (each.execution[1], each.run_id))
+    return sorted(runs, key=lambda each: (each.execution[1], each.run_id))
 
 
 def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
@@ -307,9 +306,9 @@ def _place(output: str) -> str:
     return bigquery.place_of(DatasetName.parse(output)) if is_table(output) else output
 
 
-def _unknown(run_id: str, found: Sequence[Results]) -> InputError:
-    problem = f"holds no finished run {run_id!r}; there are: {_listed([each.run_id for each in found])}"
-    return InputError(problem, path=found[0].output)
+def _unknown(run_id: str, runs: Sequence[Results]) -> InputError:
+    problem = f"holds no finished run {run_id!r}; there are: {_listed([each.run_id for each in runs])}"
+    return InputError(problem, path=runs[0].output)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Where the tables of a run are: in Parquet files below a folder, in BigQuery, or, before it is finished, in memory."""
+"""The tables of a run: in Parquet files below a folder, in BigQuery, or, before it is finished, in memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.write.tables import run_folder
 
 _KEPT = ("runs", "configurations", "configuration_metrics", "comparisons")
-"""Small, and read several times."""
+"""Tables that are small, and read several times."""
 _ORDERED_BY = {
     "configurations": ("position",),
     "configuration_metrics": ("config_id", "slice", "metric"),
@@ -52,13 +52,13 @@ class InFolder:
     run_id: str
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
-        """One table, its rows as they were written; columns that the run is too old for are null."""
-        found = pa.concat_tables([_read(path, columns) for path in self._paths(name)])
+        """One table, its rows as they were written; columns that an older run lacks are null."""
+        rows = pa.concat_tables([_read(path, columns) for path in self._paths(name)])
         for column in columns or tables.TABLES[name].names:
-            if column not in found.column_names:
+            if column not in rows.column_names:
                 field = tables.TABLES[name].field(column)
-                found = found.append_column(field, pa.nulls(found.num_rows, field.type))
-        return found.select(columns) if columns else found
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        return rows.select(columns) if columns else rows
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
         """A table, file by file."""
@@ -96,7 +96,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class InBigQuery:
-    """Rows of a dataset, which keeps them in no order: here they get the one that they have in files.
+    """Rows of a BigQuery dataset, which keeps them in no order; they are sorted as in files.
 
     Attributes:
         run: which run.
@@ -133,17 +133,17 @@ class InBigQuery:
         return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys]))
 
     def _places(self, key: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """What rows are sorted by: configurations and metrics have the order of the experiment."""
+        """The sort key of rows: configurations and metrics have the order of the experiment."""
         if key in ("config_id", "baseline"):
             return pc.index_in(column, value_set=self.table("configurations", None)["config_id"].combine_chunks())
         return pc.index_in(column, value_set=self._metrics(column)) if key == "metric" else column
 
     def _metrics(self, column: pa.ChunkedArray) -> pa.Array:
-        """The metrics of a column, in the experiment's order; those that it does not name by themselves last."""
+        """The metrics of a column, in the experiment's order; metrics that the experiment does not name come last."""
         text = self.table("runs", ["experiment_yaml"])["experiment_yaml"][0].as_py()
         given = load(text, bigquery.place_of(self.run.dataset)).value.get("metrics") or DEFAULT_METRICS
         try:
             known = [str(metric) for metric in parse_all(given)]
-        except InputError:  # another version knew more of them
+        except InputError:  # another version may have more of them
             known = []
         return pa.array([*known, *sorted(set(column.to_pylist()) - set(known))], pa.string())

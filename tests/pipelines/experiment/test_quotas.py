@@ -90,7 +90,7 @@ def test_the_failure_rate(folder: Path, line: str, rate: float) -> None:
 
 MISTAKES = [
     ("max_failure_rate: 1.1\n", "7: max_failure_rate: input should be less than or equal to 1, found 1.1"),
-    ("quotas: {naer: {}}\n", ("7: quotas.naer: is no service, no remote type, and no retriever names it; "
+    ("quotas: {naer: {}}\n", ("7: quotas.naer: is not a service or a remote type, and no retriever names it; "
                              "did you mean 'near'?")),
     ("quotas: {near: {requests_per_minute: 0}}\n",
      "7: quotas.near.requests_per_minute: input should be greater than 0, found 0"),
@@ -123,7 +123,7 @@ def test_two_rates_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["run_file", "bm25"])
 def test_what_is_not_remote_has_no_quota(folder: Path, kind: str) -> None:
     (problem,) = problems(folder, experiment(NEAR, f"quotas: {{{kind}: {{}}}}\n"))
-    assert problem.startswith(f"7: quotas.{kind}: is no service, no remote type")
+    assert problem.startswith(f"7: quotas.{kind}: is not a service or a remote type")
 
 
 def test_a_pool_that_is_named_must_be_there(folder: Path) -> None:
@@ -131,5 +131,5 @@ def test_a_pool_that_is_named_must_be_there(folder: Path) -> None:
     first, second = problems(folder, text)
     assert first == "4: configurations[0].retriever.quota: quotas: has no 'our'; did you mean 'ours'?"
     assert second.startswith(
-        "7: quotas.ours: is no service, no remote type, and no retriever names it; did you mean 'our'?"
+        "7: quotas.ours: is not a service or a remote type, and no retriever names it; did you mean 'our'?"
     )

@@ -44,7 +44,7 @@ MISTAKES = [
     ("near: {type: remote_model, model: m}", "",
      "7: services.near: is a type of retriever, and quotas: could mean either; choose another name"),
     (GEMINI, "quotas: {gemni: {}}\n",
-     "8: quotas.gemni: is no service, no remote type, and no retriever names it; did you mean 'gemini'?"),
+     "8: quotas.gemni: is not a service or a remote type, and no retriever names it; did you mean 'gemini'?"),
     (GEMINI, "quotas: {gemini: {price_per_million: {input: 1}}}\n",
      "8: quotas.gemini.price_per_million.output: is missing"),
     (GEMINI, "quotas: {gemini: {price_per_million: {inptu: 1, output: 1, input: 1}}}\n",
