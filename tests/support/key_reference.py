@@ -51,7 +51,7 @@ _START = """\
 Every key of an experiment, with its default and what it means. Paths are relative to the file, or on any of Beam's
 filesystems. An unknown key is refused with its line and the nearest valid name.
 
-This file is generated from the models that read experiments (`python tests/support/key_reference.py > docs/experiment.md`).
+This file is made from the models that read experiments (`python tests/support/key_reference.py > docs/experiment.md`).
 `answers:` of a configuration and `max_cost` are read and checked; this version has no stage that acts upon them, and
 refuses to run an experiment that has them.
 """
