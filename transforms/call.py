@@ -6,7 +6,7 @@ one worker at a time paces it, and the whole job keeps the quota whatever the nu
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -60,21 +60,24 @@ class CallServices(beam.PTransform):
         stage: the works of the tasks, and their services.
         ledger: the ledger of the run.
         summary: the dataset's: no call is made before the whole dataset is checked.
+        earlier: what earlier stages used, and took from the budget; None where there are none.
     """
 
     stage: Stage
     ledger: Ledger
     summary: beam.PCollection[DatasetSummary]
+    earlier: beam.PCollection[Usage] | None = None
 
     def expand(self, tasks: beam.PCollection[TaskBatch]) -> Any:  # a Called; Beam warns of named results
         """Add the steps."""
+        used = [] if self.earlier is None else [beam.pvalue.AsList(self.earlier)]
         outputs = (
             tasks
             | "DistinctTasks" >> DistinctTasks(self.stage)
             | "DivideAmongLanes" >> beam.FlatMap(divided, self.stage).with_output_types(tuple[LaneKey, pa.RecordBatch])
             | "GroupByLane" >> beam.GroupByKey()
             | "Call"
-            >> beam.ParDo(CallFn(self.stage, self.ledger), beam.pvalue.AsSingleton(self.summary))
+            >> beam.ParDo(CallFn(self.stage, self.ledger), beam.pvalue.AsSingleton(self.summary), *used)
             .with_output_types(Answer, failed=FailedTask, usage=Usage, warnings=str)
             .with_outputs(FAILED, USAGE, WARNINGS, main="answers")
         )
@@ -140,16 +143,23 @@ class CallFn(beam.DoFn):
         """Start a bundle without lanes."""
         self._lanes: list[tuple[LaneKey, Iterable[pa.RecordBatch]]] = []
         self._queries = 0
+        self._earlier: Sequence[Usage] = ()
 
-    def process(self, element: tuple[LaneKey, Iterable[pa.RecordBatch]], summary: DatasetSummary) -> Iterator[Answer]:
+    def process(
+        self,
+        element: tuple[LaneKey, Iterable[pa.RecordBatch]],
+        summary: DatasetSummary,
+        earlier: Sequence[Usage] = (),
+    ) -> Iterator[Answer]:
         """Take a lane; all lanes of the bundle begin together, after all input that could fail is read."""
+        self._earlier = earlier
         self._queries = summary.judged + summary.also_asked  # the side input also waits until the dataset is checked
         self._lanes.append(element)
         yield from ()
 
     def finish_bundle(self) -> Iterator[object]:
         """Yield answers and failures as they come."""
-        fan_out = FanOut(self._stage, self._ledger)
+        fan_out = FanOut(self._stage.after(self._earlier), self._ledger)
         for (pools, lane), batches in self._lanes:
             tasks = sum(batch.num_rows for batch in batches)
             fan_out.begin(Lane(pools, lane), Feed(task_batches.groups_in(batches), tasks))

@@ -65,12 +65,14 @@ def evaluate(
         from dataclasses import replace
 
         from rankbeam.pipelines.experiment.load import load_experiment
+        from rankbeam.pipelines.run.budget import refuse_above_budget
 
         _refuse_option(experiment)
         loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
         loaded = replace(loaded, wait_for_lease_s=wait_for_lease)
         if output is not None:
             loaded = replace(loaded, output=output)
+        refuse_above_budget(loaded, experiment)
         _run(loaded, run_id, form, beam_options, reported=True, wait=wait)
 
 
@@ -163,9 +165,9 @@ def _run(
             return
     else:
         results = _here(experiment, execution, options, temporary=temporary)
-    over = results.over_failure_rate(experiment.max_failure_rate)
+    last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     for warning in filter(notices.is_news, results.run["warnings"]):
-        if warning not in (*early, over):  # `over` is shown last
+        if warning not in (*early, *last):  # these are shown last
             warn(warning)
     shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary)
     outcome.end(results, experiment, shown, reported=reported)

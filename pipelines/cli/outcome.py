@@ -64,7 +64,8 @@ def _shown(results: Results, experiment: Experiment, shown: Shown) -> str:
     """Show a result and its gates; return a text about the limits that it misses, or ""."""
     _show(results, shown)
     over = results.over_failure_rate(experiment.max_failure_rate)
-    return "; ".join(filter(None, [over, results.unmet(), _gates(results, experiment, shown.form)]))
+    missed = [results.over_budget(), over, results.unmet(), _gates(results, experiment, shown.form)]
+    return "; ".join(filter(None, missed))
 
 
 def _show(results: Results, shown: Shown) -> None:
@@ -112,7 +113,7 @@ def _write(results: Results, form: str, *, reported: bool, listed: bool) -> list
             warn(f"{error.filename or results.output}: {error.strerror or error}")
             unwritten.append(name)
     if listed:
-        lines = [f"{name:<7} {place}" for name, place in places.items()]
+        lines = [*show.usage_lines(results), *(f"{name:<7} {place}" for name, place in places.items())]
         text = "\n".join([f"\nrun {results.run_id} of {results.run['experiment']}", *lines])
         click.echo(text, err=form != "table")
     return unwritten

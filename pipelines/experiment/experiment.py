@@ -1,5 +1,6 @@
 """An experiment that can be run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -73,6 +74,11 @@ class Experiment:
     def ledger(self) -> str:
         """The folder that keeps the answers of remote services."""
         return files.below(self.output, "ledger") if self.ledger_path is None else self.ledger_path
+
+    @property
+    def budget(self) -> float:
+        """What all calls together may cost."""
+        return math.inf if self.max_cost is None else self.max_cost
 
     @property
     def remote(self) -> dict[int, RemoteRetriever]:

@@ -10,14 +10,14 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, not_wired
+from rankbeam.pipelines.experiment import configurations, dataset_checks, needs
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.grid import Around
 from rankbeam.pipelines.experiment.inputs import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.judging import called_services, judging_of, shown, with_judged
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.needs import AnyMetric
-from rankbeam.pipelines.experiment.quotas import pools_of
+from rankbeam.pipelines.experiment.quotas import pools_of, unpriced
 from rankbeam.pipelines.experiment.services import services_of
 from rankbeam.pipelines.experiment.template_files import Templates
 from rankbeam.pipelines.gates.gates import Known, gates_of
@@ -48,16 +48,11 @@ def load_experiment(path: str) -> Experiment:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError("is not UTF-8; an experiment is a YAML file", path=path, line=line) from error
-    experiment = parse_experiment(text, path)
-    not_wired.refuse(experiment, path)
-    return experiment
+    return parse_experiment(text, path)
 
 
 def parse_experiment(text: str, path: str | None) -> Experiment:
-    """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`.
-
-    What no stage does yet is part of it.
-    """
+    """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
     located = load(text, path)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
     model = _validated(located, problems)
@@ -76,6 +71,8 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     judged = tuple(metric for metric in metrics if not isinstance(metric, Metric))
     used = called_services(expanded.configurations, judging)
     pools = pools_of(located, model.quotas, expanded.cells, expanded.sources, services, used, problems)
+    if model.max_cost is not None:
+        problems += unpriced(located, pools, services)
     known = None if problems else _known(model, metrics, expanded.configurations)
     gates = gates_of(located, model.gates or (), known, problems)
     problems += missing_inputs(located, model, expanded.sources)

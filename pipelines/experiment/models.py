@@ -197,7 +197,9 @@ class ExperimentModel(_Model):
         services: models that answer and judge, each named once: its type and that type's parameters.
         quotas: budgets of remote services, by name, as `QuotaModel` describes them.
         judge: the model that judges answers and contexts, as `JudgeModel` describes it.
-        max_cost: of all calls to services together, in the currency of the prices under `quotas:`.
+        max_cost: of all calls of one run to services together, in the currency of the prices under `quotas:`, which
+            then have to be there. What is planned to cost more at the least is refused; a call that might cost more
+            than is left is not made, and the run ends with status 3.
         max_failure_rate: the share of a configuration's queries that may fail (0 to 1); above it, exit status 3.
         metrics: names, as ir_measures or trec_eval write them.
         slices: attributes of queries to average by, besides all queries; `intent×difficulty` crosses two.

@@ -99,6 +99,17 @@ def pools_of(
     return Pools(quotas, names, {name: each.pool for name, each in called.items()})
 
 
+def unpriced(located: Located, pools: Pools, services: Services) -> Iterator[InputError]:
+    """Pools whose calls have no price, so that a limit of cost cannot be kept; offline models cost nothing."""
+    valid = services.valid
+    free = {pool for name, pool in pools.services.items() if valid[name].parameters.offline is not None}
+    for name, quota in pools.quotas.items():
+        if name not in free and not quota.has_price:
+            of_tokens = "price_per_million: {input: …, output: …}"
+            price = of_tokens if name in pools.services.values() else "price_per_1000"
+            yield located.error(("max_cost",), f"needs the price of every call; give quotas: {{{name}: {{{price}}}}}")
+
+
 def quota_of(default: Quota, given: QuotaModel) -> Quota:
     """A budget: what was given, and the default for the rest.
 

@@ -16,6 +16,7 @@ from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
 from rankbeam.transforms.clients.bigquery import results as bigquery
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
 from rankbeam.transforms.records.scores.aggregates import UNMET
@@ -174,6 +175,10 @@ class Results:
         """A warning about a service of whose results none is judged, for people; "" if there is no such service."""
         names = [warning.partition(": no document")[0] for warning in self.run["warnings"] if warning.endswith(UNMET)]
         return f"nothing that was retrieved is judged: {', '.join(names)}" if names else ""
+
+    def over_budget(self) -> str:
+        """That calls were not made because of what they cost, for people; "" where that is not so."""
+        return "; ".join(warning for warning in self.run["warnings"] if warning.startswith(OVER_BUDGET))
 
     def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
         """The queries of one configuration, sorted by the bytes of their ids, each with its metrics as a dict.

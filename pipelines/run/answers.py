@@ -49,7 +49,12 @@ class AnswerBranch:
 
 
 def answers_of(
-    experiment: Experiment, execution: Run, dataset: Dataset, parts: dict[str, beam.PCollection], buckets: int
+    experiment: Experiment,
+    execution: Run,
+    dataset: Dataset,
+    parts: dict[str, beam.PCollection],
+    buckets: int,
+    earlier: beam.PCollection | None = None,
 ) -> AnswerBranch | None:
     """Let models answer, and a judge judge; None where an experiment has neither.
 
@@ -59,6 +64,7 @@ def answers_of(
         dataset: the queries.
         parts: as `GatherContexts` takes them.
         buckets: into how many parts the queries are divided.
+        earlier: what the retrievers used, and took from the budget; None where there are none.
     """
     work = work_of(experiment)
     if not work.services:
@@ -67,7 +73,7 @@ def answers_of(
     gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, buckets)
     items = parts | "GatherContexts" >> gather
     owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
-    call = CallServices(answer_stage(experiment, work), Ledger(experiment.ledger, owner), dataset.summary)
+    call = CallServices(answer_stage(experiment, work), Ledger(experiment.ledger, owner), dataset.summary, earlier)
     tasks = items | "PlanAnswers" >> beam.FlatMap(tasks_of, tuple(counts))
     called: Called = tasks | "CallModels" >> call
     rows = rows_of(experiment, work)
@@ -129,6 +135,7 @@ def answer_stage(experiment: Experiment, work: EvaluateAnswers) -> Stage:
         {name: service.pool or "" for name, service in called.items()},
         experiment.pools,
         experiment.accounts(),
+        budget=experiment.budget,
     )
 
 

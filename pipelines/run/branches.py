@@ -121,4 +121,5 @@ def retrieve_stage(experiment: Experiment) -> Stage:
         experiment.pools,
         experiment.accounts(),
         experiment.max_failure_rate,
+        experiment.budget,
     )

@@ -56,7 +56,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
     known = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
-    answers = _answers(experiment, execution, dataset, known)
+    answers = _answers(experiment, execution, dataset, known, branches.usage)
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
     scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
@@ -123,14 +123,18 @@ def _call_stages(experiment: Experiment) -> Iterator[CallStage]:
 
 
 def _answers(
-    experiment: Experiment, execution: Run, dataset: Dataset, parts: dict[str, beam.PCollection]
+    experiment: Experiment,
+    execution: Run,
+    dataset: Dataset,
+    parts: dict[str, beam.PCollection],
+    earlier: beam.PCollection | None,
 ) -> "AnswerBranch | None":
     """What models answer and judge; None where no model is called, and nothing of it is imported."""
     if not experiment.calls_models:
         return None
     from rankbeam.pipelines.run.answers import answers_of
 
-    return answers_of(experiment, execution, dataset, parts, buckets_of(experiment))
+    return answers_of(experiment, execution, dataset, parts, buckets_of(experiment), earlier)
 
 
 def _usage(of_retrievers: beam.PCollection | None, answers: "AnswerBranch | None") -> beam.PCollection | None:

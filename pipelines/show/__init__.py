@@ -3,5 +3,6 @@
 from rankbeam.pipelines.show.documents import as_csv, as_json, as_trec
 from rankbeam.pipelines.show.exports import as_latex, as_markdown
 from rankbeam.pipelines.show.terminal import print_table
+from rankbeam.pipelines.show.usage import usage_lines
 
-__all__ = ["as_csv", "as_json", "as_latex", "as_markdown", "as_trec", "print_table"]
+__all__ = ["as_csv", "as_json", "as_latex", "as_markdown", "as_trec", "print_table", "usage_lines"]

@@ -80,9 +80,9 @@ class Model:
         """The length."""
         return int(answer)
 
-    def most_tokens(self, payload: str) -> int:  # noqa: ARG002  tokens are not limited here
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  tokens are not limited here
         """None is reserved."""
-        return 0
+        return Tokens()
 
 
 def main() -> None:

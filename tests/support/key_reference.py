@@ -52,8 +52,6 @@ Every key of an experiment, with its default and what it means. Paths are relati
 filesystems. An unknown key is refused with its line and the nearest valid name.
 
 This file is made from the models that read experiments (`python tests/support/key_reference.py > docs/experiment.md`).
-`answers:` of a configuration and `max_cost` are read and checked; this version has no stage that acts upon them, and
-refuses to run an experiment that has them.
 """
 
 

@@ -19,7 +19,7 @@ from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -65,8 +65,8 @@ class Echo:
         finally:
             self.open -= 1
 
-    def most_tokens(self, payload: str) -> int:  # noqa: ARG002  the Protocol's
-        return 0
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
+        return Tokens()
 
     def read(self, answer: str) -> Any:
         try:

@@ -20,7 +20,6 @@ from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.judgements import QUESTIONS, Claim, Grade, Judged, Kind, Question, Verdict
 
 _WORD = "word "
-_CHARACTERS_OF_A_CLAIM = 80
 
 
 @dataclass(frozen=True)
@@ -31,14 +30,16 @@ class Guess:
         claims: of every text.
         alike: all answers to one query are the same text, so that they are judged once.
         characters: of an answer, and of each context that is not known.
+        of_a_claim: characters of a claim.
     """
 
     claims: int
     alike: bool = False
     characters: int = 0
+    of_a_claim: int = 20
 
 
-LEAST, MOST = Guess(claims=3, alike=True, characters=200), Guess(claims=12, characters=2000)
+LEAST, MOST = Guess(claims=1, alike=True, characters=20), Guess(claims=12, characters=2000, of_a_claim=120)
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """The outcomes, by key, of those of some calls that are known."""
@@ -95,7 +96,7 @@ def _imagined(call: Call, query_id: str, guess: Guess) -> Reading | Text:
     if prompt.step == EMBED:
         return Reading(np.ones(1))
     items = items_of(prompt)
-    names = [f"{number} of {call.key} ".ljust(_CHARACTERS_OF_A_CLAIM, ".") for number in range(guess.claims)]
+    names = [f"{number} {(call.key or '')[:8]} ".ljust(guess.of_a_claim, ".") for number in range(guess.claims)]
     said: dict[str, Any] = {
         "claims": tuple(Claim(name, 0, 1) for name in names),
         "statements": tuple(names),

@@ -49,7 +49,8 @@ RUNS = pa.schema(
 )
 """One row an execution, written last: only runs with a row here are finished.
 
-`state` is "done", or "missed" where the run misses one of its gates or has more failures than `max_failure_rate`.
+`state` is "done", or "missed" where the run misses one of its gates or has more failures than
+`max_failure_rate`, or did not make all its calls because of `max_cost`.
 `warnings` also say what failed. `dataset`, `versions` and `statistics` (how intervals and tests were made) are JSON.
 `calls` counts every attempt at a remote service, also those of bundles that were lost with their worker and made again;
 `ledger_hits` counts the requests that an earlier run had paid for.

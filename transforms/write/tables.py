@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.clients.storage.parts import Part, put_in_place
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET, Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.evaluation import Statistics
@@ -182,11 +182,13 @@ def write_run(
         for name, paths in parts.items()
     }
     verdict = judge(aggregate)
-    count(Counter.RUNS_MISSED, int(verdict.is_missed))
     _write_alone("gates", output, run, verdict.gates)
+    texts = sorted(set(warnings))
+    is_missed = verdict.is_missed or any(text.startswith(OVER_BUDGET) for text in texts)
+    count(Counter.RUNS_MISSED, int(is_missed))
     failed = failure_warnings(_failures(places["failures"]))
     row = {
-        "state": "missed" if verdict.is_missed else "done",
+        "state": "missed" if is_missed else "done",
         "finished_at": datetime.now(UTC),
         "experiment_yaml": run.experiment_yaml,
         "dataset_fingerprint": summary.fingerprint,
@@ -196,7 +198,7 @@ def write_run(
         "calls": sum(each.calls for each in used),
         "ledger_hits": sum(each.ledger_hits for each in used),
         "failures": aggregate.failures,
-        "warnings": [*summary.warnings(), *sorted(set(warnings)), *failed, *verdict.warnings],
+        "warnings": [*summary.warnings(), *texts, *failed, *verdict.warnings],
     }
     return _write_alone("runs", output, run, pa.Table.from_pylist([row], tables.own_columns(tables.RUNS)))
 

@@ -119,7 +119,7 @@ def test_hashed_embeddings_are_alike_where_words_are() -> None:
 def test_a_step_that_an_offline_model_does_not_know_is_invalid(model: ModelParameters, prompt: Prompt) -> None:
     assert model.offline is not None
     assert "no language model" in model.offline
-    assert model.most_tokens(prompt.payload()) == 0
+    assert model.most_tokens(prompt.payload()).total == 0
     with pytest.raises(CallError) as caught:
         said(model, prompt)
     assert caught.value.kind is FailureKind.INVALID

@@ -12,7 +12,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import parse_experiment
 from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.records.calls.quota import Prices
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging
 
 SERVICES = (
@@ -120,6 +120,7 @@ def test_services_that_are_used_have_pools(folder: Path) -> None:
 def test_a_judge_and_a_limit_of_cost(folder: Path) -> None:
     write(folder / "mine" / "grade.txt", "{query} {context}")
     more = "judge: {service: m, prompts: mine, steps: {grade: {service: n, samples: 3}}}\nmax_cost: 20\n"
+    more += "quotas: {near: {price_per_1000: 1}, remote_model: {price_per_million: {input: 1, output: 4}}}\n"
     found = parsed(folder, experiment({"a": NEAR}, SERVICES + more))
     steps = {"grade": {"service": "n", "samples": 3}}
     assert found.judging == Judging("m", repeat_share=0.1, prompts=f"{folder}/mine", steps=steps)
@@ -134,13 +135,6 @@ def test_replayed_answers_are_a_configuration_without_a_retriever(folder: Path) 
     }  # fmt: skip
     assert found.sources[0].retriever.parameters.inputs() == {"path": f"{folder}/answers.jsonl"}
     assert (set(found.remote), set(found.local)) == ({1}, set())
-
-
-def test_what_no_stage_does_yet_is_refused(folder: Path) -> None:
-    with pytest.raises(InputErrors) as caught:
-        load(folder, experiment({"a": NEAR}, f"{SERVICES}judge: {{service: m}}\nmax_cost: 1\n"))
-    problem = "no stage of this version of rankbeam does this yet; leave it out"
-    assert str(caught.value) == f"{folder}/e.yaml:9: max_cost: {problem}"
 
 
 MISTAKES = [
@@ -167,6 +161,10 @@ MISTAKES = [
      "e.yaml:8: judge.steps.grades: no step of the judge has this name; did you mean 'grade'?"),
     (experiment({"a": NEAR}, "max_cost: -1\n"),
      "e.yaml:7: max_cost: input should be greater than or equal to 0, found -1"),
+    (experiment({"a": NEAR}, "max_cost: 1\n"),
+     "e.yaml:7: max_cost: needs the price of every call; give quotas: {near: {price_per_1000}}"),
+    (generating("{service: m}", "quotas: {near: {price_per_1000: 1}}\nmax_cost: 1\n"),
+     "e.yaml:10: max_cost: needs the price of every call; give quotas: {m: {price_per_million: {input: "),
     (experiment({"a": f"{NEAR}, answers: {{type: replay, path: answers.jsonl}}"}),
      "e.yaml:4: configurations[0]: has answers that exist already, and what would make others; keep one"),
     (experiment({"a": "top_k: 5"}),

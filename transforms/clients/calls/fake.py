@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.outcomes import Answer
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -93,9 +93,9 @@ class FakeService:
         except ValueError as error:
             raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
 
-    def most_tokens(self, payload: str) -> int:
+    def most_tokens(self, payload: str) -> Tokens:
         """As `Service`: a token for every four characters of the request."""
-        return len(payload) // 4
+        return Tokens(len(payload) // 4)
 
 
 def call_all(

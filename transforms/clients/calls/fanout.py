@@ -16,10 +16,10 @@ from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
 from rankbeam.transforms.clients.calls.outcome_queue import OutcomeQueue
-from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.outcomes import Usage, over_budget
 from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.counters import Counter, Counts
 
@@ -137,8 +137,12 @@ class FanOut:
         ]
 
     def warnings(self) -> list[str]:
-        """Warnings about the ledger, each once."""
-        return list(dict.fromkeys(warning for _, run in self._runs for warning in run.warnings()))
+        """What users should know of the ledger, the services, and the budget, each once."""
+        refused: Tally[Pools] = Tally()
+        for lane, run in self._runs:
+            refused[lane.pools] += run.over_budget
+        said = [warning for _, run in self._runs for warning in run.warnings()]
+        return list(dict.fromkeys([*said, *(over_budget(pools, number) for pools, number in (+refused).items())]))
 
     def stop(self, grace_s: float) -> None:
         """Begin no further call, give those in flight some time to end, and write all answers to the ledger.

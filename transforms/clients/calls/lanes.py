@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.budget import Budget
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits
@@ -82,6 +83,7 @@ class LaneRun:
         self._hits = Hits(self._lookup, self._writer.flush)
         self._in_flight = InFlight(self.stop)
         self._driver = Driver(stage.name, stage.works, self._ask, emit)
+        self._budget = Budget(stage.budget_of_lane(lane.pools))
         self._pools = {
             pool: PoolCalls(
                 quota,
@@ -92,6 +94,7 @@ class LaneRun:
                 self._is_held,
                 self._answered,
                 self._failed,
+                self._budget,
                 clock,
             )
             for pool, quota in stage.in_lanes(lane.pools).items()
@@ -152,6 +155,11 @@ class LaneRun:
     def warnings(self) -> list[str]:
         """Warnings about the ledger and the services."""
         return [*self._lookup.warnings(), *(warning for pool in self._pools.values() for warning in pool.warnings())]
+
+    @property
+    def over_budget(self) -> int:
+        """How many calls were not made, because of what they might have cost."""
+        return self._budget.refused
 
     def record_name(self, pool: str) -> str:
         """The name of the record of how the lane uses the ledger for a pool."""

@@ -10,13 +10,14 @@ import logging
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Attempts, pause_s
+from rankbeam.transforms.clients.calls.budget import Budget, Reservation
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.in_flight import InFlight
@@ -24,7 +25,7 @@ from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -67,6 +68,7 @@ class PoolCalls:
         is_held: whether no call may begin just now.
         answered: takes a call that was answered.
         failed: takes a call that failed permanently, and the error.
+        budget: of the lane.
         clock: the clock of the fan-out.
     """
 
@@ -80,10 +82,12 @@ class PoolCalls:
         is_held: Callable[[], bool],
         answered: Callable[[Answered], None],
         failed: Callable[[Flight, CallError], None],
+        budget: Budget,
         clock: Clock,
     ) -> None:
         self._quota, self._services, self._tally = quota, services, tally
         self._in_flight, self._answered, self._failed, self._clock = in_flight, answered, failed, clock
+        self._budget = budget
         self.admission = Admission(quota, lane, clock, is_held)
         self._open = asyncio.Semaphore(quota.slots(lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
@@ -142,6 +146,7 @@ class PoolCalls:
     def stop(self) -> None:
         """Begin no further call; those in flight may end."""
         self.admission.stop()
+        self._budget.wake()
         self._changed.set()
 
     async def disconnect(self) -> None:
@@ -219,21 +224,24 @@ class PoolCalls:
     async def _answer(self, flight: Flight, attempts: Attempts) -> str:
         """Wait for a permit and make an attempt at once: other work in between would lead to bursts of calls."""
         call, service = flight.call, flight.call.service
-        tokens, is_new = self._most_tokens(call), not attempts.made
-        try:
-            async with self.admission.attempt(self._breakers[service], tokens, is_new=is_new) as permit:
-                if is_new:
-                    self._next.release()
-                attempts.begin(self._clock.monotonic())
-                self._tally[Counter.RETRIES, service] += not is_new
-                self._tally[Counter.CALLS_MADE, service] += 1
-                reply = await self._call(call, attempts)
-                permit.used = reply.tokens.total
-        finally:
-            self._report(service)
+        most, is_new = self._most_tokens(call, attempts), not attempts.made
+        tokens = 0 if self._quota.tokens_per_minute is None else most.total
+        async with self._budget.reserved(self._cost(most), self.admission.refuse_when_stopped) as reservation:
+            try:
+                async with self.admission.attempt(self._breakers[service], tokens, is_new=is_new) as permit:
+                    if is_new:
+                        self._next.release()
+                    attempts.begin(self._clock.monotonic())
+                    self._tally[Counter.RETRIES, service] += not is_new
+                    self._tally[Counter.CALLS_MADE, service] += 1
+                    reservation.cost = self._cost(most)
+                    reply = await self._call(call, attempts, reservation)
+                    permit.used = reply.tokens.total
+            finally:
+                self._report(service)
         return reply.answer
 
-    async def _call(self, call: Call, attempts: Attempts) -> Reply:
+    async def _call(self, call: Call, attempts: Attempts, reservation: Reservation) -> Reply:
         began, timeout_s = self._clock.monotonic(), self._quota.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
@@ -242,6 +250,8 @@ class PoolCalls:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:
             self._count(call.service, attempts, error.tokens)
+            if error.kind is not FailureKind.TIMEOUT:  # what was answered too late may be charged
+                reservation.cost = self._cost(error.tokens)
             if error.stops_pool:
                 for breaker in self._breakers.values():
                     breaker.stop(error, self._clock.monotonic())
@@ -249,6 +259,7 @@ class PoolCalls:
         finally:
             attempts.seconds += self._clock.monotonic() - began
         self._count(call.service, attempts, reply.tokens)
+        reservation.cost = self._cost(reply.tokens)
         return reply
 
     def _report(self, service: str) -> None:
@@ -263,8 +274,16 @@ class PoolCalls:
             self._unavailable.remove(service)
             _logger.warning("%s: the service answers again, and calls go on", service)
 
-    def _most_tokens(self, call: Call) -> int:
-        return 0 if self._quota.tokens_per_minute is None else self._services[call.service].most_tokens(call.payload)
+    def _most_tokens(self, call: Call, attempts: Attempts) -> Tokens:
+        """What the next attempt may take; not worked out where it makes no difference."""
+        if self._quota.tokens_per_minute is None and not self._budget.is_limited:
+            return NO_TOKENS
+        most = self._services[call.service].most_tokens(call.payload)
+        return most if attempts.number == 1 else replace(most, output=2 * most.output)  # as a longer limit may be asked
+
+    def _cost(self, tokens: Tokens) -> float:
+        """Of one attempt; nothing where no price is given."""
+        return self._quota.cost(1, tokens) or 0.0
 
     def _count(self, service: str, attempts: Attempts, tokens: Tokens) -> None:
         attempts.tokens += tokens

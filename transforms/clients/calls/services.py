@@ -6,7 +6,7 @@ limits and the ledger are the task of the fan-out.
 
 from typing import Any, Protocol
 
-from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
 
 
 class Connection(Protocol):
@@ -58,6 +58,6 @@ class Service(Protocol):
         """
         ...
 
-    def most_tokens(self, payload: str) -> int:
-        """The most tokens that one attempt uses, which admission reserves; 0 where tokens are not charged."""
+    def most_tokens(self, payload: str) -> Tokens:
+        """The most tokens that one attempt uses, which quota and budget reserve; none where tokens are not charged."""
         ...

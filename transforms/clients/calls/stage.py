@@ -1,10 +1,12 @@
 """A stage of remote work: the works of its tasks, the services that they call, the budgets, and the lanes."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.services import Service
+from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Work
 
@@ -24,6 +26,7 @@ class Stage:
         quotas: the quotas of the pools.
         accounts: for each pool the owner of its budget, by a name that all experiments share; the pool's by default.
         max_failure_rate: the share of the queries that may fail.
+        budget: what all calls together may cost; infinite for no limit.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Stage:
     quotas: Mapping[str, Quota]
     accounts: Mapping[str, str]
     max_failure_rate: float = 1.0
+    budget: float = math.inf
 
     def connected(self) -> dict[str, Pools]:
         """For each work the pools of its lane: those of its own calls, and those that other works connect to them."""
@@ -52,6 +56,16 @@ class Stage:
         lanes = max(quota.lanes for quota in quotas.values())
         lanes = min([lanes, *(quota.most_lanes for quota in quotas.values())])
         return {pool: replace(quota, lanes=lanes) for pool, quota in quotas.items()}
+
+    def budget_of_lane(self, pools: Pools) -> float:
+        """The share of a lane of connected pools in the budget: lanes whose calls have a price have equal ones."""
+        priced = {each for each in self.connected().values() if any(self.quotas[pool].has_price for pool in each)}
+        return self.budget / max(1, len(priced)) / self.in_lanes(pools)[pools[0]].lanes
+
+    def after(self, used: Iterable[Usage]) -> "Stage":
+        """The stage with what earlier stages have left of the budget."""
+        spent = sum(self.quotas[each.pool].cost(each.calls, each.tokens) or 0.0 for each in used)
+        return replace(self, budget=max(0.0, self.budget - spent))
 
     def services_of(self, pools: Sequence[str]) -> dict[str, Service]:
         """The services that these pools pay for."""

@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.registry import Kind
 from rankbeam.transforms.records.calls.call import content_key
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -175,16 +176,16 @@ class ModelParameters(Parameters):
         """What an answer says; see `read_answer`."""
         return read_answer(answer)
 
-    def most_tokens(self, payload: str) -> int:
+    def most_tokens(self, payload: str) -> Tokens:
         """Tokens to reserve for a prompt: four bytes each, and the longest answer.
 
         >>> class Any(ModelParameters): ...
         >>> Any(model="m").most_tokens(Prompt("answer", {}, user="x" * 400, max_output_tokens=50).payload())
-        182
+        Tokens(input=132, cached=0, output=50)
         """
         prompt = prompt_of(payload)
         of_input = math.ceil(len(payload.encode()) / _BYTES_OF_A_TOKEN)
-        return of_input + (0 if prompt.step == EMBED else prompt.max_output_tokens)
+        return Tokens(of_input, 0, 0 if prompt.step == EMBED else prompt.max_output_tokens)
 
 
 MODELS = Kind("model", "rankbeam.models", ModelParameters)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 from rankbeam.transforms.clients.models.base import ModelParameters, Stored, prompt_of
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _WORD = re.compile(r"\w\w+")
@@ -82,9 +82,9 @@ class LocalModel(ModelParameters):
         """Nothing is opened."""
         return LocalConnection(self)
 
-    def most_tokens(self, payload: str) -> int:  # noqa: ARG002  the Protocol's
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
         """No tokens are charged."""
-        return 0
+        return NO_TOKENS
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Rou
 from rankbeam.transforms.records.calls.call import content_key
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.queries import Ranking
 
 
@@ -47,9 +48,9 @@ class RemoteRetriever(RetrieverParameters):
         """The ranking that an answer holds; see `services.Service.read`."""
         raise NotImplementedError(f"{type(self).__name__} has no read()")
 
-    def most_tokens(self, payload: str) -> int:  # noqa: ARG002  retrievers are charged by the call
-        """Zero: a retriever's calls cost no tokens."""
-        return 0
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  retrievers are charged by the call
+        """None: a retriever's calls cost no tokens."""
+        return NO_TOKENS
 
     def identity(self, kind: str) -> dict[str, Any]:
         """All that decides the answer besides query and reach, as JSON values.

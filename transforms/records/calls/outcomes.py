@@ -1,11 +1,27 @@
 """Outcomes of tasks: answers, failures, and their cost."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.failures import Failure
+
+OVER_BUDGET = "max_cost: "
+"""What the warning of a run begins with that did not make all its calls, because of what they cost."""
+
+
+def over_budget(pools: Sequence[str], calls: int) -> str:
+    """The warning of lanes that did not make some calls.
+
+    >>> over_budget(["gemini"], 1200)  # doctest: +ELLIPSIS
+    'max_cost: 1,200 calls of gemini were not made, since they might have cost more than was left; nothing is lost, ...'
+    """
+    return (
+        f"{OVER_BUDGET}{calls:,} calls of {', '.join(pools)} were not made, since they might have cost more "
+        "than was left; nothing is lost, and the next run goes on from here"
+    )
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,15 @@ class Quota:
         >>> Quota(600, price_per_1000=1.5).cost(2000, Tokens()), Quota(600).cost(2000, Tokens())
         (3.0, None)
         """
-        if self.price_per_1000 is None and self.prices is None:
+        if not self.has_price:
             return None
         of_tokens = 0.0 if self.prices is None else self.prices.cost(tokens)
         return calls * (self.price_per_1000 or 0.0) / 1000 + of_tokens
+
+    @property
+    def has_price(self) -> bool:
+        """Whether what calls cost is known."""
+        return self.price_per_1000 is not None or self.prices is not None
 
     @property
     def most_lanes(self) -> int:

@@ -1,0 +1,103 @@
+"""The budget of a lane: what is reserved, what waits, what is refused, and how lanes share it."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.services import Echo, stage
+
+from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.budget import Budget
+from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(main)
+
+
+def nothing() -> None:
+    """Nothing is stopped."""
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 10), st.floats(0, 1)), max_size=30),
+    st.floats(0, 20),
+)
+def test_calls_side_by_side_never_cost_more_than_the_limit_and_one_is_refused_only_where_it_might(
+    calls: list[tuple[float, float]], limit: float
+) -> None:
+    budget, refused = Budget(limit), list[tuple[FailureKind, bool]]()
+
+    async def call(most: float, share: float) -> None:
+        try:
+            async with budget.reserved(most, nothing) as reservation:
+                await asyncio.sleep(0)
+                reservation.cost = most * share
+        except CallError as error:
+            refused.append((error.kind, budget.spent + most > limit))
+
+    async def main() -> None:
+        await asyncio.gather(*(call(*each) for each in calls))
+
+    run(main())
+    assert budget.spent <= limit * (1 + 1e-6)
+    assert refused == [(FailureKind.OVER_BUDGET, True)] * budget.refused
+
+
+def test_a_call_waits_for_those_in_flight_and_is_made_when_they_cost_less_than_they_might() -> None:
+    async def main() -> None:
+        budget, order = Budget(10), list[str]()
+
+        async def later() -> None:
+            async with budget.reserved(8, nothing):
+                order.append("second")
+
+        async with AsyncExitStack() as stack:
+            reservation = await stack.enter_async_context(budget.reserved(9, nothing))
+            waiting = asyncio.create_task(later())
+            await asyncio.sleep(0)
+            order.append("first")
+            reservation.cost = 2
+        await waiting
+        assert order == ["first", "second"]
+
+    run(main())
+
+
+def test_what_waits_ends_when_nothing_more_is_to_begin() -> None:
+    async def main() -> None:
+        budget, stopped = Budget(10), list[bool]()
+
+        def refuse() -> None:
+            if stopped:
+                raise Stopped
+
+        async def later() -> None:
+            async with budget.reserved(8, refuse):
+                pass
+
+        async with budget.reserved(9, nothing):
+            waiting = asyncio.create_task(later())
+            await asyncio.sleep(0)
+            stopped.append(True)
+            budget.wake()
+            with pytest.raises(Stopped):
+                await waiting
+
+    run(main())
+
+
+def test_lanes_share_what_earlier_stages_have_left() -> None:
+    quota = Quota(requests_per_minute=6000, lanes=4, price_per_1000=1000)
+    whole = replace(stage({"echo": Echo()}, quota), budget=10.0)
+    left = whole.after([Usage("pool", calls=2, ledger_hits=7)])
+    assert left.budget_of_lane(("pool",)) == pytest.approx((10 - 2) / 4)
+    assert whole.after([Usage("pool", calls=20, ledger_hits=0)]).budget_of_lane(("pool",)) == 0
