@@ -1,5 +1,6 @@
 """The driver of tasks: collects the calls of their generators, and sends outcomes back, without quota or ledger."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,7 +117,8 @@ class Driver:
             self._fail(opened.task, error)
         else:
             opened.outcomes, opened.missing = [None] * len(calls), len(calls)
-            opened.bytes = _BYTES_OF_A_TASK + sum(2 * len(call.payload) + _BYTES_OF_A_CALL for call in calls)
+            # One wide character anywhere, of a template say, makes two or four bytes of every other one.
+            opened.bytes = _BYTES_OF_A_TASK + sum(2 * sys.getsizeof(call.payload) + _BYTES_OF_A_CALL for call in calls)
             self.held_bytes += opened.bytes
             for place, call in enumerate(calls):
                 self._want(call, opened, place)

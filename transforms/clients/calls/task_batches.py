@@ -4,7 +4,7 @@ import pickle
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("tas
 TaskBatch = tuple[str, pa.RecordBatch]
 """The name of a work, and rows of its tasks."""
 
-_ROWS = 4096
+_ROWS, _BYTES = 4096, 8 << 20  # of a batch, about: a task may hold the texts of all its contexts
 _SHARDS = 16
 
 batches.register()
@@ -71,8 +71,20 @@ def dealt(batch: pa.RecordBatch, lanes: list[int], first: int) -> Iterator[tuple
 
 
 def _batches(rows: Iterator[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
-    while some := list(islice(rows, _ROWS)):
-        yield pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*some, strict=True)], schema=SCHEMA)
+    some: list[tuple[str, bytes]] = []
+    held = 0
+    for row in rows:
+        some.append(row)
+        held += len(row[1])
+        if len(some) == _ROWS or held >= _BYTES:
+            yield _batch(some)
+            some, held = [], 0
+    if some:
+        yield _batch(some)
+
+
+def _batch(rows: Iterable[tuple[str, bytes]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], schema=SCHEMA)
 
 
 def _joined(tasks: Iterable[Task]) -> Group:

@@ -1,0 +1,70 @@
+"""What open tasks hold of memory is never more than what is counted, and tasks of any size travel in small batches."""
+
+import json
+import tracemalloc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from rankbeam.transforms.clients.calls import task_batches
+from rankbeam.transforms.clients.calls.driver import Driver, Flight
+from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
+
+CONTEXTS, LENGTH = 10, 10_000
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A judge of long contexts, each of which is asked about on its own.
+
+    Attributes:
+        template: that every prompt begins with.
+    """
+
+    template: str
+
+    stage: ClassVar[str] = "judge"
+    services: ClassVar[Sequence[str]] = ("model",)
+
+    def steps(self, item: tuple[str, ...]) -> Steps[int]:
+        payloads = [json.dumps([self.template, text], ensure_ascii=False) for text in item]
+        yield [Call("model", content_key({"payload": payload}), payload) for payload in payloads]
+        return 0
+
+    def read(self, call: Call, reply: Reply) -> Any:
+        raise NotImplementedError
+
+    def calls(self, item: tuple[str, ...]) -> range:
+        return range(len(item), len(item) + 1)
+
+
+def task(number: int) -> Task:
+    texts = tuple(f"{number} {place} ".ljust(LENGTH, "x") for place in range(CONTEXTS))
+    return Task(f"q{number}", "judge", texts, (Subject("judged", f"q{number}", 0, (0,)),))
+
+
+@pytest.mark.parametrize("template", ["...", "\u2026", "\U0001f600"], ids=["narrow", "wide", "widest"])
+def test_open_tasks_hold_no_more_than_is_counted(template: str) -> None:
+    asked: list[Flight] = []
+    driver = Driver("judge", {"judge": Judge(template)}, asked.append, print)
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            driver.start([task(number)])
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(asked) == 20 * CONTEXTS
+    assert 0.45 * driver.held_bytes < held < driver.held_bytes
+
+
+def test_batches_of_large_tasks_are_small_and_hold_them_all() -> None:
+    numbers = range(400)
+    batches = list(task_batches.batches_of(map(task, numbers)))
+    assert max(batch.nbytes for batch in batches) < 10 << 20
+    assert [found.name for group in task_batches.groups_in(batches) for found in group] == [f"q{n}" for n in numbers]
+    assert [batch.num_rows for batch in task_batches.distinct(batches)] == [batch.num_rows for batch in batches]
