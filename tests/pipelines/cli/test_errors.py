@@ -270,6 +270,7 @@ def test_a_refusal_in_a_process_of_its_own(folder: Path) -> None:
     assert outcome.stderr.splitlines()[-1] == f"rankbeam: {path}:4: the score is not a finite number"
 
 
+@pytest.mark.campaign
 def test_a_refusal_in_a_worker_process(folder: Path) -> None:
     path = write(folder / "bad.run", trec_run(ROWS) + "q1 Q0 d9 3 nan t\n")
     workers = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
