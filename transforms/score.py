@@ -9,7 +9,6 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -154,7 +153,7 @@ def pool_of(queries: pa.RecordBatch) -> Pool:
     """The judgements of `columns.JUDGED_QUERIES`, flat."""
     lists = queries["judgements"]
     flat = lists.flatten()
-    lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     place = np.repeat(np.arange(queries.num_rows), lengths)
     return Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
 
