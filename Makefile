@@ -24,7 +24,7 @@ help: ## show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
-	@"$(BIN)/rankbeam" evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
+	@"$(BIN)/rankbeam" evaluate examples/helpdesk/answers.yaml --output out/helpdesk
 
 test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: some minutes
 	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
