@@ -5,12 +5,12 @@ one worker, and several retrievers run in parallel. Remote retrievers are called
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.clients.calls.tally import count
@@ -119,7 +119,7 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
     Returns:
         The results, as `columns.RETRIEVED`, and the failures.
     """
-    rows: list[dict[str, Any]] = []
+    rankings: list[tuple[str, Ranking]] = []
     failures = []
     for query_id, text in zip(judged["query_id"].to_pylist(), judged["text"].to_pylist(), strict=True):
         try:
@@ -130,21 +130,36 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
         if not isinstance(ranking, Ranking):
             name = f"{type(retriever).__module__}.{type(retriever).__qualname__}"
             raise InputError(f"{name}.retrieve must return a Ranking, and returned {type(ranking).__name__}")
-        rows.append(row_of(query_id, ranking, top_k))
-    return pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED), failures
+        rankings.append((query_id, ranking))
+    return batch_of(rankings, top_k), failures
 
 
-def row_of(query_id: str, ranking: Ranking, top_k: int | None) -> dict[str, Any]:
-    """A row of `columns.RETRIEVED`; NaN scores become null."""
-    texts = ranking.texts or (None,) * len(ranking.doc_ids)
-    documents = islice(zip(ranking.doc_ids, ranking.scores, texts, strict=True), top_k)
-    return {
-        "query_id": query_id,
-        "documents": [
-            {"doc_id": name, "score": None if math.isnan(score) else score, "text": content}
-            for name, score, content in documents
-        ],
-    }
+def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.RecordBatch:
+    """Rankings as a batch of `columns.RETRIEVED`; a score that is not a number is null.
+
+    Args:
+        rankings: with the queries that they answer.
+        top_k: results wanted per query; more are cut off.
+    """
+    lengths = [len(ranking.doc_ids[:top_k]) for _, ranking in rankings]
+    ids: list[str] = []
+    scores: list[float] = []
+    texts: list[str | None] = []
+    for (query_id, ranking), length in zip(rankings, lengths, strict=True):
+        said = ranking.texts[:top_k] or (None,) * length
+        if not len(ranking.scores[:top_k]) == len(said) == length:
+            raise ValueError(f"the ranking of query {query_id!r} has not as many scores or texts as documents")
+        ids += ranking.doc_ids[:top_k]
+        scores += ranking.scores[:top_k]
+        texts += said
+    documents = pa.StructArray.from_arrays(
+        [pa.array(ids, pa.string()), pa.array(scores, pa.float64(), from_pandas=True), pa.array(texts, pa.string())],
+        fields=list(columns.RETRIEVED.field("documents").type.value_type),
+    )
+    offsets = np.cumsum([0, *lengths], dtype=np.int32)
+    query_ids = pa.array([query_id for query_id, _ in rankings], pa.string())
+    lists = pa.ListArray.from_arrays(pa.array(offsets), documents)
+    return pa.RecordBatch.from_arrays([query_ids, lists], schema=columns.RETRIEVED)
 
 
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:

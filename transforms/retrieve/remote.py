@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import apache_beam as beam
-import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -14,14 +13,13 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.retrievers.retrieve import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
-from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.retrieve.local import FAILURES, ROWS_AT_ONCE, STAGE, BucketFailures, cannot_be_cut, row_of
+from rankbeam.transforms.retrieve.local import FAILURES, ROWS_AT_ONCE, STAGE, BucketFailures, batch_of, cannot_be_cut
 
 
 def tasks_of(element: Bucketed, works: Mapping[int, Retrieve]) -> Iterator[TaskBatch]:
@@ -79,7 +77,7 @@ class CollectFn(beam.DoFn):
 
     def start_bundle(self) -> None:
         """Start a bundle without rankings."""
-        self._rows: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+        self._rankings: defaultdict[tuple[int, int], list[tuple[str, Ranking]]] = defaultdict(list)
 
     def process(self, element: Answer) -> Iterator[object]:
         """Add an answer for all its subjects; yield full batches."""
@@ -89,7 +87,6 @@ class CollectFn(beam.DoFn):
     def _collect(self, ranking: Ranking, source: int, subjects: list[Subject]) -> Iterator[object]:
         problem = unusable(ranking, source, self._evaluation)
         uncut = cannot_be_cut(ranking, source, self._evaluation) if problem is None else None
-        top_k = self._evaluation.sources[source].top_k
         for subject in subjects:
             key = (subject.bucket, source)
             if (wrong := problem or uncut) is not None:
@@ -99,14 +96,18 @@ class CollectFn(beam.DoFn):
                 yield beam.pvalue.TaggedOutput(FAILURES, (subject.bucket, (source, failure)))
             if problem is not None:
                 continue
-            self._rows[key].append(row_of(subject.query_id, ranking, top_k))
-            if len(self._rows[key]) >= ROWS_AT_ONCE:
-                yield _batch(key, self._rows.pop(key))
+            self._rankings[key].append((subject.query_id, ranking))
+            if len(self._rankings[key]) >= ROWS_AT_ONCE:
+                yield self._batch(key, self._rankings.pop(key))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         """Yield the remaining batches."""
-        for key, rows in self._rows.items():
-            yield GlobalWindows.windowed_value(_batch(key, rows))
+        for key, rankings in self._rankings.items():
+            yield GlobalWindows.windowed_value(self._batch(key, rankings))
+
+    def _batch(self, key: tuple[int, int], rankings: list[tuple[str, Ranking]]) -> SourceRows:
+        bucket, source = key
+        return bucket, (source, batch_of(rankings, self._evaluation.sources[source].top_k))
 
 
 def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
@@ -137,8 +138,3 @@ def _by_source(subjects: Iterable[Subject]) -> dict[int, list[Subject]]:
         for source in subject.positions:
             by_source.setdefault(source, []).append(subject)
     return by_source
-
-
-def _batch(key: tuple[int, int], rows: list[dict[str, Any]]) -> SourceRows:
-    bucket, source = key
-    return bucket, (source, pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED))

@@ -3,18 +3,16 @@
 import json
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+from pydantic_core import from_json
 
 
 def value_of(text: str | bytes) -> Any:
-    """A JSON value, in half the time of Python's own reader, which decides whether a text is invalid.
+    """A JSON value, in less than half the time of Python's own reader, which decides whether a text is invalid.
 
     Raises:
         ValueError: the text is not JSON.
     """
     try:
-        return _ANYTHING.validate_json(text)
-    except ValidationError:
+        return from_json(text, cache_strings="keys")
+    except (ValueError, TypeError):  # TypeError: a lone surrogate, which Python reads
         return json.loads(text)
