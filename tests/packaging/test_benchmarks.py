@@ -122,3 +122,13 @@ def test_reading_and_writing_bigquery_is_measured_beside_beam() -> None:
         "WriteToBigQuery, FILE_LOADS (JSON), 100 rows",
         "WriteToBigQuery, FILE_LOADS (Avro), 100 rows",
     ]
+
+
+@pytest.mark.campaign
+def test_judging_long_contexts_is_measured_with_any_number_of_workers() -> None:
+    command = [sys.executable, str(RUN.parent / "judged.py"), "--items=40", "--length=2000", "--workers=1,2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()[2:]]
+    assert [(items, workers) for items, workers, *_ in rows] == [("40", "1"), ("40", "2")]
+    assert rows[0][-1] == rows[1][-1]
