@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 
@@ -12,14 +13,18 @@ from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.ask_known import KNOWN, AskKnown, known_steps
 from rankbeam.transforms.judge.asking import Asking
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, tasks_of, unevaluated
+from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown
 from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.rows import Answerer, Rows
 from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.prompt import template_hash
+from rankbeam.transforms.records.calls.steps import Work
 from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.run import Run
 
@@ -69,19 +74,29 @@ def answers_of(
     work = work_of(experiment)
     if not work.services:
         return None
+    ask = known_of(experiment, work, execution)
     counts = contexts_wanted(work) | dict.fromkeys(_replayed(experiment))
     gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, buckets)
     items = parts | "GatherContexts" >> gather
     owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
-    call = CallServices(answer_stage(experiment, work), Ledger(experiment.ledger, owner), dataset.summary, earlier)
+    stage = answer_stage(experiment, work, ask)
+    call = CallServices(stage, Ledger(experiment.ledger, owner), dataset.summary, earlier)
     tasks = items | "PlanAnswers" >> beam.FlatMap(tasks_of, tuple(counts))
+    if ask is not None:
+        tasks = (tasks, items | "PlanKnown" >> PlanKnown(ask)) | "EveryTask" >> beam.Flatten()
     called: Called = tasks | "CallModels" >> call
     rows = rows_of(experiment, work)
     collected = called.answers | "CollectEvaluated" >> CollectEvaluated(rows)
     of_items = called.failed | "FailedItems" >> beam.Map(unevaluated, rows)
     tables = {name: [part] for name, part in collected.rows.items()}
     tables["failures"].append(of_items)
-    return AnswerBranch(collected.values, tables, called.usage, called.warnings)
+    warnings = called.warnings
+    if work.asking is not None:
+        measure = MeasureJudge(quality_rows_of(experiment, work.asking), ask, Ledger(experiment.ledger))
+        measured: Measured = called.answers | "MeasureJudge" >> measure
+        tables["judge_quality"] = [measured.rows]
+        warnings = (warnings, measured.warnings) | "WarningsOfModels" >> beam.Flatten()
+    return AnswerBranch(collected.values, tables, called.usage, warnings)
 
 
 def work_of(experiment: Experiment) -> EvaluateAnswers:
@@ -125,12 +140,26 @@ def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
     return None if None in cutoffs else max(cutoff or 0 for cutoff in cutoffs)
 
 
-def answer_stage(experiment: Experiment, work: EvaluateAnswers) -> Stage:
+def known_of(experiment: Experiment, work: EvaluateAnswers, execution: Run) -> AskKnown | None:
+    """What asks the judge known items; None where it is offline, and would say the same every time."""
+    if work.asking is None or work.asking.model.parameters.offline is not None:
+        return None
+    return AskKnown(work.asking, execution.started_at, known_steps(experiment.judged))
+
+
+def quality_rows_of(experiment: Experiment, asking: Asking) -> QualityRows:
+    """What makes rows of what is known of the judge."""
+    prices = experiment.pools[experiment.services[asking.model.name].pool or ""].prices
+    return QualityRows(asking.model, asking.templates, prices, experiment.evaluation.statistics.confidence)
+
+
+def answer_stage(experiment: Experiment, work: EvaluateAnswers, ask: AskKnown | None = None) -> Stage:
     """What answering and judging call, and out of which budgets."""
+    works: dict[str, Work[Any]] = {WORK: work} if ask is None else {WORK: work, KNOWN: ask}
     called = {name: experiment.services[name] for name in work.services}
     return Stage(
         STAGE,
-        {WORK: work},
+        works,
         {name: service.parameters for name, service in called.items()},
         {name: service.pool or "" for name, service in called.items()},
         experiment.pools,

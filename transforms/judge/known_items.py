@@ -74,7 +74,7 @@ class Accuracy:
     Attributes:
         right: items with the right answer.
         count: items that were asked; those without an answer are wrong.
-        low: lower end of Wilson's 95% interval of the share.
+        low: lower end of Wilson's interval of the share.
         high: upper end.
     """
 
@@ -84,19 +84,20 @@ class Accuracy:
     high: float
 
 
-def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str]) -> dict[str, Accuracy]:
+def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str], confidence: float = 0.95) -> dict[str, Accuracy]:
     """How often a judge was right: on all items (""), for every expected class, and for every tag.
 
     Args:
         items: that were asked.
         classes: by item id, the class of the answer; items without one failed.
+        confidence: of the intervals.
     """
     counts: dict[str, list[bool]] = defaultdict(list)
     for item in items:
         for group in ("", item.expected, *item.tags):
             counts[group].append(classes.get(item.id) == item.expected)
     return {
-        group: Accuracy(sum(right), len(right), *wilson_interval(sum(right), len(right)))
+        group: Accuracy(sum(right), len(right), *wilson_interval(sum(right), len(right), confidence))
         for group, right in sorted(counts.items())
     }
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rankbeam.transforms.judge.known_items import answered_class
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import Template
 from rankbeam.transforms.judge.work import STAGE
@@ -107,7 +108,7 @@ class Rows:
     def claims(self, evaluated: Evaluated) -> Iterator[Row]:
         """Rows of `answer_tables.CLAIMS`."""
         for judgement in evaluated.judgements:
-            if judgement.step != "claims" or judgement.said is None:
+            if judgement.step != "claims" or judgement.said is None or judgement.known is not None:
                 continue
             text = judgement.texts[0]
             together = items_hash(claim.text for claim in judgement.said)
@@ -128,15 +129,17 @@ class Rows:
     def verdicts(self, evaluated: Evaluated) -> Iterator[Row]:
         """Rows of `answer_tables.VERDICTS`."""
         for judgement in evaluated.judgements:
-            if judgement.said is None or judgement.step == "claims":
+            known = judgement.known
+            if judgement.said is None or (judgement.step == "claims" and known is None):
                 continue
             common = {
                 "step": judgement.step,
-                "item_id": judgement.key,
-                "query_id": evaluated.query_id,
+                "item_id": judgement.key if known is None else known.id,
+                "query_id": evaluated.query_id if known is None else None,
                 "right_hash": text_hash(judgement.texts[0]) if judgement.texts else None,
                 "sample": judgement.sample,
-                "is_sentinel": False,
+                "is_sentinel": known is not None,
+                "human_verdict": None if known is None else known.expected,
                 "items_hash": items_hash(judgement.items),
                 "is_repeat": judgement.is_repeat,
                 **self._judge(judgement),
@@ -191,6 +194,8 @@ def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
     elif judgement.step in ("support", "nugget_assign"):
         for item, each in zip(judgement.items, said, strict=True):
             yield item, {"verdict": each.verdict.value, "grade": None, "reason": each.reason}
+    elif judgement.step == "claims":
+        yield None, {"verdict": answered_class(judgement.step, said), "grade": None, "reason": None}
     elif judgement.step == "sentences":
         for item, is_needed in zip(judgement.items, said, strict=True):
             yield item, {"verdict": "needed" if is_needed else "not_needed", "grade": None, "reason": None}

@@ -15,10 +15,10 @@ from rankbeam.transforms.judge.rehearsal import rehearsed
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
 from rankbeam.transforms.records.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement
+from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement, Known
 from rankbeam.transforms.records.items import Item
 from rankbeam.transforms.records.metrics.judged import JudgedMetric
 
@@ -153,7 +153,7 @@ class EvaluateAnswers:
             is_repeat = sample >= self.samples
             if not is_repeat:
                 heard[sample][question] = outcome
-            judgements.append(_judgement(question, sample, is_repeat, call, outcome))
+            judgements.append(judgement_of(question, sample, call, outcome, is_repeat=is_repeat))
 
     def _is_repeated(self, question: Question, call: Call) -> bool:
         place = int((call.key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
@@ -164,7 +164,19 @@ def _values(said: Mapping[Question, Any]) -> dict[Question, Any]:
     return {question: each if isinstance(each, CallError) else each.value for question, each in said.items()}
 
 
-def _judgement(question: Question, sample: int, is_repeat: bool, call: Call, outcome: Any) -> Judgement:
+def judgement_of(
+    question: Question, sample: int, call: Call, outcome: Any, *, is_repeat: bool = False, known: Known | None = None
+) -> Judgement:
+    """What became of a question.
+
+    Args:
+        question: that was asked.
+        sample: number of the judgement.
+        call: that asked it.
+        outcome: a `Reading`, or the CallError that is final.
+        is_repeat: as `Judgement` has it.
+        known: as `Judgement` has it.
+    """
     failed = isinstance(outcome, CallError)
     return Judgement(
         question.step,
@@ -176,5 +188,6 @@ def _judgement(question: Question, sample: int, is_repeat: bool, call: Call, out
         None if failed else outcome.value,
         outcome.message if failed else None,
         None if failed else outcome.model_version,
-        NO_TOKENS if failed else outcome.tokens,
+        outcome.tokens,
+        known,
     )

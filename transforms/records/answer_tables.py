@@ -98,11 +98,19 @@ VERDICTS = pa.schema(
 """One row a verdict: of the claim `left_hash` by the text `right_hash`, or of that text as a whole, such as a grade.
 
 `item_id` is the content key of the judge's call, `items_hash` names all that the call judged, and `position` is the
-place among them. No value rests on a verdict that `is_repeat`. `human_verdict` is the known one of a sentinel.
+place among them. No value rests on a verdict that `is_repeat`. Known items, the sentinels, have their name as
+`item_id`, the class of the right answer as `human_verdict`, and no query; of claims the classes are "none", "one" and
+"several".
 """
 
 TEXTS = pa.schema([*COMMON, required("text_hash", pa.string()), required("text", pa.string())])
 """One row a text that answers, claims and verdicts refer to; `text_hash` is its SHA-256."""
+
+VERSION = pa.struct([required("model_version", pa.string()), required("judgements", pa.int64())])
+"""How many judgements a version of the model made."""
+
+GROUP = pa.struct([required("name", pa.string()), required("right", pa.int64()), required("count", pa.int64())])
+"""Known items of one class, or with one tag, and how many of them the judge got right."""
 
 JUDGE_QUALITY = pa.schema(
     [
@@ -110,16 +118,21 @@ JUDGE_QUALITY = pa.schema(
         required("step", pa.string()),
         pa.field("judge", pa.string()),
         pa.field("model_version", pa.string()),
+        pa.field("model_versions", pa.list_(VERSION), nullable=False),
         pa.field("prompt_hash", pa.string()),
         required("items", pa.int64()),
         required("failed", pa.int64()),
         required("repeated", pa.int64()),
+        required("compared", pa.int64()),
         pa.field("agreement", pa.float64()),
         pa.field("within_sd", pa.float64()),
         required("sentinels", pa.int64()),
+        pa.field("sentinels_right", pa.int64()),
         pa.field("sentinel_accuracy", pa.float64()),
         pa.field("sentinel_low", pa.float64()),
         pa.field("sentinel_high", pa.float64()),
+        pa.field("sentinel_groups", pa.list_(GROUP), nullable=False),
+        pa.field("drift_since", pa.string()),
         pa.field("drift_p_value", pa.float64()),
         pa.field("input_tokens", pa.int64()),
         pa.field("cached_tokens", pa.int64()),
@@ -129,9 +142,16 @@ JUDGE_QUALITY = pa.schema(
 )
 """One row a step of the judge.
 
-`items` were judged, `failed` of them without a verdict. `repeated` items were judged several times: `agreement` is the
-share of their pairs of verdicts that agree, `within_sd` the standard deviation of values within an item.
-`sentinel_accuracy` is over items whose verdict is known, with Wilson's interval at the run's level of confidence.
+`items` are questions about one query that were judged; of `failed` ones a judgement failed that values rest on.
+`model_version` is null where several versions judged: `model_versions` counts their judgements. `repeated` items were
+judged several times. They have `compared` verdicts: one a claim or nugget, else one an item. `agreement` is the mean
+share of pairs of such verdicts that are equal, `within_sd` the root of the mean variance of their values, from 0 to 1.
+
+`sentinels` are items whose verdict is known; the judge got `sentinels_right` of them right, and one without an answer
+is wrong. `sentinel_accuracy` has Wilson's interval at the run's level of confidence; `sentinel_groups` are the classes
+of known verdicts, and tags. `drift_since` is the earlier ISO week, such as "2026-W40", in which the same judge was last
+asked the same; `drift_p_value` is that of McNemar's test between both. Tokens and `cost` (null where no price is known)
+are those of answered judgements, repeats included and known items left out, whichever run paid for them.
 """
 
 ANSWER_TABLES = {

@@ -44,6 +44,19 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Known:
+    """What is known of a question to the judge beforehand.
+
+    Attributes:
+        id: of the known item, such as "support-01".
+        expected: the class of the right answer.
+    """
+
+    id: str
+    expected: str
+
+
+@dataclass(frozen=True)
 class Judgement:
     """What became of one question to the judge.
 
@@ -58,6 +71,7 @@ class Judgement:
         problem: why it failed.
         model_version: that judged, as the service named it.
         tokens: that the call took.
+        known: the right answer, of a known item; None of what is judged for the run's values.
     """
 
     step: str
@@ -70,6 +84,7 @@ class Judgement:
     problem: str | None
     model_version: str | None
     tokens: Tokens
+    known: Known | None = None
 
 
 @dataclass(frozen=True)

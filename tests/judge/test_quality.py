@@ -1,0 +1,72 @@
+"""What is counted of a judge is the same however it is merged."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbeam.transforms.judge.quality import Quality, StepQuality
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.evaluated import Evaluated, Judgement, Known
+from rankbeam.transforms.records.judgements import Grade, Judged, Verdict
+
+VERDICT = {one.value: Judged(one, "") for one in Verdict}
+TOKENS = Tokens(10, 2, 3)
+
+
+def judged(text: str, sample: int, said: object, *, is_repeat: bool = False, version: str | None = "m-1") -> Judgement:
+    """A judgement of two claims by a text."""
+    problem, tokens = (None, TOKENS) if said is not None else ("down", Tokens())
+    version = None if said is None else version
+    return Judgement("support", text, sample, is_repeat, (text,), ("a", "b"), said, problem, version, tokens)
+
+
+def evaluated(*judgements: Judgement) -> Evaluated:
+    return Evaluated("q", None, (), (), judgements)
+
+
+def verdicts(*names: str) -> tuple[Judged[Verdict], ...]:
+    return tuple(VERDICT[name] for name in names)
+
+
+JUDGEMENTS = st.builds(
+    lambda text, said, version, is_repeat: judged(text, 0, said, version=version, is_repeat=is_repeat),
+    st.sampled_from("xyz"),
+    st.none() | st.tuples(*[st.sampled_from(sorted(VERDICT)).map(VERDICT.__getitem__)] * 2),
+    st.sampled_from(["m-1", "m-2"]),
+    st.booleans(),
+)
+QUALITIES = st.lists(JUDGEMENTS, max_size=6).map(lambda some: Quality.of(evaluated(*some)))
+
+
+@given(QUALITIES, QUALITIES, QUALITIES)
+def test_merging_is_associative_and_commutative_and_nothing_is_neutral(a: Quality, b: Quality, c: Quality) -> None:
+    assert a.merge(b).merge(c) == a.merge(b.merge(c))
+    assert a.merge(b) == b.merge(a)
+    assert Quality().merge(a) == a == a.merge(Quality())
+
+
+def test_each_claim_of_a_repeated_item_is_compared() -> None:
+    first = judged("x", 0, verdicts("supported", "not_stated"))
+    second = judged("x", 1, verdicts("supported", "supported"), is_repeat=True)
+    third = judged("x", 2, verdicts("supported", "contradicted"), is_repeat=True, version="m-2")
+    counted = Quality.of(evaluated(first, second, third)).steps["support"]
+    # the values of the second claim are 0, 1, 0: of variance 1/3; no pair of its verdicts is equal
+    expected = StepQuality(1, 0, 1, 2, Fraction(1), Fraction(1, 3), {"m-1": 2, "m-2": 1}, Tokens(30, 6, 9))
+    assert counted == expected
+
+
+def test_a_failed_repeat_fails_no_item_and_a_failed_judgement_does() -> None:
+    good, bad = judged("x", 0, verdicts("supported", "supported")), judged("x", 1, None, is_repeat=True)
+    assert Quality.of(evaluated(good, bad)).steps["support"].failed == 0
+    counted = Quality.of(evaluated(judged("x", 0, None), judged("y", 0, verdicts("supported", "supported"))))
+    assert (counted.steps["support"].items, counted.steps["support"].failed) == (2, 1)
+    assert counted.steps["support"].repeated == 0
+
+
+def test_known_items_are_counted_apart() -> None:
+    said, known = Grade(2, 2, 2, ""), Known("grade-13", "2")
+    right = Judgement("grade", "k1", 0, False, ("x",), (), said, None, "m-2", TOKENS, known)
+    failed = Judgement("grade", "k2", 0, False, ("y",), (), None, "down", None, TOKENS, Known("grade-14", "2"))
+    counted = Quality.of(evaluated(right, failed))
+    assert counted.steps == {"grade": StepQuality(known={"grade-13": "2", "grade-14": None})}

@@ -1,0 +1,159 @@
+"""Known items among a run's own questions: once in a calendar week for each judge, however many runs there are.
+
+The key of such a call contains the ISO week in which the run began. So the ledger answers it for the rest of the week,
+and holds the answers of earlier weeks, with which those of this week are compared.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.judge.asking import Asking, Reading
+from rankbeam.transforms.judge.known_items import KnownItem, answered_class, known_items
+from rankbeam.transforms.judge.questions import Question
+from rankbeam.transforms.judge.work import STAGE, judgement_of
+from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.evaluated import Evaluated, Known
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
+from rankbeam.transforms.records.metrics.judged_definitions import INPUTS
+
+KNOWN = "ask known items"
+"""The name of the work."""
+LEAST_TEXTS = 100
+"""Contexts and answers that a run judges, below which known items would cost more than they say."""
+
+_WEEKS = 26
+_TEXTS = {"claims": "text", "support": "evidence", "grade": "context"} | dict.fromkeys(
+    ("answer_kind", "nugget_assign"), "answer"
+)
+"""By step, the value that is judged, or judged by."""
+_ITEMS = {"support": "claims", "nugget_assign": "nuggets"}
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """How a judge answered the known items of a step before.
+
+    Attributes:
+        week: the ISO week, such as "2026-W40".
+        classes: by name of the item, the class of the answer.
+    """
+
+    week: str
+    classes: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class AskKnown:
+    """Ask a judge what is known; a `Work` whose items are `KnownItem`s.
+
+    Attributes:
+        asking: how the judge is asked.
+        began: when the run began.
+        judged_steps: those whose known items are asked.
+    """
+
+    asking: Asking
+    began: datetime
+    judged_steps: tuple[str, ...]
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage: known items are among the questions of the run."""
+        return STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The judge."""
+        return [self.asking.model.name]
+
+    def items(self) -> list[KnownItem]:
+        """What is asked."""
+        return [item for step in self.judged_steps for item in known_items()[step]]
+
+    def tasks(self, texts: int) -> Iterator[TaskBatch]:
+        """The tasks, one an item; none where the run judges only a few texts."""
+        subject = (Subject("", "", 0, ()),)
+        if texts >= LEAST_TEXTS:
+            for batch in batches_of(Task(item.id, KNOWN, item, subject) for item in self.items()):
+                yield KNOWN, batch
+
+    def steps(self, item: KnownItem) -> Steps[Evaluated]:
+        """Ask; returns the judgement, which no value rests on."""
+        call = self.call(item)
+        (outcome,) = yield [call]
+        judgement = judgement_of(question_of(item), 0, call, outcome, known=Known(item.id, item.expected))
+        return Evaluated("", None, (), (), (judgement,))
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        """What the judge says."""
+        return self.asking.read(call, reply)
+
+    def calls(self, item: KnownItem) -> range:  # noqa: ARG002  the Protocol's
+        """One."""
+        return range(1, 2)
+
+    def call(self, item: KnownItem) -> Call:
+        """The call that asks an item."""
+        return self._in_week(self._always(item), 0)
+
+    def _always(self, item: KnownItem) -> Call:
+        """The call as it would be if its key did not contain the week."""
+        return self.asking.call(question_of(item), item.values.get("query", ""), 0)
+
+    def _in_week(self, call: Call, weeks_ago: int) -> Call:
+        return replace(call, key=content_key({"known": call.key, "week": self.week(weeks_ago)}))
+
+    def week(self, weeks_ago: int = 0) -> str:
+        """The ISO week in which the run began, or an earlier one."""
+        year, week, _ = (self.began - timedelta(weeks=weeks_ago)).isocalendar()
+        return f"{year}-W{week:02}"
+
+    def earlier(self, ledger: Ledger) -> dict[str, Earlier]:
+        """By step, the newest answers of an earlier week that the ledger has from this judge, asked the same way.
+
+        Raises:
+            InputError: the ledger cannot be looked up.
+        """
+        asked = {}
+        for item in self.items():
+            always = self._always(item)
+            for weeks_ago in range(1, _WEEKS + 1):
+                call = self._in_week(always, weeks_ago)
+                asked[call.key or ""] = weeks_ago, item, call
+        answers: defaultdict[str, defaultdict[int, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+        for entry in ledger.find(dict.fromkeys(asked)):
+            weeks_ago, item, call = asked[entry.key]
+            answer = self._class(item, call, Reply(entry.answer, entry.tokens))
+            if answer is not None:
+                answers[item.step][weeks_ago][item.id] = answer
+        return {step: Earlier(self.week(min(weeks)), weeks[min(weeks)]) for step, weeks in answers.items()}
+
+    def _class(self, item: KnownItem, call: Call, reply: Reply) -> str | None:
+        try:
+            return answered_class(item.step, self.read(call, reply).value)
+        except CallError:
+            return None
+
+
+def question_of(item: KnownItem) -> Question:
+    """The question that a known item is."""
+    text = item.values[_TEXTS[item.step]]
+    parts: Mapping[str, Any] = item.values.get(_ITEMS.get(item.step, ""), {})
+    return Question(item.step, (text,), tuple(parts.values()))
+
+
+def known_steps(metrics: Iterable[JudgedMetric]) -> tuple[str, ...]:
+    """The steps of some metrics that there are known items for."""
+    definitions = [metric.definition for metric in metrics]
+    names = {step for each in definitions for step in each.steps}
+    names |= {step for each in definitions for name in each.inputs_without_claims for step in INPUTS[name].steps}
+    # "support_ac" is the step "support", asked about an answer and a context
+    return tuple(step for step in known_items() if any(name == step or name.startswith(f"{step}_") for name in names))

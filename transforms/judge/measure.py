@@ -1,0 +1,111 @@
+"""Measure the judge of a run: count what it judged, and hold known items against their answers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.storage.batches import Bucketed
+from rankbeam.transforms.judge.ask_known import AskKnown
+from rankbeam.transforms.judge.quality import Quality
+from rankbeam.transforms.judge.quality_rows import QualityRows
+from rankbeam.transforms.judge.quality_warnings import warnings_of
+from rankbeam.transforms.records.calls.outcomes import Answer
+
+
+@dataclass
+class PlanKnown(beam.PTransform):
+    """The tasks that ask the judge known items, where a run judges enough.
+
+    Attributes:
+        ask: what is asked.
+    """
+
+    ask: AskKnown
+
+    def expand(self, items: beam.PCollection[Bucketed]) -> beam.PCollection[TaskBatch]:
+        """Add the steps."""
+        return (
+            items
+            | "CountTexts" >> beam.Map(texts_in)
+            | "AllTexts" >> beam.CombineGlobally(sum)
+            | "KnownTasks" >> beam.FlatMap(self.ask.tasks)
+        )
+
+
+def texts_in(element: Bucketed) -> int:
+    """How many contexts and answers there are to judge among the items of a bucket, at most."""
+    _, items = element
+    return sum(pc.sum(pc.list_value_length(items[name])).as_py() or 0 for name in ("passages", "systems"))
+
+
+class Measured(NamedTuple):
+    """What `MeasureJudge` returns."""
+
+    rows: beam.PCollection[pa.Table]
+    """Of `answer_tables.JUDGE_QUALITY`, without the common columns."""
+    warnings: beam.PCollection[str]
+
+
+@dataclass
+class MeasureJudge(beam.PTransform):
+    """One table of all judgements of a run, and what users should know of them.
+
+    Attributes:
+        rows: makes the rows.
+        ask: how known items were asked; None where they were not.
+        ledger: with the answers of earlier weeks.
+    """
+
+    rows: QualityRows
+    ask: AskKnown | None
+    ledger: Ledger
+
+    def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Measured; Beam warns of named results
+        """Add the steps."""
+        rows = (
+            answers
+            | "CountJudgements" >> beam.Map(quality_of).with_output_types(Quality)
+            | "Merge" >> beam.CombineGlobally(MergeQualityFn())
+            | "Rows" >> beam.Map(table_of, self.rows, self.ask, self.ledger)
+        )
+        return Measured(rows, rows | "Warnings" >> beam.FlatMap(warnings_of, self.rows.confidence))
+
+
+def quality_of(answer: Answer) -> Quality:
+    """What the judgements of one answered task say."""
+    return Quality.of(answer.value)
+
+
+def table_of(quality: Quality, rows: QualityRows, ask: AskKnown | None, ledger: Ledger) -> pa.Table:
+    """Rows of `answer_tables.JUDGE_QUALITY`, where known items are held against those of an earlier week, too."""
+    asked = any(step.known for step in quality.steps.values())
+    return rows.table(quality, ask.earlier(ledger) if asked and ask is not None else {})
+
+
+class MergeQualityFn(beam.CombineFn):
+    """Forwards to `Quality`."""
+
+    def create_accumulator(self) -> Quality:
+        """The state of no judgement."""
+        return Quality()
+
+    def add_input(self, accumulator: Quality, element: Quality) -> Quality:
+        """Merge one state."""
+        return accumulator.merge(element)
+
+    def merge_accumulators(self, accumulators: Iterable[Quality]) -> Quality:
+        """Merge several states."""
+        merged = Quality()
+        for accumulator in accumulators:
+            merged = merged.merge(accumulator)
+        return merged
+
+    def extract_output(self, accumulator: Quality) -> Quality:
+        """The state itself."""
+        return accumulator

@@ -1,0 +1,142 @@
+"""How good a judge is, counted by step: a state that merges in any order to the same numbers.
+
+An item is a question about one query. Some are asked several times, to show how far the judge repeats itself; known
+items are counted apart.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from rankbeam.transforms.judge.known_items import answered_class
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, Assigned
+from rankbeam.transforms.kernels.statistics.agreement import pair_agreement, value_variance
+from rankbeam.transforms.records.calls.prompt import EMBED
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.evaluated import Evaluated, Judgement
+from rankbeam.transforms.records.judgements import Grade, Judged, Kind, Verdict
+
+_VALUES: Mapping[str, Fraction] = MappingProxyType(
+    {Verdict.SUPPORTED: Fraction(1), Assigned.SUPPORT: Fraction(1), Assigned.PARTIAL: Fraction(1, 2)}
+)
+"""Of verdicts; all others are 0."""
+
+
+@dataclass(frozen=True)
+class StepQuality:
+    """What is known of the judge in one step.
+
+    Attributes:
+        items: that were judged.
+        failed: items of which a judgement failed that values rest on.
+        repeated: items that were judged several times.
+        compared: claims, nuggets, grades or kinds of the repeated items, which have a verdict each.
+        agreement: sum over these of the share of pairs of verdicts that are equal.
+        variance: sum over these of the variance of their values, from 0 to 1.
+        versions: number of judgements by version of the model, where the service names it.
+        tokens: of all judgements; known items have their own.
+        known: by name of a known item the class of its answer, None where the call failed.
+    """
+
+    items: int = 0
+    failed: int = 0
+    repeated: int = 0
+    compared: int = 0
+    agreement: Fraction = Fraction()
+    variance: Fraction = Fraction()
+    versions: Mapping[str, int] = field(default_factory=dict)
+    tokens: Tokens = NO_TOKENS
+    known: Mapping[str, str | None] = field(default_factory=dict)
+
+    def merge(self, other: "StepQuality") -> "StepQuality":
+        """Both together."""
+        return StepQuality(
+            self.items + other.items,
+            self.failed + other.failed,
+            self.repeated + other.repeated,
+            self.compared + other.compared,
+            self.agreement + other.agreement,
+            self.variance + other.variance,
+            Counter(self.versions) + Counter(other.versions),
+            self.tokens + other.tokens,
+            {**self.known, **other.known},
+        )
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What is known of the judge, by step."""
+
+    steps: Mapping[str, StepQuality] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, evaluated: Evaluated) -> "Quality":
+        """What the judgements of one query say, or those of known items."""
+        items: defaultdict[tuple[str, Any, Any], list[Judgement]] = defaultdict(list)
+        steps: defaultdict[str, StepQuality] = defaultdict(StepQuality)
+        for judgement in evaluated.judgements:
+            if judgement.known is not None:
+                steps[judgement.step] = steps[judgement.step].merge(_of_known(judgement))
+            elif judgement.step != EMBED:  # no judge, but another model, says that
+                items[judgement.step, judgement.texts, judgement.items].append(judgement)
+        for (step, _, _), judgements in items.items():
+            steps[step] = steps[step].merge(_of_item(judgements))
+        return cls(dict(steps))
+
+    def merge(self, other: "Quality") -> "Quality":
+        """Both together."""
+        merged = dict(self.steps)
+        for step, quality in other.steps.items():
+            merged[step] = merged.get(step, StepQuality()).merge(quality)
+        return Quality(merged)
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Number of judgements by version of the model, in all steps."""
+        total: Counter[str] = Counter()
+        for quality in self.steps.values():
+            total.update(quality.versions)
+        return dict(sorted(total.items()))
+
+
+def _of_known(judgement: Judgement) -> StepQuality:
+    assert judgement.known is not None  # noqa: S101  as the caller made sure
+    answer = None if judgement.said is None else answered_class(judgement.step, judgement.said)
+    return StepQuality(known={judgement.known.id: answer})
+
+
+def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
+    """What all judgements of one item say."""
+    versions = Counter(each.model_version for each in judgements if each.model_version)
+    counted = StepQuality(
+        items=1,
+        failed=int(any(each.said is None for each in judgements if not each.is_repeat)),
+        versions=versions,
+        tokens=sum((each.tokens for each in judgements), NO_TOKENS),
+    )
+    said = [_verdicts(each.said) for each in judgements if each.said is not None]
+    if len(said) < 2 or not all(said):
+        return counted
+    parts = list(zip(*said, strict=True))
+    return replace(
+        counted,
+        repeated=1,
+        compared=len(parts),
+        agreement=sum((pair_agreement([name for name, _ in part]) for part in parts), Fraction()),
+        variance=sum((value_variance([value for _, value in part]) for part in parts), Fraction()),
+    )
+
+
+def _verdicts(said: Any) -> Sequence[tuple[str, Fraction]]:
+    """The verdicts that were given with one answer, each with its value from 0 to 1; none of a step that judges not."""
+    match said:
+        case Grade():
+            return [(str(said.grade), Fraction(said.grade, HIGHEST_GRADE))]
+        case Kind():
+            return [(said.kind.value, Fraction(said.relevance, HIGHEST_GRADE))]
+        case _:
+            verdicts = [each.verdict for each in said if isinstance(each, Judged)]
+            return [(verdict.value, _VALUES.get(verdict, Fraction())) for verdict in verdicts]

@@ -1,0 +1,87 @@
+"""Rows of the table `judge_quality`, from what was counted of the judge."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from rankbeam.transforms.judge.ask_known import Earlier
+from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, known_items
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.quality import Quality, StepQuality
+from rankbeam.transforms.judge.templates import Template
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.answer_tables import JUDGE_QUALITY
+from rankbeam.transforms.records.calls.quota import Prices
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class QualityRows:
+    """Makes rows, without the common columns.
+
+    Attributes:
+        judge: the model that judges.
+        templates: of its steps.
+        prices: of its tokens; None where they are not known.
+        confidence: of intervals.
+    """
+
+    judge: Model
+    templates: Mapping[str, Template]
+    prices: Prices | None = None
+    confidence: float = 0.95
+
+    def table(self, quality: Quality, earlier: Mapping[str, Earlier]) -> pa.Table:
+        """Rows of `answer_tables.JUDGE_QUALITY`.
+
+        Args:
+            quality: what was counted.
+            earlier: by step, how the same judge answered the known items before.
+        """
+        rows = [self._row(step, counted, earlier.get(step)) for step, counted in sorted(quality.steps.items())]
+        return pa.Table.from_pylist(rows, tables.own_columns(JUDGE_QUALITY))
+
+    def _row(self, step: str, counted: StepQuality, earlier: Earlier | None) -> Row:
+        versions, tokens, template = sorted(counted.versions.items()), counted.tokens, self.templates.get(step)
+        return {
+            "step": step,
+            "judge": self.judge.label,
+            "model_version": versions[0][0] if len(versions) == 1 else None,
+            "model_versions": [{"model_version": name, "judgements": count} for name, count in versions],
+            "prompt_hash": None if template is None else template.hash,
+            "items": counted.items,
+            "failed": counted.failed,
+            "repeated": counted.repeated,
+            "compared": counted.compared,
+            "agreement": _mean(counted.agreement, counted.compared),
+            "within_sd": None if not counted.compared else math.sqrt(counted.variance / counted.compared),
+            **self._of_known(step, counted.known, earlier),
+            "input_tokens": tokens.input,
+            "cached_tokens": tokens.cached,
+            "output_tokens": tokens.output,
+            "cost": None if self.prices is None else self.prices.cost(tokens),
+        }
+
+    def _of_known(self, step: str, answers: Mapping[str, str | None], earlier: Earlier | None) -> Row:
+        row: Row = {"sentinels": len(answers), "sentinel_groups": []}
+        if not answers:
+            return row
+        items = [item for item in known_items()[step] if item.id in answers]
+        classes = {name: answer for name, answer in answers.items() if answer is not None}
+        found = accuracies(items, classes, self.confidence)
+        groups = [{"name": name, "right": each.right, "count": each.count} for name, each in found.items() if name]
+        row |= {"sentinels_right": found[""].right, "sentinel_accuracy": found[""].right / found[""].count}
+        row |= {"sentinel_low": found[""].low, "sentinel_high": found[""].high, "sentinel_groups": groups}
+        if earlier is not None:
+            row["drift_since"] = earlier.week
+            row["drift_p_value"] = drift_p_value(items, earlier.classes, classes)
+        return row
+
+
+def _mean(total: Fraction, count: int) -> float | None:
+    return float(total / count) if count else None

@@ -1,0 +1,65 @@
+"""What users should know of a judge, from its rows of the table `judge_quality`."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rankbeam.transforms.judge.models import Model
+
+Row = Mapping[str, Any]
+
+
+def warnings_of(quality: pa.Table, confidence: float) -> Iterator[str]:
+    """That several versions judged, and that the judge answers known items otherwise than before.
+
+    Args:
+        quality: rows of `answer_tables.JUDGE_QUALITY`.
+        confidence: with which a change is told from chance.
+    """
+    rows = quality.to_pylist()
+    if mixture := mixed_versions(rows):
+        yield mixture
+    for row in rows:
+        p_value = row["drift_p_value"]
+        if p_value is not None and p_value < 1.0 - confidence:
+            right = f"{row['sentinels_right']} of {row['sentinels']} known items of {row['step']} right"
+            since = f"the judge {row['judge']} has changed since {row['drift_since']}"
+            advice = "compare with runs before it only where both were judged anew"
+            yield f"{since}: {right} (p = {p_value:.2g}); {advice}"
+
+
+def mixed_versions(rows: Sequence[Row]) -> str:
+    """That verdicts are of several versions of the judge, for people; "" where they are of one.
+
+    >>> of = lambda *given: {"judge": "m", "model_versions": [dict(model_version=n, judgements=c) for n, c in given]}
+    >>> mixed_versions([of(("m-1", 9)), of(("m-1", 1), ("m-2", 3))])
+    'verdicts of 2 versions of the judge m, in one comparison: m-1 (10), m-2 (3)'
+    """
+    total: Counter[str] = Counter()
+    for row in rows:
+        total.update({each["model_version"]: each["judgements"] for each in row["model_versions"]})
+    if len(total) < 2:
+        return ""
+    counts = ", ".join(f"{name} ({count:,})" for name, count in sorted(total.items()))
+    return f"verdicts of {len(total)} versions of the judge {rows[0]['judge']}, in one comparison: {counts}"
+
+
+def self_preference(judge: Model, answering: Mapping[str, Model]) -> Iterator[str]:
+    """That models are judged by one of their own family, which tends to prefer their answers.
+
+    Args:
+        judge: the model that judges.
+        answering: by name of a configuration, the model that answers for it.
+    """
+    names = [name for name, model in answering.items() if is_of_one_family(judge, model)]
+    if names:
+        what = f"{judge.parameters.model} judges answers of its own family ({judge.parameters.family})"
+        yield f"{what}, and may prefer them: {', '.join(names)}"
+
+
+def is_of_one_family(one: Model, other: Model) -> bool:
+    """Whether two language models are of one family; offline ones are of none."""
+    parameters = one.parameters, other.parameters
+    return not any(each.offline for each in parameters) and parameters[0].family == parameters[1].family
