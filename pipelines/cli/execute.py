@@ -166,6 +166,7 @@ def _run(
     else:
         results = _here(experiment, execution, options, temporary=temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
+    last.append(results.mixed_versions())
     for warning in filter(notices.is_news, results.run["warnings"]):
         if warning not in (*early, *last):  # these are shown last
             warn(warning)

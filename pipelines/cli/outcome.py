@@ -64,8 +64,8 @@ def _shown(results: Results, experiment: Experiment, shown: Shown) -> str:
     """Show a result and its gates; return a text about the limits that it misses, or ""."""
     _show(results, shown)
     over = results.over_failure_rate(experiment.max_failure_rate)
-    missed = [results.over_budget(), over, results.unmet(), _gates(results, experiment, shown.form)]
-    return "; ".join(filter(None, missed))
+    limits = [results.over_budget(), over, results.mixed_versions(), results.unmet()]
+    return "; ".join(filter(None, [*limits, _gates(results, experiment, shown.form)]))
 
 
 def _show(results: Results, shown: Shown) -> None:
@@ -74,6 +74,8 @@ def _show(results: Results, shown: Shown) -> None:
         if per_query:
             click.echo(show.as_csv(results, per_query=True))
         show.print_table(results)
+        if line := show.judge_line(results):
+            click.echo(f"\n{line}")
     elif form == "json":
         click.echo(show.as_json(results, per_query=per_query, temporary=shown.temporary))
     elif form == "trec":

@@ -66,7 +66,7 @@ class JudgeModel(BaseModel):
         samples: verdicts for each item.
         repeat_share: the share of items that are judged three times, to show how far verdicts repeat.
         prompts: a folder with prompts that replace those of rankbeam.
-        strict_version: verdicts of more than one version of the model are refused.
+        strict_version: a run with verdicts of more than one version of the model ends with status 3; else it warns.
         steps: settings that differ for a step, by its name.
     """
 

@@ -7,7 +7,7 @@ from itertools import product
 
 from rankbeam.pipelines.compare.compare import Question, compare, slices_matching
 from rankbeam.pipelines.gates.gates import Gate, Known
-from rankbeam.pipelines.gates.models import FAILURE_RATE
+from rankbeam.pipelines.gates.models import FAILURE_RATE, SENTINELS
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -108,20 +108,31 @@ def check(
     """
     baseline = run.baseline if other is None else None
     differences = _differences(run, gates, other, other_dataset=other_dataset)
-    ids = {row["name"]: row["config_id"] for row in run.configurations}
+    named = [row["name"] for row in run.configurations]
     checks = []
     for gate in gates:
-        names, slices = gate.configurations(list(ids), baseline), slices_matching(gate.slice, run.slices)
+        names, slices = gate.configurations(named, baseline), slices_matching(gate.slice, run.slices)
         for name, each in product(names, slices):
-            found = (
-                _difference(gate, name, each, differences, run)
-                if gate.is_difference
-                else _value(gate, ids[name], each, run)
-            )
-            checks.append(Check(gate, name, each, *found))
+            checks.append(Check(gate, name, each, *_measured(gate, name, each, run, differences)))
         if not names or not slices:
             checks.append(Check(gate, gate.configuration or "", gate.slice, None, _nothing(gate, names, run)))
     return sorted(checks, key=lambda each: each.is_met)
+
+
+def _measured(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:
+    """The value that a gate is about."""
+    if gate.value == SENTINELS:
+        return _known_items(run)
+    if gate.is_difference:
+        return _difference(gate, configuration, name, differences, run)
+    ids = {row["name"]: row["config_id"] for row in run.configurations}
+    return _value(gate, ids[configuration], name, run)
+
+
+def _known_items(run: Results) -> Measured:
+    """The share of known items that the judge got right, in the step where it is lowest."""
+    accuracy = run.sentinel_accuracy
+    return accuracy, "" if accuracy is not None else "the judge was not asked known items"
 
 
 def _nothing(gate: Gate, names: Sequence[str], run: Results) -> str:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.gates.models import DIFFERENCES, GateModel, GatesModel
+from rankbeam.pipelines.gates.models import DIFFERENCES, SENTINELS, GateModel, GatesModel
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.parsing import parse_all
@@ -20,8 +20,8 @@ class Gate:
     """One threshold.
 
     Attributes:
-        metric: its canonical name; "" for the highest failure rate of all metrics.
-        value: the value that is compared with the limit, as `GateModel` describes it.
+        metric: its canonical name; "" for the highest failure rate of all metrics, and for known items of the judge.
+        value: the value that is compared with the limit, as `GateModel` describes it, or "sentinels".
         limit: the threshold.
         at_least: whether the limit is the lowest value that meets it; otherwise it is the highest.
         configuration: a name or the beginning of several; None for all.
@@ -45,12 +45,14 @@ class Gate:
         return found >= self.limit if self.at_least else found <= self.limit
 
     def configurations(self, names: Sequence[str], baseline: str | None) -> list[str]:
-        """The configurations that it applies to.
+        """The configurations that it applies to; "" for a gate that applies to none.
 
         Args:
             names: of all configurations.
             baseline: of differences, the one among them that has none; None where differences are from another run.
         """
+        if self.value == SENTINELS:
+            return [""]
         chosen = names if self.configuration is None else called(self.configuration, names)
         return [name for name in chosen if not (self.is_difference and name == baseline)]
 
@@ -94,14 +96,14 @@ def gates_of(
     """
     found: list[Gate] = []
     for number, model in enumerate(given):
-        limit = model.at_most if model.at_least is None else model.at_least
+        limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
         try:
             metrics = [str(metric) for metric in parse_all([model.metric])] if model.metric else [""]
         except InputError as error:
             problems.append(located.error(("gates", number, "metric"), error.problem))
             continue
         gates = [
-            Gate(metric, model.value, limit or 0.0, model.at_least is not None, model.configuration, model.slice)
+            Gate(metric, value, limit or 0.0, model.at_least is not None, model.configuration, model.slice)
             for metric in metrics
         ]
         wrong = () if known is None else [each for gate in gates for each in _wrong(gate, known)]

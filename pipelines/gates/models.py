@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FAILURE_RATE = "failure_rate"
+SENTINELS = "sentinels"
 DIFFERENCES = ("difference", "difference_low", "difference_high")
 Limit = Annotated[float, Field(allow_inf_nan=False)]
 Word = Annotated[str, Field(min_length=1)]
@@ -23,6 +24,8 @@ class GateModel(BaseModel):
         configuration: a name, or the name before the grid's values for all of these; all by default, of differences
             all but the baseline.
         slice: "all" queries by default, one slice ("intent=how_to"), or an attribute for each of its values.
+        judge: with "sentinels", the limit is on the share of known items that the judge gets right, in the step where
+            that is lowest; such a gate has no metric.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -33,12 +36,16 @@ class GateModel(BaseModel):
     at_most: Limit | None = None
     configuration: Word | None = None
     slice: Word = "all"
+    judge: Literal["sentinels"] | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> "GateModel":
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError("has one limit, at_least or at_most")
-        if self.value != FAILURE_RATE and self.metric is None:
+        if self.judge is not None:
+            if self.model_fields_set - {"judge", "at_least", "at_most"}:
+                raise ValueError("is about the judge; it has a limit and nothing else")
+        elif self.value != FAILURE_RATE and self.metric is None:
             raise ValueError(f"needs a metric, as its value is {self.value}")
         return self
 

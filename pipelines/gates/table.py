@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rankbeam.pipelines.gates.checks import Check, check
 from rankbeam.pipelines.gates.gates import Gate
+from rankbeam.pipelines.gates.noise import noise_warnings
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
 from rankbeam.transforms.records import tables
@@ -21,18 +22,24 @@ from rankbeam.transforms.write.tables import Verdict
 
 
 def verdict_of(
-    aggregate: RunAggregate, evaluation: Evaluation, gates: Sequence[Gate], max_failure_rate: float, run: Run
+    aggregate: RunAggregate,
+    quality: pa.Table,
+    evaluation: Evaluation,
+    gates: Sequence[Gate],
+    max_failure_rate: float,
+    run: Run,
 ) -> Verdict:
     """Check the scores of a run against the limits of its experiment.
 
     Args:
         aggregate: of all scores.
+        quality: the rows of `judge_quality`.
         evaluation: configurations, metrics and statistics.
         gates: of the experiment.
         max_failure_rate: the share of a configuration's queries that may fail.
         run: the run.
     """
-    results = _results(aggregate, evaluation, run)
+    results = _results(aggregate, quality, evaluation, run)
     checks = check(results, gates) if gates else []
     ids = {row["name"]: row["config_id"] for row in results.configurations}
     places = {config_id: place for place, config_id in enumerate(ids.values())}
@@ -40,15 +47,15 @@ def verdict_of(
         (_row(each, list(gates), ids) for each in checks),
         key=lambda row: (row["position"], places.get(row["config_id"], -1), row["slice"]),
     )
-    over = results.over_failure_rate(max_failure_rate)
+    limits = tuple(filter(None, [results.over_failure_rate(max_failure_rate), results.mixed_versions()]))
     return Verdict(
         pa.Table.from_pylist(rows, tables.own_columns(tables.GATES)),
-        bool(over) or not all(each.is_met for each in checks),
-        (over,) if over else (),
+        bool(limits) or not all(each.is_met for each in checks),
+        (*limits, *noise_warnings(results, gates, evaluation.statistics.confidence)),
     )
 
 
-def _results(aggregate: RunAggregate, evaluation: Evaluation, run: Run) -> Results:
+def _results(aggregate: RunAggregate, quality: pa.Table, evaluation: Evaluation, run: Run) -> Results:
     row = {
         "experiment": run.experiment,
         "experiment_yaml": run.experiment_yaml,
@@ -61,6 +68,7 @@ def _results(aggregate: RunAggregate, evaluation: Evaluation, run: Run) -> Resul
         "configurations": configurations(evaluation),
         "configuration_metrics": metrics_table(aggregate, evaluation),
         "comparisons": comparisons_table(aggregate, evaluation),
+        "judge_quality": quality,
     }
     return Results("", run.run_id, InMemory(known))
 

@@ -16,6 +16,7 @@ from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
 from rankbeam.transforms.clients.bigquery import results as bigquery
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.judge.quality_warnings import mixed_versions
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
@@ -154,6 +155,27 @@ class Results:
             for name, cutoff in cutoffs.items()
             if most is not None and cutoff.isdecimal() and int(cutoff) > most
         )
+
+    @cached_property
+    def judge_quality(self) -> list[dict[str, Any]]:
+        """The rows of `judge_quality` by step; none where nothing was judged."""
+        try:
+            rows = self.table("judge_quality").to_pylist()
+        except InputError:  # the run is of an earlier version
+            rows = []
+        return sorted(rows, key=lambda row: row["step"])
+
+    @property
+    def sentinel_accuracy(self) -> float | None:
+        """The share of known items that the judge got right, in the step where that is lowest, if any."""
+        shares = (row["sentinel_accuracy"] for row in self.judge_quality)
+        return min((share for share in shares if share is not None), default=None)
+
+    def mixed_versions(self) -> str:
+        """That several versions of the judge judged, for people; "" where one did, or the experiment allows several."""
+        mixture = mixed_versions(self.judge_quality)
+        is_strict = bool(mixture) and self.given.value["judge"].get("strict_version", False)
+        return f"{mixture} (judge.strict_version)" if is_strict else ""
 
     def leaderboard(self) -> list[dict[str, Any]]:
         """The configurations, the best by the first metric first; failed ones last."""

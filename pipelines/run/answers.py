@@ -1,6 +1,6 @@
 """The branch of a pipeline in which models answer from what was retrieved, and a judge judges."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, tasks_of, 
 from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality_rows import QualityRows
+from rankbeam.transforms.judge.quality_warnings import self_preference
 from rankbeam.transforms.judge.rows import Answerer, Rows
 from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
@@ -92,10 +93,12 @@ def answers_of(
     tables["failures"].append(of_items)
     warnings = called.warnings
     if work.asking is not None:
-        measure = MeasureJudge(quality_rows_of(experiment, work.asking), ask, Ledger(experiment.ledger))
+        is_strict = experiment.judging is not None and experiment.judging.strict_version
+        measure = MeasureJudge(quality_rows_of(experiment, work.asking), ask, Ledger(experiment.ledger), is_strict)
         measured: Measured = called.answers | "MeasureJudge" >> measure
         tables["judge_quality"] = [measured.rows]
-        warnings = (warnings, measured.warnings) | "WarningsOfModels" >> beam.Flatten()
+        known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
+        warnings = (warnings, measured.warnings, known) | "WarningsOfModels" >> beam.Flatten()
     return AnswerBranch(collected.values, tables, called.usage, warnings)
 
 
@@ -145,6 +148,14 @@ def known_of(experiment: Experiment, work: EvaluateAnswers, execution: Run) -> A
     if work.asking is None or work.asking.model.parameters.offline is not None:
         return None
     return AskKnown(work.asking, execution.started_at, known_steps(experiment.judged))
+
+
+def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[str]:
+    """That a model judges answers of its own family."""
+    if work.asking is not None:
+        names = [each.name for each in experiment.evaluation.configurations]
+        answering = {names[position]: each.model for position, each in work.answering.items()}
+        yield from self_preference(work.asking.model, answering)
 
 
 def quality_rows_of(experiment: Experiment, asking: Asking) -> QualityRows:

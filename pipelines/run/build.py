@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import apache_beam as beam
+import pyarrow as pa
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
@@ -143,7 +144,7 @@ def _usage(of_retrievers: beam.PCollection | None, answers: "AnswerBranch | None
     return parts | "EveryUsage" >> beam.Flatten() if parts else None
 
 
-def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunAggregate], Verdict]:
+def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunAggregate, pa.Table], Verdict]:
     """The check of the scores against the limits of the experiment."""
     return partial(
         verdict_of,

@@ -60,11 +60,13 @@ class MeasureJudge(beam.PTransform):
         rows: makes the rows.
         ask: how known items were asked; None where they were not.
         ledger: with the answers of earlier weeks.
+        strict: several versions of the judge are no warning: the run is refused.
     """
 
     rows: QualityRows
     ask: AskKnown | None
     ledger: Ledger
+    strict: bool = False
 
     def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Measured; Beam warns of named results
         """Add the steps."""
@@ -74,7 +76,7 @@ class MeasureJudge(beam.PTransform):
             | "Merge" >> beam.CombineGlobally(MergeQualityFn())
             | "Rows" >> beam.Map(table_of, self.rows, self.ask, self.ledger)
         )
-        return Measured(rows, rows | "Warnings" >> beam.FlatMap(warnings_of, self.rows.confidence))
+        return Measured(rows, rows | "Warnings" >> beam.FlatMap(warnings_of, self.rows.confidence, strict=self.strict))
 
 
 def quality_of(answer: Answer) -> Quality:

@@ -11,15 +11,16 @@ from rankbeam.transforms.judge.models import Model
 Row = Mapping[str, Any]
 
 
-def warnings_of(quality: pa.Table, confidence: float) -> Iterator[str]:
+def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterator[str]:
     """That several versions judged, and that the judge answers known items otherwise than before.
 
     Args:
         quality: rows of `answer_tables.JUDGE_QUALITY`.
         confidence: with which a change is told from chance.
+        strict: several versions are no warning, since the run is refused.
     """
     rows = quality.to_pylist()
-    if mixture := mixed_versions(rows):
+    if (mixture := mixed_versions(rows)) and not strict:
         yield mixture
     for row in rows:
         p_value = row["drift_p_value"]

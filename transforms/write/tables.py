@@ -1,7 +1,7 @@
 """Write tables: Parquet files below the output, one folder a table and run, and the row of `runs` last."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -105,7 +105,7 @@ class FinishRun(beam.PTransform):
         run: the run.
         versions: of rankbeam and the libraries that make its numbers.
         statistics: how intervals and comparisons were made.
-        judge: checks all scores against the limits of the experiment.
+        judge: checks all scores, and the rows of `judge_quality`, against the limits of the experiment.
         written: what `WriteTable` yields for every other table but `gates`.
         summary: the dataset's.
         aggregate: of all scores.
@@ -117,7 +117,7 @@ class FinishRun(beam.PTransform):
     run: Run
     versions: dict[str, str]
     statistics: Statistics
-    judge: Callable[[RunAggregate], Verdict]
+    judge: Callable[[RunAggregate, pa.Table], Verdict]
     written: list[beam.PCollection[WrittenPart]]
     summary: beam.PCollection[DatasetSummary]
     aggregate: beam.PCollection[RunAggregate]
@@ -152,7 +152,7 @@ def write_run(
     run: Run,
     versions: dict[str, str],
     statistics: Statistics,
-    judge: Callable[[RunAggregate], Verdict],
+    judge: Callable[[RunAggregate, pa.Table], Verdict],
     summary: DatasetSummary,
     aggregate: RunAggregate,
     warnings: Iterable[str],
@@ -181,7 +181,7 @@ def write_run(
         name: put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
         for name, paths in parts.items()
     }
-    verdict = judge(aggregate)
+    verdict = judge(aggregate, _read("judge_quality", places))
     _write_alone("gates", output, run, verdict.gates)
     texts = sorted(set(warnings))
     is_missed = verdict.is_missed or any(text.startswith(OVER_BUDGET) for text in texts)
@@ -209,6 +209,15 @@ def _write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
     part = Part(folder, schema)
     part.write(run.stamp(rows, schema))
     return put_in_place(folder, [part.close()], schema)[0]
+
+
+def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
+    """A small table of the run."""
+    parts = []
+    for path in places[name]:
+        with parquet.open_file(path) as file:
+            parts.append(file.read())
+    return pa.concat_tables([tables.TABLES[name].empty_table(), *parts])
 
 
 def _failures(paths: Iterable[str]) -> Iterator[tuple[str, int, str]]:

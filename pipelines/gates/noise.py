@@ -1,0 +1,46 @@
+"""Warnings of gates that the judge's own noise can decide."""
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import NormalDist
+
+from rankbeam.pipelines.compare.compare import slices_matching
+from rankbeam.pipelines.gates.gates import Gate
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.ask_known import known_steps
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
+from rankbeam.transforms.records.metrics.parsing import parse_all
+
+
+def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> Iterator[str]:
+    """That a gated metric detects smaller differences than the judge, asked again, may make.
+
+    Two means over N queries, each judged k times with a standard deviation s within an item, differ by up to
+    z · s · sqrt(2 / (N · k)). It is an upper bound: configurations share verdicts, and values average several.
+
+    Args:
+        run: the run, with its comparisons and what is known of its judge.
+        gates: of the experiment.
+        confidence: of z.
+    """
+    spread = {row["step"]: row["within_sd"] for row in run.judge_quality if row["within_sd"]}
+    if not spread:
+        return
+    samples = run.given.value["judge"].get("samples", 1)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    for metric in dict.fromkeys(gate.metric for gate in gates if gate.metric):
+        slices = {name for gate in gates if gate.metric == metric for name in slices_matching(gate.slice, run.slices)}
+        deviation = max((spread.get(step, 0.0) for step in _steps(metric)), default=0.0)
+        for row in run.comparisons:
+            if row.metric != metric or row.slice not in slices or row.detectable is None:
+                continue
+            noise = z * deviation * math.sqrt(2.0 / (row.queries * samples))
+            if row.detectable < noise:
+                detects = f"the gate on {metric} can detect a difference of {row.detectable:.4f}"
+                yield f"{detects}, and the judge, asked again, may make one of {noise:.4f}; raise judge.samples"
+                break
+
+
+def _steps(name: str) -> tuple[str, ...]:
+    """The steps of a judged metric; none of another."""
+    return known_steps(metric for metric in parse_all([name]) if isinstance(metric, JudgedMetric))

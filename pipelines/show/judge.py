@@ -1,0 +1,25 @@
+"""One line about the judge of a run."""
+
+from collections import Counter
+
+from rankbeam.pipelines.results.run import Results
+
+
+def judge_line(results: Results) -> str:
+    """Who judged, how far it agrees with itself, and how many known items it got right; "" where nothing was judged."""
+    rows = results.judge_quality
+    if not rows:
+        return ""
+    versions: Counter[str] = Counter()
+    for row in rows:
+        versions.update({each["model_version"]: each["judgements"] for each in row["model_versions"]})
+    names = ", ".join(name for name in sorted(versions) if name != rows[0]["judge"])
+    compared, asked = (sum(row[name] for row in rows) for name in ("compared", "sentinels"))
+    parts = [f"judge {rows[0]['judge']}{f' ({names})' if names else ''}"]
+    if compared:
+        agreement = sum(row["agreement"] * row["compared"] for row in rows if row["compared"]) / compared
+        parts.append(f"agrees with itself in {agreement:.1%} of {compared:,} repeated verdicts")
+    if asked:
+        right = sum(row["sentinels_right"] or 0 for row in rows)
+        parts.append(f"{right} of {asked} known items right ({right / asked:.1%})")
+    return " · ".join(parts)

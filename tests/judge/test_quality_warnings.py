@@ -1,0 +1,62 @@
+"""What users are told of a judge: versions, families, and gates that its noise can decide."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rankbeam.pipelines.gates.gates import Gate
+from rankbeam.pipelines.gates.noise import noise_warnings
+from rankbeam.transforms.clients.models.base import ModelParameters
+from rankbeam.transforms.clients.models.gemini import Gemini
+from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.openai import OpenAi
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.quality import Quality, StepQuality
+from rankbeam.transforms.judge.quality_rows import QualityRows
+from rankbeam.transforms.judge.quality_warnings import self_preference, warnings_of
+
+PRO = Gemini(model="gemini-x-pro", project="p", location="us-central1")
+FLASH = Gemini(model="gemini-x-flash", project="p", location="us-central1")
+OTHER = OpenAi(base_url="http://localhost/v1", model="acme/llama-9")
+
+
+def model(parameters: ModelParameters) -> Model:
+    return Model("m", "any", parameters)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_versions_of_a_judge_are_counted_over_all_steps(strict: bool) -> None:
+    steps = {"grade": StepQuality(versions={"v1": 9, "v2": 1}), "support": StepQuality(versions={"v2": 4})}
+    table = QualityRows(model(PRO), {}).table(Quality(steps), {})
+    assert [row["model_version"] for row in table.to_pylist()] == [None, "v2"]
+    expected = "verdicts of 2 versions of the judge gemini-x-pro, in one comparison: v1 (9), v2 (5)"
+    assert list(warnings_of(table, 0.95, strict=strict)) == ([] if strict else [expected])
+
+
+def test_a_judge_of_the_family_that_answers_is_warned_of() -> None:
+    told = "gemini-x-pro judges answers of its own family (gemini), and may prefer them: a"
+    assert list(self_preference(model(PRO), {"a": model(FLASH), "b": model(OTHER)})) == [told]
+    assert not list(self_preference(model(Lexical()), {"a": model(Lexical())}))
+
+
+def run(detectable: float, within_sd: float | None, samples: int = 1) -> Any:
+    """A run of one comparison over 50 queries; its judge asks about claims."""
+    row = SimpleNamespace(metric="Faithfulness", slice="all", queries=50, detectable=detectable)
+    quality = [{"step": "support", "within_sd": within_sd}, {"step": "grade", "within_sd": 0.9}]
+    given = SimpleNamespace(value={"judge": {"samples": samples}})
+    return SimpleNamespace(comparisons=[row], judge_quality=quality, slices=["all"], given=given)
+
+
+def test_a_gate_whose_metric_detects_less_than_the_judges_noise_is_warned_of() -> None:
+    gates = [Gate("Faithfulness", "difference_low", -0.01, at_least=True), Gate("AP", "mean", 0.1, at_least=True)]
+    # 1.96 · 0.15 · sqrt(2 / 50) = 0.0588
+    (warning,) = noise_warnings(run(0.05, 0.15), gates, 0.95)
+    told = (
+        "the gate on Faithfulness can detect a difference of 0.0500, and the judge, asked again, may make one of 0.0588"
+    )
+    assert warning.startswith(told)
+    assert not list(noise_warnings(run(0.06, 0.15), gates, 0.95))
+    assert not list(noise_warnings(run(0.05, 0.15, samples=2), gates, 0.95))
+    assert not list(noise_warnings(run(0.05, None), gates, 0.95))
+    assert not list(noise_warnings(run(0.05, 0.15), gates[1:], 0.95))

@@ -1,0 +1,47 @@
+"""Gates on the judge, and what a run says of a judge that changes while it judges."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from support.oracle import Script, install, judged
+from support.runs import rankbeam
+
+from rankbeam.pipelines.gates.models import GateModel
+
+QUERIES = 34
+
+
+@pytest.mark.parametrize("more", [{"metric": "AP"}, {"slice": "all"}, {"value": "mean"}, {"configuration": "a"}])
+def test_a_gate_on_the_judge_is_about_nothing_else(more: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="is about the judge; it has a limit and nothing else"):
+        GateModel.model_validate({"judge": "sentinels", "at_least": 0.9, **more})
+
+
+def test_a_judge_that_changes_and_is_often_wrong_ends_the_run_with_status_3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = frozenset(f"grade-{number:02}" for number in range(1, 5))
+    install(tmp_path, monkeypatch, Script(version=lambda number: f"oracle-{1 + (number >= 50)}", wrong=wrong))
+    experiment = judged(tmp_path, QUERIES, repeat_share=0.0, strict_version=True)
+    experiment["gates"] = [{"judge": "sentinels", "at_least": 0.9}]
+    path = tmp_path / "experiment.yaml"
+    path.write_text(yaml.safe_dump({"name": "test", "output": {"path": "out"}, **experiment}), encoding="utf-8")
+    outcome = rankbeam("evaluate", path, "--run-id", "r")
+    assert outcome.exit_code == 3, outcome.stderr
+    assert "judge oracle (oracle-1, oracle-2) · 20 of 24 known items right (83.3%)" in outcome.stdout
+    assert re.search(r"MISSED +– +all +sentinels +0\.8333 +≥ 0\.9 +-0\.06667", outcome.stdout)
+    (message,) = [line for line in outcome.stderr.splitlines() if "versions" in line]
+    counts = re.fullmatch(
+        r"rankbeam: verdicts of 2 versions of the judge oracle, in one comparison: "
+        r"oracle-1 \((\d+)\), oracle-2 \((\d+)\) \(judge\.strict_version\); 1 of 1 gate checks missed",
+        message,
+    )
+    assert counts is not None, message
+    assert int(counts[1]) + int(counts[2]) == QUERIES * 3
+    again = rankbeam("gate", tmp_path / "out", "--format", "json")
+    assert again.exit_code == 3
+    (check,) = json.loads(again.stdout)["checks"]
+    assert (check["value"], check["found"], check["configuration"]) == ("sentinels", 20 / 24, None)
