@@ -128,8 +128,8 @@ def divided(element: tuple[Shard, pa.RecordBatch], stage: Stage) -> Iterator[tup
     (pools, first), batch = element
     quota = stage.in_lanes(pools)[pools[0]]
     shares = lane_shares(quota.requests_per_minute, quota.lanes)
-    turns = [lane_of(position, shares) for position in range(sum(shares))]
-    for lane, rows in task_batches.dealt(batch, turns, first):
+    lanes = [lane_of(first + row, shares) for row in range(batch.num_rows)]
+    for lane, rows in task_batches.dealt(batch, lanes):
         yield (pools, lane), rows
 
 

@@ -2,7 +2,7 @@
 
 import pickle
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -55,17 +55,16 @@ def distinct(shard: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from _batches(iter(rows.items()))
 
 
-def dealt(batch: pa.RecordBatch, lanes: list[int], first: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+def dealt(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of a batch, assigned to lanes.
 
     Args:
         batch: distinct rows.
-        lanes: the lanes, which receive rows round-robin.
-        first: position in `lanes` of the lane of the first row.
+        lanes: for each row, its lane.
     """
     of_lanes: dict[int, list[int]] = {}
-    for row in range(batch.num_rows):
-        of_lanes.setdefault(lanes[(first + row) % len(lanes)], []).append(row)
+    for row, lane in enumerate(lanes):
+        of_lanes.setdefault(lane, []).append(row)
     for lane, here in sorted(of_lanes.items()):
         yield lane, batch if len(of_lanes) == 1 else batch.take(pa.array(here))
 
