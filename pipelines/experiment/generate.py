@@ -43,20 +43,6 @@ class GenerateParameters(Parameters):
     without_contexts: bool = False
 
 
-class StepModel(BaseModel):
-    """One item of `judge.steps:`; omitted keys are as for the other steps.
-
-    Attributes:
-        service: name of the model that judges in this step.
-        samples: verdicts for each item.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    service: Word | None = None
-    samples: Samples | None = None
-
-
 class JudgeModel(BaseModel):
     """`judge:`, how answers and contexts are judged.
 
@@ -67,7 +53,6 @@ class JudgeModel(BaseModel):
         repeat_share: the share of items that are judged three times, to show how far verdicts repeat.
         prompts: a folder with prompts that replace those of rankbeam.
         strict_version: a run with verdicts of more than one version of the model ends with status 3; else it warns.
-        steps: settings that differ for a step, by its name.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -78,4 +63,3 @@ class JudgeModel(BaseModel):
     repeat_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     prompts: Word | None = None
     strict_version: bool = False
-    steps: dict[str, StepModel] = Field(default_factory=dict)

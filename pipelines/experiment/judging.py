@@ -7,13 +7,12 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.generate import JudgeModel
 from rankbeam.pipelines.experiment.services import Services
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.judge.templates import VARIABLES, templates
+from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.metrics.judged_definitions import Need
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 def judging_of(
@@ -31,7 +30,6 @@ def judging_of(
     if model is None or not model.service:  # a judge without a valid name of a service is reported
         return None
     prompts = None if model.prompts is None else files.below(folder, model.prompts)
-    problems += _wrong_steps(located, model)
     try:
         templates(prompts)
     except InputError as error:
@@ -45,7 +43,6 @@ def judging_of(
         repeat_share=model.repeat_share,
         prompts=prompts,
         strict_version=model.strict_version,
-        steps={step: each.model_dump(exclude_none=True) for step, each in model.steps.items()},
     )
 
 
@@ -85,15 +82,7 @@ def called_services(configurations: Sequence[Configuration], judging: Judging | 
     answer = {each.generation.service for each in configurations if each.generation is not None}
     if judging is None:
         return frozenset(answer)
-    steps = (each.get("service") for each in judging.steps.values())
-    return frozenset(filter(None, {*answer, judging.service, judging.embeddings, *steps}))
-
-
-def _wrong_steps(located: Located, model: JudgeModel) -> Iterator[InputError]:
-    for step in model.steps:
-        if step not in VARIABLES:
-            problem = f"no step of the judge has this name; {did_you_mean(step, VARIABLES)}"
-            yield located.error(("judge", "steps", step), problem)
+    return frozenset(filter(None, {*answer, judging.service, judging.embeddings}))
 
 
 def _named(model: JudgeModel) -> Iterator[tuple[Place, str]]:
@@ -101,6 +90,3 @@ def _named(model: JudgeModel) -> Iterator[tuple[Place, str]]:
     yield ("service",), model.service
     if model.embeddings is not None:
         yield ("embeddings",), model.embeddings
-    for step, each in model.steps.items():
-        if each.service is not None:
-            yield ("steps", step, "service"), each.service

@@ -50,7 +50,7 @@ def test_a_line_of_dashes_parts_system_from_user() -> None:
         ("{query}\n{contexs}", "answer.txt:2: unknown variable {contexs}; did you mean 'contexts'?"),
         ("{", "answer.txt:1: a brace does not begin a {variable}; write {{ for a literal brace"),
         ('a\nb\n{"k": 1}', "answer.txt:3: a brace does not begin a {variable}"),
-        ("{a b}", "answer.txt:1: a brace that begins no"),
+        ("{a b}", "answer.txt:1: a brace does not begin a"),
     ],
 )
 def test_a_template_with_an_unknown_variable_is_refused_with_its_line(template: str, problem: str) -> None:

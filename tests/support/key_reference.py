@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from rankbeam.pipelines.experiment.generate import GenerateParameters, JudgeModel, StepModel
+from rankbeam.pipelines.experiment.generate import GenerateParameters, JudgeModel
 from rankbeam.pipelines.experiment.models import (
     ConfigurationModel,
     DatasetModel,
@@ -35,7 +35,6 @@ SECTIONS: Sequence[tuple[str, type[BaseModel]]] = (
     ("`generate:` of a configuration", GenerateParameters),
     ("`answers:` of a configuration, with `type: replay`", Replay),
     ("`judge:`", JudgeModel),
-    ("`judge.steps:`, each step", StepModel),
     ("`quotas:`, each item", QuotaModel),
     ("`price_per_million:` of a quota", PricesModel),
     ("`statistics:`", StatisticsModel),

@@ -1,8 +1,6 @@
 """How the answers of a configuration are made, and how answers are judged, as the stages see it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,6 @@ class Judging:
         repeat_share: the share of items that are judged three times, to show how far verdicts repeat.
         prompts: the folder with prompts that replace those of rankbeam; None for none.
         strict_version: verdicts of more than one version of the model are refused.
-        steps: by step, what it does otherwise than the rest.
     """
 
     service: str
@@ -54,4 +51,3 @@ class Judging:
     repeat_share: float = 0.1
     prompts: str | None = None
     strict_version: bool = False
-    steps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

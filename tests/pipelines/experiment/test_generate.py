@@ -119,11 +119,10 @@ def test_services_that_are_used_have_pools(folder: Path) -> None:
 
 def test_a_judge_and_a_limit_of_cost(folder: Path) -> None:
     write(folder / "mine" / "grade.txt", "{query} {context}")
-    more = "judge: {service: m, prompts: mine, steps: {grade: {service: n, samples: 3}}}\nmax_cost: 20\n"
+    more = "judge: {service: m, prompts: mine, embeddings: n}\nmax_cost: 20\n"
     more += "quotas: {near: {price_per_1000: 1}, remote_model: {price_per_million: {input: 1, output: 4}}}\n"
     found = parsed(folder, experiment({"a": NEAR}, SERVICES + more))
-    steps = {"grade": {"service": "n", "samples": 3}}
-    assert found.judging == Judging("m", repeat_share=0.1, prompts=f"{folder}/mine", steps=steps)
+    assert found.judging == Judging("m", "n", repeat_share=0.1, prompts=f"{folder}/mine")
     assert (found.max_cost, set(found.services)) == (20, {"m", "n"})
 
 
@@ -157,8 +156,6 @@ MISTAKES = [
      "e.yaml:8: judge.service: services: has no 'mm'; did you mean 'm'?"),
     (experiment({"a": NEAR}, "judge: {service: m}\n"),
      "e.yaml:7: judge.service: services: has no 'm'; name the model there: {NAME: {type: …}}"),
-    (experiment({"a": NEAR}, f"{SERVICES}judge: {{service: m, steps: {{grades: {{}}}}}}\n"),
-     "e.yaml:8: judge.steps.grades: no step of the judge has this name; did you mean 'grade'?"),
     (experiment({"a": NEAR}, "max_cost: -1\n"),
      "e.yaml:7: max_cost: input should be greater than or equal to 0, found -1"),
     (experiment({"a": NEAR}, "max_cost: 1\n"),

@@ -83,7 +83,7 @@ def test_the_latest_run_of_a_folder_is_that_of_the_experiment_asked_about(
     words = [*command.split(), str(output), *more]
     refused = rankbeam(*words)
     assert refused.status == REFUSED
-    assert f"{output}: holds runs of 2 experiments (ads, search); say which with --experiment-name" in refused.stderr
+    assert f"{output}: holds runs of 2 experiments (ads, search); choose one with --experiment-name" in refused.stderr
     unknown = rankbeam(*words, "--experiment-name", "seach")
     assert "no finished run of the experiment 'seach'; there are runs of ads, search" in unknown.stderr
     asked = rankbeam(*words, "--experiment-name", "search")
