@@ -25,7 +25,7 @@ def report(folder: str, run_id: str | None, experiment_name: str | None, output:
     """
     with messages():
         from rankbeam.pipelines import report as page
-        from rankbeam.pipelines.results.run import find_run
+        from rankbeam.pipelines.results.find import find_run
         from rankbeam.transforms.clients.bigquery.read_source import is_table
 
         if output is None and is_table(folder):

@@ -26,7 +26,7 @@ def load(folder: str, name: str, run_id: str | None, experiment_name: str | None
       rankbeam warehouse load out/helpdesk --dataset my-project.search
     """
     with messages():
-        from rankbeam.pipelines.results.run import find_run
+        from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.run.build import table_folders
         from rankbeam.transforms.clients.bigquery import publish, tables
         from rankbeam.transforms.clients.bigquery.read_source import is_table

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.compare.scores import Member, partitions_of
-from rankbeam.pipelines.results.run import Results, find_baseline, find_run
+from rankbeam.pipelines.results.find import find_baseline, find_run
+from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.parsing import parse_all

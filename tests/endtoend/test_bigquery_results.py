@@ -17,7 +17,8 @@ from support.strict_bigquery import Fault, serve
 
 from rankbeam.pipelines import report
 from rankbeam.pipelines.compare import scores as compare_scores
-from rankbeam.pipelines.results.run import Results, find_run
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
 

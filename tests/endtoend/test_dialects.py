@@ -17,7 +17,8 @@ from support.runs import query_values, rankbeam, run_experiment
 
 from rankbeam.pipelines.report.leaderboard import board
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.run import Results, find_run
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.run import Results
 
 Qrels = Mapping[str, Mapping[str, int]]
 Rows = list[tuple[str, str, float]]

@@ -16,7 +16,7 @@ from support.data import REPOSITORY
 from support.emulators import Cloud
 from support.runs import rankbeam
 
-from rankbeam.pipelines.results.run import find_run
+from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.bigquery import schemas
 from rankbeam.transforms.records import tables
 

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind, Assigned
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.suggestions import shortened
 
 QUESTIONS = 3
 """Made from one answer."""
@@ -214,23 +215,23 @@ def _read_claims(values: Mapping[str, Any], answer: str) -> tuple[Claim, ...]:
 def _read_support(values: Mapping[str, Any], answer: str) -> tuple[Judged[Verdict], ...]:
     found = sorted(_parsed(_Verdicts, answer).verdicts, key=lambda one: one.id)
     _check_ids([one.id for one in found], len(values["claims"]), "verdicts")
-    return tuple(Judged(one.verdict, _reason(one.reason)) for one in found)
+    return tuple(Judged(one.verdict, shortened(one.reason, LONGEST_REASON)) for one in found)
 
 
 def _read_assignments(values: Mapping[str, Any], answer: str) -> tuple[Judged[Assigned], ...]:
     found = sorted(_parsed(_Assignments, answer).verdicts, key=lambda one: one.id)
     _check_ids([one.id for one in found], len(values["nuggets"]), "verdicts")
-    return tuple(Judged(one.verdict, _reason(one.reason)) for one in found)
+    return tuple(Judged(one.verdict, shortened(one.reason, LONGEST_REASON)) for one in found)
 
 
 def _read_grade(_: Mapping[str, Any], answer: str) -> Grade:
     found = _parsed(_Grade, answer)
-    return Grade(found.intent, found.trust, found.grade, _reason(found.reason))
+    return Grade(found.intent, found.trust, found.grade, shortened(found.reason, LONGEST_REASON))
 
 
 def _read_kind(_: Mapping[str, Any], answer: str) -> Kind:
     found = _parsed(_Kind, answer)
-    return Kind(found.kind, found.relevance, _reason(found.reason))
+    return Kind(found.kind, found.relevance, shortened(found.reason, LONGEST_REASON))
 
 
 def _read_statements(_: Mapping[str, Any], answer: str) -> tuple[str, ...]:
@@ -270,10 +271,6 @@ def _json_of(answer: str) -> str:
     """The answer without the code fence that some models put around JSON."""
     fenced = re.fullmatch(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", answer, re.DOTALL)
     return fenced[1] if fenced else answer
-
-
-def _reason(text: str) -> str:
-    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 1] + "…"
 
 
 def _malformed(message: str) -> CallError:

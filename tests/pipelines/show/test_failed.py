@@ -11,7 +11,8 @@ from support.runs import rankbeam
 from rankbeam.pipelines import report
 from rankbeam.pipelines.report.leaderboard import board
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.run import Results, find_run
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.exports import as_markdown
 from rankbeam.transforms.clients.registry import registered
 

@@ -1,0 +1,113 @@
+"""Finds finished runs, in a folder or in BigQuery: the latest one, one by its id, or the baseline of another."""
+
+from collections.abc import Sequence
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.tables import InBigQuery
+from rankbeam.transforms.clients.bigquery import results as bigquery
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.records.errors import InputError
+
+_MOST_NAMED = 20
+
+
+def find_run(output: str, run_id: str | None = None, experiment: str | None = None) -> Results:
+    """One finished run: the one of that id, by default the one of the experiment that was started last.
+
+    Args:
+        output: the folder of all tables, or `bigquery://project.dataset`.
+        run_id: which run; None for the latest.
+        experiment: of which experiment; None where all runs there are of one.
+
+    Raises:
+        InputError: there is no such run, or the place holds runs of several experiments; the message lists them.
+    """
+    runs = _finished(output)
+    if run_id is not None and run_id not in (each.run_id for each in runs):
+        raise _unknown(run_id, runs)
+    chosen = [each for each in runs if run_id in (None, each.run_id)]
+    if experiment is not None:
+        chosen = _of_experiment(chosen, experiment)
+    elif len(names := _experiments(chosen)) > 1:
+        problem = f"holds runs of {len(names)} experiments ({_listed(names)}); choose one with --experiment-name"
+        raise InputError(problem, path=runs[0].output)
+    return chosen[-1]
+
+
+def find_baseline(run: Results, output: str, run_id: str | None = None) -> Results:
+    """The run that another one is compared with: by default the latest other run of the same experiment.
+
+    Args:
+        run: the run that is compared with it.
+        output: where the baseline is, as for `find_run`.
+        run_id: which run.
+
+    Raises:
+        InputError: there is no such run, or it is the same run, perhaps in another place.
+    """
+    if run_id is not None:
+        other = find_run(output, run_id)
+        if other.execution == run.execution:
+            problem = f"both are run {run.run_id!r}; name another as --baseline-run-id"
+            raise InputError(problem, path=other.output)
+        return other
+    others = [each for each in _finished(output) if each.execution != run.execution]
+    experiment = run.run["experiment"]
+    if not others:
+        problem = f"holds no run but {run.run_id!r} itself, and nothing to compare it with"
+        raise InputError(problem, path=_place(output))
+    if experiment not in _experiments(others):
+        problem = (
+            f"holds no other finished run of the experiment {experiment!r}, but of {_listed(_experiments(others))}"
+        )
+        raise InputError(f"{problem}; name one as --baseline-run-id to compare it all the same", path=_place(output))
+    return _of_experiment(others, experiment)[-1]
+
+
+def _finished(output: str) -> list[Results]:
+    """All finished runs of a place, at least one, the one that was started last at the end.
+
+    Raises:
+        InputError: there is none.
+    """
+    if is_table(output):
+        stored = bigquery.finished_runs(DatasetName.parse(output))
+        runs = [Results(_place(output), each.run_id, InBigQuery(each)) for each in stored]
+    else:
+        from rankbeam.transforms.clients.warehouse import (
+            duckdb as warehouse,  # imports DuckDB, which not every command needs
+        )
+
+        runs = [Results(output, run_id) for run_id in warehouse.finished_runs(output)]
+    if not runs:
+        raise InputError("holds no finished run", path=_place(output))
+    return sorted(runs, key=lambda each: (each.execution[1], each.run_id))
+
+
+def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
+    chosen = [each for each in runs if each.experiment == experiment]
+    if not chosen:
+        problem = (
+            f"holds no finished run of the experiment {experiment!r}; there are runs of {_listed(_experiments(runs))}"
+        )
+        raise InputError(problem, path=runs[0].output)
+    return chosen
+
+
+def _experiments(runs: Sequence[Results]) -> list[str]:
+    return list(dict.fromkeys(each.experiment for each in runs))
+
+
+def _place(output: str) -> str:
+    return bigquery.place_of(DatasetName.parse(output)) if is_table(output) else output
+
+
+def _unknown(run_id: str, runs: Sequence[Results]) -> InputError:
+    problem = f"holds no finished run {run_id!r}; there are: {_listed([each.run_id for each in runs])}"
+    return InputError(problem, path=runs[0].output)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(sorted(names[-_MOST_NAMED:]))}{more}"
