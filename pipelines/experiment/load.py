@@ -28,6 +28,7 @@ from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
+from rankbeam.transforms.records.metrics.judged import notes
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -116,6 +117,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
             ties=model.ties,
             statistics=_statistics(model.statistics),
+            notes=tuple(notes(model.metrics or ())),
         ),
         output=files.below(folder, model.output.path),
         pools=pools.quotas,

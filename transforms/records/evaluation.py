@@ -104,6 +104,7 @@ class Evaluation:
         ties: also find how far each value depends on the order of documents with equal scores.
         statistics: how intervals and comparisons are made.
         allow_disjoint: rankings and corpora may share no query, or no document, with the judgements.
+        notes: on names of metrics that other tools define differently.
     """
 
     configurations: tuple[Configuration, ...]
@@ -114,6 +115,7 @@ class Evaluation:
     ties: bool = False
     statistics: Statistics = Statistics()
     allow_disjoint: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -149,6 +151,7 @@ class Evaluation:
 
     def warnings(self) -> Iterator[str]:
         """What users should know before anything is asked."""
+        yield from self.notes
         metrics: dict[tuple[int, ...], list[str]] = {}
         for metric, positions in self.cut_short().items():
             metrics.setdefault(positions, []).append(str(metric))
