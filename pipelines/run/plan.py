@@ -229,6 +229,8 @@ def _where_from(configuration: Configuration, experiment: Experiment, names: dic
         return f"derived from {names[configuration.derived_from]}"
     if source.fusion is not None:
         return "fused from others"
+    if source.replayed:
+        return "answers that exist already"
     if source.path is not None:
         return f"read from {source.path}"
     return f"asked in pool {source.pool}" if source.pool is not None else "asked in process"

@@ -131,7 +131,7 @@ class DatasetSummary:
         if self.unknown:
             what = _count(self.unknown, "judged query", "judged queries")
             yield f"{what} not among the queries, left out: {_quoted(self.unknown_ids)}"
-        if self.unjudged:
+        if self.unjudged and (self.judged or not self.also_asked):  # else there are no judgements at all
             what = _count(self.unjudged, "query", "queries")
             but = "in judged metrics only" if self.also_asked else "not asked"
             yield f"{what} without judgements, {but}: {_quoted(self.unjudged_ids)}"
