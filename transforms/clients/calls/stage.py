@@ -72,6 +72,7 @@ class Stage:
         return {name: service for name, service in self.services.items() if self.pools[name] in pools}
 
     def model(self, service: str) -> str | None:
-        """The model that a service calls; None for a service that is not a model."""
-        model = getattr(self.services[service], "model", None)
+        """The model that a service calls, or what it is where it needs none; None for a service that is not a model."""
+        parameters = self.services[service]
+        model = getattr(parameters, "offline", None) or getattr(parameters, "model", None)
         return None if model is None else str(model)
