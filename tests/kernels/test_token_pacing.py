@@ -219,3 +219,21 @@ def test_no_call_is_overtaken_by_more_than_eight(sizes: list[int], seed: int) ->
             entry[1] += 1
         assert count <= 8
         waiting += [coming.pop()] if coming else []
+
+
+@settings(deadline=None)
+@given(
+    earlier=st.lists(st.tuples(st.floats(0, 6000), st.floats(0, 6000)), max_size=20),
+    moments=st.lists(st.floats(0, 90), min_size=20, max_size=20),
+)
+def test_a_call_that_takes_all_of_a_minute_begins_in_the_end(
+    earlier: list[tuple[float, float]], moments: list[float]
+) -> None:
+    """Whatever sums of fractions leave over: a call that fits waits for two windows at most."""
+    pacer, now = TokenPacer(6000), 0.0
+    for (reserved, taken), pause in zip(earlier, moments, strict=False):
+        now += pause + pacer.wait_s(now + pause, reserved)
+        pacer.settle(pacer.reserve(now, reserved), taken)
+    waited_s = pacer.wait_s(now, 6000.0)
+    assert waited_s <= 121.0
+    assert pacer.wait_s(now + waited_s, 6000.0) == 0.0

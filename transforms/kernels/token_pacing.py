@@ -100,12 +100,15 @@ class TokenPacer:
     def _room_at(self, now: float, tokens: float) -> float:
         """When the window has room."""
         self._leave(now)
-        over = self._total + tokens - self.per_minute
-        for reservation in self._reserved if over > 0 else ():
-            over -= reservation.tokens
+        if not self.fits(tokens):
+            return math.inf
+        over, room_at = self._total + tokens - self.per_minute, now
+        for reservation in self._reserved:
             if over <= 0:
-                return reservation.begun + WINDOW_S + _SLACK_S
-        return now if over <= 0 else math.inf
+                break
+            over -= reservation.tokens
+            room_at = reservation.begun + WINDOW_S + _SLACK_S
+        return room_at  # also where sums of fractions left a little over: an empty window has room
 
     def _leave(self, now: float) -> None:
         """Remove what the window that ends now no longer counts."""
@@ -113,3 +116,5 @@ class TokenPacer:
             left = self._reserved.popleft()
             left.is_held = False
             self._total -= left.tokens
+        if not self._reserved:
+            self._total = 0.0  # without what sums of fractions left over
