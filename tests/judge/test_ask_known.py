@@ -113,7 +113,7 @@ def test_known_items_show_how_good_a_judge_is_and_that_it_changed(
     assert warning.startswith(
         "the judge oracle has changed since 2026-W02: 16 of 24 known items of grade right (p = 0.0"
     )
-    assert {each["name"]: each["right"] for each in row["sentinel_groups"]}["3"] == 6
+    assert {each["name"]: each["correct"] for each in row["sentinel_groups"]}["3"] == 6
 
 
 def test_a_run_that_judges_few_texts_asks_nothing_known() -> None:

@@ -74,7 +74,7 @@ class QualityRows:
         items = [item for item in known_items()[step] if item.id in answers]
         classes = {name: answer for name, answer in answers.items() if answer is not None}
         found = accuracies(items, classes, self.confidence)
-        groups = [{"name": name, "right": each.right, "count": each.count} for name, each in found.items() if name]
+        groups = [{"name": name, "correct": each.right, "count": each.count} for name, each in found.items() if name]
         row |= {"sentinels_right": found[""].right, "sentinel_accuracy": found[""].right / found[""].count}
         row |= {"sentinel_low": found[""].low, "sentinel_high": found[""].high, "sentinel_groups": groups}
         if earlier is not None:

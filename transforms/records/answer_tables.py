@@ -109,7 +109,7 @@ TEXTS = pa.schema([*COMMON, required("text_hash", pa.string()), required("text",
 VERSION = pa.struct([required("model_version", pa.string()), required("judgements", pa.int64())])
 """How many judgements a version of the model made."""
 
-GROUP = pa.struct([required("name", pa.string()), required("right", pa.int64()), required("count", pa.int64())])
+GROUP = pa.struct([required("name", pa.string()), required("correct", pa.int64()), required("count", pa.int64())])
 """Known items of one class, or with one tag, and how many of them the judge got right."""
 
 JUDGE_QUALITY = pa.schema(
