@@ -10,7 +10,8 @@ GAP = 3
 
 def terminal_width() -> int | None:
     """Letters of a line of the attached terminal; None where the output goes elsewhere, and must not be folded."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()  # None where a daemon has closed it
+    return shutil.get_terminal_size().columns if is_terminal else None
 
 
 def blocks(widths: Sequence[int], room: int) -> list[list[int]]:

@@ -103,7 +103,7 @@ def test_an_input_in_a_bucket_that_is_not_there(experiment: Path) -> None:
 
 def test_an_input_in_a_bucket_that_is_closed(closed: str) -> None:
     refusal = message(rankbeam("validate", f"{closed}/e.yaml"))
-    assert refusal.startswith(f"{closed}/e.yaml: cannot be looked up: Forbidden; grant the account")
+    assert refusal.startswith(f"{closed}/e.yaml: cannot be looked up: Forbidden; grant the requesting account")
 
 
 @pytest.mark.usefixtures("cloud")

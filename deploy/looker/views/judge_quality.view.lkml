@@ -103,6 +103,36 @@ view: judge_quality {
     sql: ${TABLE}.sentinel_high ;;
   }
 
+  dimension: model_versions {
+    type: string
+    hidden: yes
+    sql: TO_JSON_STRING(${TABLE}.model_versions) ;;
+  }
+
+  dimension: compared {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.compared ;;
+  }
+
+  dimension: sentinels_right {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.sentinels_right ;;
+  }
+
+  dimension: sentinel_groups {
+    type: string
+    hidden: yes
+    sql: TO_JSON_STRING(${TABLE}.sentinel_groups) ;;
+  }
+
+  dimension: drift_since {
+    type: string
+    hidden: yes
+    sql: ${TABLE}.drift_since ;;
+  }
+
   dimension: drift_p_value {
     type: number
     hidden: yes

@@ -181,7 +181,7 @@ class ModelParameters(Parameters):
 
         >>> class Any(ModelParameters): ...
         >>> Any(model="m").most_tokens(Prompt("answer", {}, user="x" * 400, max_output_tokens=50).payload())
-        Tokens(input=132, cached=0, output=50)
+        Tokens(input=136, cached=0, output=50)
         """
         prompt = prompt_of(payload)
         of_input = math.ceil(len(payload.encode()) / _BYTES_OF_A_TOKEN)
