@@ -40,7 +40,7 @@ class Cell:
     Attributes:
         words: the difference.
         kind: win, loss or even where they were compared; open where not; self on the diagonal.
-        strong: they are told apart.
+        strong: they differ significantly.
         hint: what the comparison says.
     """
 

@@ -22,7 +22,7 @@ class SliceCell:
         mean, reach: as people read them.
         level: 0 to 4, from the lowest to the highest mean of the table; None without a mean.
         is_best: no other configuration has a higher mean.
-        may_be_best: it cannot be told from the best.
+        may_be_best: it shows no significant difference from the best.
     """
 
     mean: str

@@ -1,4 +1,4 @@
-"""The leaderboard of every metric: means, intervals as bars, and which configurations cannot be told from the best."""
+"""The leaderboard of every metric: means, intervals as bars, and which configurations may be the best."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Place:
         rank: 1 for the best of its dialect; equal means share one; None for a failed configuration.
         name: of the configuration.
         is_baseline: the others are compared with it.
-        may_be_best: it cannot be told from the best; None where that is not known.
+        may_be_best: it shows no significant difference from the best; None where that is not known.
         row: of `configuration_metrics`.
         is_cut_short: the metric looks at more documents than `top_k` leaves.
         mean, interval, joint, bounds, ties: as people read them.
@@ -127,7 +127,7 @@ def _scale(rows: list[ConfigurationMetric]) -> Scale | None:
 
 def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float, scale: Scale) -> Markup:
     middle = _HEIGHT / 2
-    kind = {True: "best", False: "told", None: ""}[row.may_be_best]
+    kind = {True: "best", False: "worse", None: ""}[row.may_be_best]
     parts = [svg.line(scale(each), 0, scale(each), _HEIGHT, "grid") for each in ticks(scale)]
     if row.joint_low is not None and row.joint_high is not None:
         parts.append(svg.line(scale(row.joint_low), middle, scale(row.joint_high), middle, f"joint {kind}"))
@@ -170,10 +170,13 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
     others = [study.titles[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     if not others:
         compared = "every other configuration" + (" with a value" if None in verdicts else "")
-        return [f"It is told apart from {compared} at {study.confidence} confidence."]
-    told = sum(1 for verdict in verdicts[1:] if verdict is False)
+        return [f"It differs significantly from {compared} at {study.confidence} confidence."]
+    worse = sum(1 for verdict in verdicts[1:] if verdict is False)
     rest = (
-        f" The other {words.count(told, 'configuration is', 'configurations are')} told apart from it." if told else ""
+        f" The other {words.count(worse, 'configuration differs', 'configurations differ')} significantly from it."
+        if worse
+        else ""
     )
     names = words.series(others)
-    return [f"{names} cannot be told apart from the best at {study.confidence} confidence.{rest}"]
+    verb = "shows" if len(others) == 1 else "show"
+    return [f"{names} {verb} no significant difference from the best at {study.confidence} confidence.{rest}"]

@@ -102,14 +102,14 @@ def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) ->
 
 
 def _markdown_notes(results: Results, significance: Significance) -> str:
-    told = "Best means in bold"
+    notes = "Best means in bold"
     if any(mean.ci_low is not None for mean in results.means.values()):
-        told += f", {100.0 * results.run['statistics']['confidence']:g}% confidence intervals in brackets"
-    told += f". {CUT_SHORT}" if results.cut_short else ""
+        notes += f", {100.0 * results.run['statistics']['confidence']:g}% confidence intervals in brackets"
+    notes += f". {CUT_SHORT}" if results.cut_short else ""
     if not significance.tested:
-        return told + "."
+        return notes + "."
     raised = "Superscripts name the configurations that a value is significantly better than"
-    return f"{told}. {raised} ({significance.test}, p ≤ {significance.level:g}). {significance.pairs}"
+    return f"{notes}. {raised} ({significance.test}, p ≤ {significance.level:g}). {significance.pairs}"
 
 
 def _markdown_source(results: Results) -> str:
@@ -170,21 +170,21 @@ def _raised(letters: str) -> str:
 
 def _latex_caption(results: Results, significance: Significance) -> str:
     metrics = ", ".join(map(_latex, results.metrics))
-    told = [
+    notes = [
         f"Overall effectiveness of the models on {_latex(results.run['experiment'])}:",
         f"{metrics}, averaged over {results.run['dataset']['judged']:,} judged queries.",
         "The best results are highlighted in boldface.",
     ]
     if results.cut_short:
-        told.append(f"{_DAGGER} {_latex(CUT_SHORT.partition(' ')[2])}.")
+        notes.append(f"{_DAGGER} {_latex(CUT_SHORT.partition(' ')[2])}.")
     if left_out := _left_out(results, significance):
-        told.append(f"Left out of the means: {', '.join(left_out)}.")
+        notes.append(f"Left out of the means: {', '.join(left_out)}.")
     if significance.tested:
-        told.append(
+        notes.append(
             f"Superscripts denote significant differences in {significance.test}, $p \\le {significance.level:g}$."
         )
-        told.append(significance.pairs)
-    return "\n".join(told)
+        notes.append(significance.pairs)
+    return "\n".join(notes)
 
 
 def _left_out(results: Results, significance: Significance) -> list[str]:

@@ -75,13 +75,13 @@ def slices_by_attribute(results: Results) -> Iterator[Slices]:
         yield Slices(attribute, tuple(name for name in names if grouping_of(name) == attribute))
 
 
-def told_from_the_best(results: Results, metric: str) -> str:
+def best_by(results: Results, metric: str) -> str:
     """Which configurations may be the best by a metric, and which have no value, in words; "" if nothing is known."""
-    told = " ".join(filter(None, (_told(results, metric), without_value(results, metric))))
-    return f"By {metric}, {told}" if told else ""
+    sentences = " ".join(filter(None, (_comparison(results, metric), without_value(results, metric))))
+    return f"By {metric}, {sentences}" if sentences else ""
 
 
-def _told(results: Results, metric: str) -> str:
+def _comparison(results: Results, metric: str) -> str:
     rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
     known = {name: row for name, row in rows.items() if row.may_be_best is not None}
     if len(set(results.dialects)) > 1 or not known:
@@ -95,4 +95,4 @@ def _told(results: Results, metric: str) -> str:
         picked = f"allowing for its having been picked from {len(different)}"
         reach = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
         return f"{best} is the best with {level} confidence.{reach}"
-    return f"{len(may_be)} of {len(known)} cannot be told from the best at {level}: {named(may_be)}."
+    return f"{len(may_be)} of {len(known)} show no significant difference from the best at {level}: {named(may_be)}."

@@ -16,13 +16,13 @@ from rankbeam.pipelines.show.blocks import GAP, blocks, folded, terminal_width
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     Slices,
+    best_by,
     best_mean,
     count_columns,
     counts,
     mark,
     overall,
     slices_by_attribute,
-    told_from_the_best,
 )
 from rankbeam.pipelines.show.tabular import printable
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
@@ -45,8 +45,8 @@ def print_table(results: Results) -> None:
         console.print("\n" + "\n".join(offline), markup=False)
     if results.cut_short:
         console.print(f"\n{CUT_SHORT}")
-    if told := told_from_the_best(results, metrics[0]):
-        console.print(f"\n{printable(told)}", markup=False)
+    if sentences := best_by(results, metrics[0]):
+        console.print(f"\n{printable(sentences)}", markup=False)
     _print_failures(results, console, rows)
     _print_ties(results, console, rows)
     for part in slices_by_attribute(results):

@@ -123,8 +123,8 @@ def test_groups_that_cannot_be_told_apart_are_said_in_words(tmp_path: Path) -> N
     assert verdicts == [True, True, False]
     page = Page.of(report.build(results))
     assert "one and two have the highest RR: 0.5714" in page.text
-    assert "two cannot be told apart from the best at 95% confidence." in page.text
-    assert "The other 1 configuration is told apart from it." in page.text
+    assert "two shows no significant difference from the best at 95% confidence." in page.text
+    assert "The other 1 configuration differs significantly from it." in page.text
 
 
 def test_sweeps_join_configurations_that_differ_in_one_parameter(tmp_path: Path) -> None:

@@ -31,13 +31,13 @@ NO_VALUE = {
     "none": "2 of 2 have no value: c, d.",
 }
 BEFORE = {
-    "unclear": "By RR, 2 of 2 cannot be told from the best at 95%: a, b. ",
+    "unclear": "By RR, 2 of 2 show no significant difference from the best at 95%: a, b. ",
     "clear": "allowing for its having been picked from 2. ",
     "alone": "By RR, ",
     "none": "By RR, ",
 }
 PAGES = {
-    "unclear": "b cannot be told apart from the best at 95% confidence. 2 of 4 have no value: c, d.",
+    "unclear": "b shows no significant difference from the best at 95% confidence. 2 of 4 have no value: c, d.",
     "clear": "every other configuration with a value at 95% confidence. 2 of 4 have no value: c, d.",
     "alone": "3 of 4 have no value: b, c, d.",
     "none": "No configuration has a value of RR: every query failed.",
