@@ -20,13 +20,13 @@ class Reservation:
 
     Attributes:
         begun: when the call began.
-        tokens: that it may take, and once it is settled, that it took.
+        tokens: that it may take, and once it is settled, that it took. Whole numbers, so that their sums are exact.
         tokens_per_s: the pace at which they were reserved.
         is_held: whether the window of its minute still counts them.
     """
 
     begun: float
-    tokens: float
+    tokens: int
     tokens_per_s: float
     is_held: bool = True
 
@@ -53,7 +53,7 @@ class TokenPacer:
         self.per_minute = math.floor(per_minute)
         self._per_s = per_minute / WINDOW_S
         self._reserved = deque[Reservation]()
-        self._total = 0.0
+        self._total = 0
         self._due = -math.inf
 
     def fits(self, tokens: float) -> bool:
@@ -78,17 +78,18 @@ class TokenPacer:
             pace: the share of the full rate that is used now.
         """
         self._leave(now)
-        reservation = Reservation(now, tokens, self._per_s * pace)
+        reservation = Reservation(now, math.ceil(tokens), self._per_s * pace)
         self._reserved.append(reservation)
-        self._total += tokens
+        self._total += reservation.tokens
         base = max(self._due, now - _CREDIT_S) if math.isfinite(self._due) else now
-        self._due = base + tokens / reservation.tokens_per_s
+        self._due = base + reservation.tokens / reservation.tokens_per_s
         return reservation
 
     def settle(self, reservation: Reservation, tokens: float) -> None:
         """Count what a call took instead of what it might have taken."""
-        excess = reservation.tokens - tokens
-        reservation.tokens = tokens
+        taken = math.ceil(tokens)
+        excess = reservation.tokens - taken
+        reservation.tokens = taken
         self._due -= excess / reservation.tokens_per_s
         if reservation.is_held:
             self._total -= excess
@@ -102,13 +103,13 @@ class TokenPacer:
         self._leave(now)
         if not self.fits(tokens):
             return math.inf
-        over, room_at = self._total + tokens - self.per_minute, now
+        over, room_at = self._total + math.ceil(tokens) - self.per_minute, now
         for reservation in self._reserved:
             if over <= 0:
                 break
             over -= reservation.tokens
             room_at = reservation.begun + WINDOW_S + _SLACK_S
-        return room_at  # also where sums of fractions left a little over: an empty window has room
+        return room_at
 
     def _leave(self, now: float) -> None:
         """Remove what the window that ends now no longer counts."""
@@ -116,5 +117,3 @@ class TokenPacer:
             left = self._reserved.popleft()
             left.is_held = False
             self._total -= left.tokens
-        if not self._reserved:
-            self._total = 0.0  # without what sums of fractions left over
