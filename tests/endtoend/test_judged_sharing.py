@@ -14,7 +14,7 @@ from rankbeam.pipelines.results.run import Results
 
 pytestmark = pytest.mark.campaign
 
-QUERIES, DOCUMENTS, CHUNKS = 10, 60, 11
+QUERIES, DOCUMENTS, CHUNKS = 6, 60, 11  # fewer than 100 contexts and answers: known items are not asked
 OF_A_QUERY, OF_AN_ANSWER, OF_A_CHUNK = 1, 3, 2
 """Calls: the claims of its reference; the answer, its kind and its claims; its grade, and what it supports of those."""
 
