@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.campaigns import sized
 from support.data import REPOSITORY
 from support.inputs import tab_texts, trec_qrels, trec_run, write
 
@@ -45,7 +46,7 @@ def test_a_run_that_is_done(files: tuple[str, str]) -> None:
 def test_a_run_that_is_done_ends_so_every_time(files: tuple[str, str]) -> None:
     """Threads of Beam, gRPC and Arrow outlive the work: none of them may abort the process while Python ends."""
     arguments = ["score", *files, "-m", "RR", "--format", "csv"]
-    outcomes = [run(arguments) for _ in range(30)]
+    outcomes = [run(arguments) for _ in range(sized(30, 6))]
     assert [(each.returncode, each.stderr) for each in outcomes if each.returncode != DONE] == []
 
 
