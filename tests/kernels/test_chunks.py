@@ -1,0 +1,143 @@
+"""Chunks of texts: laws that hold for every text, every unit, size and overlap; and what the units are."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbeam.transforms.kernels.chunks import CHUNKERS, By, Span, chunk_spans
+
+WORDS = st.sampled_from(
+    ["a", "be", "sea.", "# h", "#x", "longer-word", "日本語", "é", "Why?", "---", "===", "```", "don't"]
+)
+BLANKS = st.sampled_from([" ", "\n", "\n\n", "\t", "\r\n\r\n", " \n \n", "\u3000", ""])
+TEXTS = st.one_of(
+    st.text(),
+    st.lists(st.tuples(WORDS, BLANKS), max_size=40).map(lambda parts: "".join(word + blank for word, blank in parts)),
+)
+UNITS = st.sampled_from(CHUNKERS)
+SIZES = st.integers(1, 12).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
+
+
+def is_ideograph(character: str) -> bool:
+    return "\u3041" <= character <= "\u30ff" or "\u3400" <= character <= "\u4dbf" or "\u4e00" <= character <= "\u9fff"
+
+
+def count_words(text: str) -> int:
+    """One for each ideograph, and one for each run of other characters that are not white space."""
+    spaced = "".join(f" {character} " if is_ideograph(character) else character for character in text)
+    return len(spaced.split())
+
+
+def extent(text: str, by: By) -> int:
+    if by == "characters":
+        return len(text)
+    return -(-len(text) // 4) if by == "tokens" else count_words(text)
+
+
+def shared(text: str, one: Span, other: Span, by: By) -> int:
+    return extent(text[other[0] : one[1]], by) if other[0] < one[1] else 0
+
+
+@given(TEXTS, UNITS, SIZES)
+def test_chunks_stand_in_order_within_the_text_without_blanks_around_them(
+    text: str, by: By, sizes: tuple[int, int]
+) -> None:
+    spans = chunk_spans(text, by, *sizes)
+
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert all(text[start:end].strip() == text[start:end] for start, end in spans)
+    assert all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(spans))
+
+
+@given(TEXTS, UNITS, SIZES)
+def test_every_character_of_a_word_stands_in_a_chunk(text: str, by: By, sizes: tuple[int, int]) -> None:
+    covered = {position for start, end in chunk_spans(text, by, *sizes) for position in range(start, end)}
+
+    assert all(position in covered for position, character in enumerate(text) if not character.isspace())
+
+
+@given(TEXTS, st.sampled_from(["words", "tokens", "characters"]), SIZES)
+def test_no_chunk_is_larger_than_asked(text: str, by: By, sizes: tuple[int, int]) -> None:
+    assert all(extent(text[start:end], by) <= sizes[0] for start, end in chunk_spans(text, by, *sizes))
+
+
+@given(TEXTS, st.sampled_from(["sentences", "paragraphs", "headings"]), SIZES)
+def test_a_chunk_of_whole_units_is_larger_than_asked_only_where_it_is_one_unit(
+    text: str, by: By, sizes: tuple[int, int]
+) -> None:
+    units = set(chunk_spans(text, by, 1, 0))  # every unit has a word, so no two fit
+
+    for span in chunk_spans(text, by, *sizes):
+        if extent(text[span[0] : span[1]], by) > sizes[0]:
+            assert span in units
+
+
+@given(TEXTS, UNITS, SIZES)
+def test_neighbours_share_at_most_the_overlap(text: str, by: By, sizes: tuple[int, int]) -> None:
+    spans = chunk_spans(text, by, *sizes)
+
+    assert all(shared(text, one, other, by) <= sizes[1] for one, other in pairwise(spans))
+
+
+@given(TEXTS, SIZES)
+def test_neighbours_of_words_share_the_overlap_exactly(text: str, sizes: tuple[int, int]) -> None:
+    size, overlap = sizes
+    spans = chunk_spans(text, "words", size, overlap)
+
+    assert all(shared(text, one, other, "words") == overlap for one, other in pairwise(spans))
+    assert all(count_words(text[start:end]) == size for start, end in spans[:-1])
+
+
+@given(st.text("ab", max_size=60), SIZES)
+def test_a_word_that_is_longer_than_a_chunk_is_cut_as_characters_are(word: str, sizes: tuple[int, int]) -> None:
+    size, overlap = sizes
+    if len(word) <= size:
+        expected = [(0, len(word))] if word else []
+    else:
+        count = -(-(len(word) - overlap) // (size - overlap))
+        starts = [position * (size - overlap) for position in range(count)]
+        expected = [(start, min(start + size, len(word))) for start in starts]
+
+    assert chunk_spans(word, "characters", size, overlap) == expected
+
+
+@given(TEXTS, UNITS, SIZES)
+def test_the_same_text_has_the_same_chunks(text: str, by: By, sizes: tuple[int, int]) -> None:
+    assert chunk_spans(text, by, *sizes) == chunk_spans(text, by, *sizes)
+
+
+@given(TEXTS, UNITS)
+def test_a_text_that_fits_is_one_chunk(text: str, by: By) -> None:
+    spans = chunk_spans(text, by, 10_000, 5_000)
+
+    assert [text[start:end] for start, end in spans] == ([text.strip()] if text.strip() else [])
+
+
+def pieces(text: str, by: By, size: int, overlap: int = 0) -> list[str]:
+    return [text[start:end] for start, end in chunk_spans(text, by, size, overlap)]
+
+
+def test_paragraphs_are_separated_by_blank_lines() -> None:
+    text = "one two\nthree\r\n\r\nfour five\n \t\nsix"
+
+    assert pieces(text, "paragraphs", 2) == ["one two\nthree", "four five", "six"]
+    assert pieces(text, "paragraphs", 5) == ["one two\nthree\r\n\r\nfour five", "six"]
+
+
+def test_sections_begin_at_headings_but_not_in_code() -> None:
+    text = "intro\n\n# One\na\n```sh\n# a comment\n```\n#tag\nTwo\n---\nb\n\n---\nc"
+
+    assert pieces(text, "headings", 1) == ["intro", "# One\na\n```sh\n# a comment\n```\n#tag", "Two\n---\nb\n\n---\nc"]
+
+
+def test_sentences_are_packed_whole() -> None:
+    text = "One two. Three four five. Six? Seven eight nine ten eleven."
+
+    assert pieces(text, "sentences", 4, 1) == ["One two.", "Three four five. Six?", "Seven eight nine ten eleven."]
+
+
+def test_an_overlap_that_leaves_no_progress_is_refused() -> None:
+    with pytest.raises(ValueError, match="an overlap of 4 is not less than a size of 4"):
+        chunk_spans("a", "words", 4, 4)
