@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.components import GENERATE, Generating, Retrieving
+from rankbeam.pipelines.experiment.corpora import CORPUS
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
@@ -66,7 +67,7 @@ class Cell:
     def asked(self) -> str:
         """The request for a ranking: cells with equal requests are cut from one ranking."""
         reach = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly else {}
-        return _canonical({self.retriever.role: self._retriever, **reach})
+        return _canonical({self.retriever.role: self._retriever, **self._corpus, **reach})
 
     @property
     def cut(self) -> float | None:
@@ -103,7 +104,13 @@ class Cell:
         distance = {} if self.distance is None else {DISTANCE: self.distance}
         generate = {} if self.generator is None else {GENERATE: self.generator.decisive()}
         dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
-        return {self.retriever.role: self._retriever, TOP_K: self.top_k, **distance, **generate, **dialect}
+        own = {self.retriever.role: self._retriever, **self._corpus, TOP_K: self.top_k}
+        return {**own, **distance, **generate, **dialect}
+
+    @property
+    def _corpus(self) -> dict[str, Any]:
+        """The corpus that is searched, where the experiment describes it."""
+        return {} if self.retriever.corpus is None else {CORPUS: self.retriever.corpus.decisive()}
 
     @property
     def _retriever(self) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """The components of a configuration: what retrieves and what answers, each with its parameters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Place
+from rankbeam.pipelines.experiment.corpora import Corpus
 from rankbeam.pipelines.experiment.generate import GenerateParameters
 from rankbeam.pipelines.experiment.services import Service
 from rankbeam.pipelines.experiment.template_files import TemplateFile
@@ -26,12 +27,24 @@ class Retrieving:
         place: where it stands in the document.
         kind: its type.
         parameters: that type's.
+        corpus: the entry of `corpora:` that it searches; None where it names none.
     """
 
     role: str
     place: Place
     kind: str
     parameters: RetrieverParameters
+    corpus: Corpus | None = None
+
+    @property
+    def needs(self) -> set[str]:
+        """The files of the dataset that it requires."""
+        return {*self.parameters.needs, *(() if self.corpus is None else self.corpus.parameters.needs)}
+
+    def resolved(self, folder: str) -> "Retrieving":
+        """The same for any machine: with relative paths taken as below `folder`."""
+        corpus = None if self.corpus is None else self.corpus.resolved(folder)
+        return replace(self, parameters=self.parameters.resolved(folder), corpus=corpus)
 
     @property
     def route(self) -> Route:

@@ -10,6 +10,7 @@ from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.cells import DISTANCE, TOP_K, Given
 from rankbeam.pipelines.experiment.components import ANSWERS, GENERATE, RETRIEVER
+from rankbeam.pipelines.experiment.corpora import CORPUS, Corpora, Corpus, Entry
 from rankbeam.pipelines.experiment.generate import GenerateParameters
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
@@ -37,6 +38,7 @@ class Draft:
         kind: its type; empty where there is one only.
         model: that type's parameters.
         values: those that are given.
+        fixed: parameters that the grid cannot replace.
     """
 
     role: str
@@ -44,6 +46,12 @@ class Draft:
     kind: str
     model: type[Parameters]
     values: Mapping[str, Any]
+    fixed: frozenset[str] = frozenset()
+
+    @property
+    def sweepable(self) -> set[str]:
+        """The parameters that the grid can replace."""
+        return {*self.model.model_fields} - self.fixed
 
     def parameters(self, chosen: Mapping[str, Any]) -> Parameters:
         """The component with some of its parameters replaced.
@@ -79,6 +87,7 @@ class Drafts:
         model: that type's parameters.
         inside: a threshold of distances that stands inside `retriever:`; None where there is none.
         generate: what answers; None where nothing does.
+        entry: of `corpora:` that is searched; None where none is named.
     """
 
     place: Place
@@ -87,19 +96,22 @@ class Drafts:
     model: type[RetrieverParameters]
     inside: Any
     generate: Draft | None
+    entry: Entry | None = None
 
     @property
     def all(self) -> list[Draft]:
         """Every component."""
-        return [self.retriever] if self.generate is None else [self.retriever, self.generate]
+        entry = self.entry
+        corpus = None if entry is None else Draft(CORPUS, entry.place, entry.kind, entry.model, entry.values)
+        return [each for each in (self.retriever, corpus, self.generate) if each is not None]
 
     def owners(self, name: str) -> list[Target]:
         """What a parameter of the grid may replace: a bare name in any component, `ROLE.NAME` in that one."""
         role, dot, inside = name.partition(".")
         if dot:
-            return [(each.role, inside) for each in self.all if each.role == role and inside in each.model.model_fields]
+            return [(each.role, inside) for each in self.all if each.role == role and inside in each.sweepable]
         beside = [(CONFIGURATION, name)] if name in self.reach else []
-        return [*beside, *((each.role, name) for each in self.all if name in each.model.model_fields)]
+        return [*beside, *((each.role, name) for each in self.all if name in each.sweepable)]
 
     @property
     def reach(self) -> tuple[str, ...]:
@@ -111,15 +123,22 @@ class Drafts:
     @property
     def sweepable(self) -> set[str]:
         """Every name that a grid may have for this configuration."""
-        dotted = (f"{each.role}.{name}" for each in self.all for name in each.model.model_fields)
-        return {*self.reach, *(name for each in self.all for name in each.model.model_fields), *dotted}
+        dotted = (f"{each.role}.{name}" for each in self.all for name in each.sweepable)
+        return {*self.reach, *(name for each in self.all for name in each.sweepable), *dotted}
+
+    def searched(self, chosen: Mapping[str, Any]) -> Corpus | None:
+        """The corpus with some of its parameters replaced; None where there is none."""
+        return None if self.entry is None else self.entry.corpus(chosen)
 
 
-def drafts_of(located: Located, position: int, given: Given, problems: list[InputError]) -> Drafts | None:
+def drafts_of(
+    located: Located, corpora: Corpora, position: int, given: Given, problems: list[InputError]
+) -> Drafts | None:
     """The components of a configuration; None where it has none that is known, which is reported.
 
     Args:
         located: the document, for messages.
+        corpora: what retrievers may search.
         position: of the configuration.
         given: the configuration.
         problems: problems are appended here.
@@ -136,11 +155,35 @@ def drafts_of(located: Located, position: int, given: Given, problems: list[Inpu
         problems.append(error)
         return None
     inside = values.pop(DISTANCE, None) if DISTANCE not in model.model_fields else None
+    is_named = bool(model.searches) and corpora.is_named(values.get(CORPUS))
+    entry, wrong = _entry(located, corpora, (*place, role, CORPUS), str(kind), model, values)
+    if wrong or (is_named and entry is None):  # what is wrong with the entry was reported where it stands
+        problems += wrong
+        return None
     generate = None
     if given.generate is not None:
         generate = Draft(GENERATE, (*place, GENERATE), "", GenerateParameters, given.generate)
     name = given.name or f"{place[0]}[{position}]"  # what was no name is reported already
-    return Drafts(place, name, Draft(role, (*place, role), str(kind), model, values), model, inside, generate)
+    fixed = frozenset() if entry is None else frozenset({CORPUS})
+    retriever = Draft(role, (*place, role), str(kind), model, values, fixed)
+    return Drafts(place, name, retriever, model, inside, generate, entry)
+
+
+def _entry(
+    located: Located,
+    corpora: Corpora,
+    place: Place,
+    kind: str,
+    model: type[RetrieverParameters],
+    values: dict[str, Any],
+) -> tuple[Entry | None, list[InputError]]:
+    """The entry of `corpora:` that a retriever names, taken out of its values; and what is wrong with the name."""
+    if CORPUS not in values or not model.searches:
+        return None, []
+    wrong = list(corpora.wrong_name(located, place, kind, model, values[CORPUS]))
+    if wrong or not corpora.is_named(values[CORPUS]):
+        return None, wrong
+    return corpora.entries.get(values.pop(CORPUS)), []
 
 
 def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameters]:

@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.dataset import References
+from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.metrics.judged import JudgedMetric
@@ -43,6 +44,7 @@ class Experiment:
         max_cost: of all calls together; None for no limit.
         references: where reference answers stand; None where there are none.
         judged: the judged metrics.
+        unit: what the judgements judge.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Experiment:
     max_cost: float | None = None
     references: References | None = None
     judged: tuple[JudgedMetric, ...] = ()
+    unit: str = "document"
 
     @property
     def calls_models(self) -> bool:
@@ -103,6 +106,20 @@ class Experiment:
         """The retrievers that are asked in process, by source."""
         retrievers = ((source, each.retriever) for source, each in enumerate(self.sources))
         return {source: each.parameters for source, each in retrievers if each.route is Route.OPENED}
+
+    @property
+    def searched(self) -> dict[int, Documents]:
+        """What the retrievers that are asked in process search, by source."""
+        corpora = {source: self.sources[source].retriever.corpus for source in self.local}
+        return {
+            source: Documents(
+                self.corpus,
+                None if corpus is None else corpus.parameters.chunking,
+                as_documents=self.unit == "document",
+                with_texts=self.calls_models,
+            )
+            for source, corpus in corpora.items()
+        }
 
     @property
     def replayed(self) -> dict[int, Replay]:

@@ -13,6 +13,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment import reach
 from rankbeam.pipelines.experiment.cells import TOP_K, Cell, Given, Grid
 from rankbeam.pipelines.experiment.components import GENERATE, Generating, Retrieving
+from rankbeam.pipelines.experiment.corpora import CORPUS, Corpora
 from rankbeam.pipelines.experiment.drafts import CONFIGURATION, Draft, Drafts, Target, drafts_of
 from rankbeam.pipelines.experiment.generate import GenerateParameters
 from rankbeam.pipelines.experiment.services import Services
@@ -31,11 +32,13 @@ class Around:
         located: the document, for messages.
         services: the models.
         templates: the files of templates.
+        corpora: what retrievers may search.
     """
 
     located: Located
     services: Services
     templates: Templates
+    corpora: Corpora
 
 
 def cells(around: Around, given: Sequence[Given], grid: Grid, problems: list[InputError]) -> list[Cell]:
@@ -51,9 +54,11 @@ def cells(around: Around, given: Sequence[Given], grid: Grid, problems: list[Inp
         problems: problems are appended here.
     """
     drafts: list[InputError] = []
-    drafted = [(each, drafts_of(around.located, position, each, drafts)) for position, each in enumerate(given)]
+    drafted = [
+        (each, drafts_of(around.located, around.corpora, position, each, drafts)) for position, each in enumerate(given)
+    ]
     known = [(each, draft) for each, draft in drafted if draft is not None]
-    wrong = list(_wrong_in_grid(around.located, [draft for _, draft in known], grid))
+    wrong = list(_wrong_in_grid(around, [draft for _, draft in known], grid))
     problems += [*wrong, *drafts]
     return [cell for each, draft in known for cell in _cells(around, each, draft, {} if wrong else grid, problems)]
 
@@ -93,7 +98,7 @@ def _cells(around: Around, given: Given, drafts: Drafts, grid: Grid, problems: l
             name=f"{drafts.name}:{label}" if label else drafts.name,
             given=drafts.name,
             place=drafts.place,
-            retriever=_retrieving(drafts, _chosen(drafts.retriever.role, targets, values)),
+            retriever=_retrieving(drafts, targets, values),
             top_k=top_k,
             distance=distance,
             generator=generator,
@@ -124,9 +129,11 @@ def _wrong_parameters(
                 yield problem_of(located, draft.model, dict(each), at=draft.place)
 
 
-def _retrieving(drafts: Drafts, chosen: Mapping[str, Any]) -> Retrieving:
+def _retrieving(drafts: Drafts, targets: Mapping[str, Target], values: Mapping[str, Any]) -> Retrieving:
     draft = drafts.retriever
-    return Retrieving(draft.role, draft.place, draft.kind, drafts.model.model_validate({**draft.values, **chosen}))
+    parameters = drafts.model.model_validate({**draft.values, **_chosen(draft.role, targets, values)})
+    corpus = drafts.searched(_chosen(CORPUS, targets, values))
+    return Retrieving(draft.role, draft.place, draft.kind, parameters, corpus)
 
 
 def _generating(
@@ -155,7 +162,8 @@ def _generating(
     return None if service is None else Generating(parameters, service, file)
 
 
-def _wrong_in_grid(located: Located, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
+def _wrong_in_grid(around: Around, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
+    located = around.located
     known = {TOP_K}.union(*(each.sweepable for each in drafts))
     owners = [{name: each.owners(name) for name in grid} for each in drafts]
     count = sum(math.prod(len(values) for name, values in grid.items() if each[name]) for each in owners)
@@ -163,7 +171,10 @@ def _wrong_in_grid(located: Located, drafts: Sequence[Drafts], grid: Grid) -> It
         yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
     for name, values in grid.items():
         several = next((each[name] for each in owners if len(each[name]) > 1), None)
-        if name not in known:
+        if name.rpartition(".")[2] == CORPUS and any(map(around.corpora.is_named, values)):
+            problem = "names an entry of corpora:; name it in the retriever, and sweep what it is made by: chunk_size …"
+            yield located.error(("grid", name), problem)
+        elif name not in known:
             hint = did_you_mean(name, [each for each in known if ("." in each) == ("." in name)])
             yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
         elif several is not None:

@@ -17,7 +17,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[PlannedSource]) -> Iterator[InputError]:
     """The parts of the dataset that a retriever or a slice needs and that are not given."""
     given = located.value.get("dataset")
-    for need in sorted({need for each in sources for need in each.retriever.parameters.needs}):
+    for need in sorted({need for each in sources for need in each.retriever.needs}):
         if not isinstance(given, dict) or given.get(need) is None:
             yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
     if model.slices and isinstance(given, dict) and given.get("queries") is None:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment import configurations, dataset_checks, needs
+from rankbeam.pipelines.experiment.corpora import corpora_of, named_by, unused
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.grid import Around
 from rankbeam.pipelines.experiment.inputs import missing_inputs, unknown_systems, wrong_inputs
@@ -61,8 +62,10 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     dialects = _dialects(located, model, problems)
     folder = files.parent(path or "")
     services = services_of(located, model.services, problems)
-    around = Around(located, services, Templates(folder))
     given = model.configurations or ()
+    searched = named_by([each.retriever for each in given])
+    corpora = corpora_of(located, model.corpora, searched, problems)
+    around = Around(located, services, Templates(folder), corpora)
     expanded = configurations.expand(around, given, model.grid, dialects, model.dataset.unit, problems)
     judging = judging_of(located, model.judge, services, folder, problems)
     metrics = {
@@ -117,7 +120,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
             ties=model.ties,
             statistics=_statistics(model.statistics),
-            notes=tuple(notes(model.metrics or ())),
+            notes=(*notes(model.metrics or ()), *unused(located, corpora, searched)),
         ),
         output=files.below(folder, model.output.path),
         pools=pools.quotas,
@@ -128,6 +131,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         ledger_path=_below(folder, model.output.ledger),
         gates=gates,
         bigquery=bigquery,
+        unit=model.dataset.unit,
     )
 
 
@@ -199,6 +203,9 @@ def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[Inpu
     for retriever in (each.retriever for each in expanded.sources):
         for inside, problem in retriever.parameters.unset():
             yield located.error((*retriever.place, *inside), problem)
+        if (corpus := retriever.corpus) is not None:
+            for inside, problem in corpus.parameters.unset():
+                yield located.error((*corpus.place, *inside), problem)
 
 
 def _destination(located: Located, model: ExperimentModel, problems: list[InputError]) -> DatasetName | None:

@@ -195,6 +195,8 @@ class ExperimentModel(_Model):
         grid: parameters and their values; every configuration is repeated for each combination. `top_k` and
             `vector_distance_threshold` cost no further calls.
         services: models that answer and judge, each named once: its type and that type's parameters.
+        corpora: what the documents are cut into, each named once: its type and that type's parameters. A retriever
+            searches one that it names: `corpus: NAME`; without it, the documents themselves.
         quotas: budgets of remote services, by name, as `QuotaModel` describes them.
         judge: the model that judges answers and contexts, as `JudgeModel` describes it.
         max_cost: of all calls of one run to services together, in the currency of the prices under `quotas:`, which
@@ -216,6 +218,7 @@ class ExperimentModel(_Model):
     configurations: Annotated[list[ConfigurationModel], Field(min_length=1)]
     grid: dict[str, list[Any]] = Field(default_factory=dict)
     services: dict[str, Any] = Field(default_factory=dict)
+    corpora: dict[str, Any] = Field(default_factory=dict)
     quotas: dict[str, Any] = Field(default_factory=dict)
     judge: JudgeModel | None = None
     max_cost: Price | None = None

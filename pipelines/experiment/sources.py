@@ -28,7 +28,7 @@ class PlannedSource:
             pool: the quota pool that pays for asking it.
             rankings: whether its rankings are written; None for all but those of a run.
         """
-        retriever = replace(self.retriever, parameters=self.retriever.parameters.resolved(folder))
+        retriever = self.retriever.resolved(folder)
         path = retriever.parameters.inputs()["path"] if retriever.route is Route.READ else None
         keeps = retriever.route is not Route.READ if rankings is None else rankings
         return PlannedSource(replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever)

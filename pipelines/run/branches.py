@@ -66,7 +66,7 @@ def local_rankings(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dat
 def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches) -> None:
     """Run the retrievers that answer in process."""
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
-    retrieve = RetrieveRankings(experiment.local, top_k, experiment.corpus, dataset.summary)
+    retrieve = RetrieveRankings(experiment.local, top_k, experiment.searched, dataset.summary)
     rankings, failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
     branches.rankings[RANKINGS] = rankings
     branches.failures.append(failed)

@@ -17,6 +17,7 @@ from rankbeam.pipelines.run.answer_plan import ModelPlan, Range, lines_of, model
 from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
+from rankbeam.pipelines.run.corpus_plan import CorpusPlan, corpus_plans
 from rankbeam.pipelines.run.evaluate import quiet_beam, refusals, spilling
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock
@@ -89,6 +90,7 @@ class Plan:
         warnings: what users should know of the ledger, and of what is not known before the run.
         models: of its calls to models.
         max_cost: what the calls may cost; None for no limit.
+        corpora: that configurations search, where the experiment describes them.
     """
 
     pools: tuple[PoolPlan, ...]
@@ -96,6 +98,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     models: tuple[ModelPlan, ...] = ()
     max_cost: float | None = None
+    corpora: tuple[CorpusPlan, ...] = ()
 
     @property
     def cost(self) -> Range | None:
@@ -120,6 +123,7 @@ class Plan:
             lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
         if self.max_cost is not None:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
+        lines += [each.line() for each in self.corpora]
         width = max(len(each.name) for each in self.configurations)
         return "\n".join([*lines, "", *(f"{each.name:<{width}}  {each.source}" for each in self.configurations)])
 
@@ -136,7 +140,7 @@ def plan_of(experiment: Experiment) -> Plan:
         for each in experiment.evaluation.configurations
     )
     if not experiment.remote and not work_of(experiment).services:
-        return Plan((), configurations)
+        return Plan((), configurations, corpora=corpus_plans(experiment))
     retrieved, answered = _counted(experiment)
     order = list(experiment.pools)
     pools = [PoolPlan.of(each.pool, experiment.pools[each.pool], each.calls, each.ledger_hits) for each in retrieved]
@@ -150,6 +154,7 @@ def plan_of(experiment: Experiment) -> Plan:
         tuple(warnings),
         tuple(sorted(models, key=lambda each: order.index(each.pool))),
         experiment.max_cost,
+        corpus_plans(experiment),
     )
 
 
@@ -233,4 +238,6 @@ def _where_from(configuration: Configuration, experiment: Experiment, names: dic
         return "answers that exist already"
     if source.path is not None:
         return f"read from {source.path}"
-    return f"asked in pool {source.pool}" if source.pool is not None else "asked in process"
+    corpus = experiment.sources[configuration.source].retriever.corpus
+    of_corpus = "" if corpus is None else f", over {corpus.name}: {corpus.parameters.described()}"
+    return f"asked in pool {source.pool}{of_corpus}" if source.pool is not None else f"asked in process{of_corpus}"

@@ -23,6 +23,7 @@ from rankbeam.pipelines.experiment.models import (
     StatisticsModel,
 )
 from rankbeam.pipelines.gates.models import GateModel
+from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.replay import Replay
@@ -57,7 +58,8 @@ This file is made from the models that read experiments (`python tests/support/k
 def reference() -> str:
     """The whole reference, as Markdown."""
     parts = [_START, *(_section(title, model) for title, model in SECTIONS)]
-    for heading, kind in (("`retriever:`", RETRIEVERS), ("`services:`, each item", MODELS)):
+    kinds = (("`retriever:`", RETRIEVERS), ("`corpora:`, each item", CORPORA), ("`services:`, each item", MODELS))
+    for heading, kind in kinds:
         for name, point in sorted(kind.types.items()):
             if point.value.startswith("rankbeam."):
                 parts.append(_section(f"{heading} with `type: {name}`", kind.load(name)))

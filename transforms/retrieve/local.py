@@ -20,6 +20,7 @@ from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
@@ -52,13 +53,13 @@ class RetrieveRankings(beam.PTransform):
     Attributes:
         retrievers: for each source, the parameters of its retriever.
         top_k: for each source, how many results a query needs.
-        corpus: path of the corpus that retrievers index.
+        searched: for each source, what its retriever searches.
         summary: the dataset's summary: no retriever runs before the whole dataset is checked.
     """
 
     retrievers: Mapping[int, RetrieverParameters]
     top_k: Mapping[int, int]
-    corpus: str | None
+    searched: Mapping[int, Documents]
     summary: beam.PCollection[DatasetSummary]
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Retrieved; Beam warns of named results
@@ -68,7 +69,7 @@ class RetrieveRankings(beam.PTransform):
             | "ForEachSource" >> beam.FlatMap(for_each_source, list(self.retrievers))
             | "GroupBySource" >> beam.GroupByKey()
             | "Retrieve"
-            >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.corpus), beam.pvalue.AsSingleton(self.summary))
+            >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.searched), beam.pvalue.AsSingleton(self.summary))
             .with_output_types(SourceRows, failures=BucketFailures, warnings=str)
             .with_outputs(FAILURES, WARNINGS, main="rankings")
         )
@@ -79,15 +80,18 @@ class RetrieveFn(beam.DoFn):
     """Runs one source's retriever on all queries."""
 
     def __init__(
-        self, retrievers: Mapping[int, RetrieverParameters], top_k: Mapping[int, int], corpus: str | None
+        self,
+        retrievers: Mapping[int, RetrieverParameters],
+        top_k: Mapping[int, int],
+        searched: Mapping[int, Documents],
     ) -> None:
-        self._retrievers, self._top_k, self._corpus = dict(retrievers), dict(top_k), corpus
+        self._retrievers, self._top_k, self._searched = dict(retrievers), dict(top_k), dict(searched)
 
     def process(self, element: tuple[int, Iterable[Bucketed]], summary: DatasetSummary) -> Iterator[object]:
         """Yield a batch of rankings per bucket, and a failure per query that has none."""
         del summary  # unused: the side input only holds this stage until the dataset is checked
         source, parts = element
-        retriever = self._retrievers[source].open(self._corpus)
+        retriever = self._retrievers[source].search(self._searched[source])
         try:
             for warning in getattr(retriever, "warnings", ()):
                 yield beam.pvalue.TaggedOutput(WARNINGS, warning)

@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol
 
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query, Ranking
 
 
@@ -58,6 +59,7 @@ class RetrieverParameters(Parameters):
         has_distances: whether scores are distances, so that `vector_distance_threshold` can be set, and a tighter one
             can be derived from the answer to a looser one.
         most_results: the most results that one call returns; None where no limit is known.
+        searches: the types of `corpora:` that `corpus` may name.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("queries",)
@@ -66,6 +68,7 @@ class RetrieverParameters(Parameters):
     route: ClassVar[Route] = Route.OPENED
     has_distances: ClassVar[bool] = False
     most_results: ClassVar[int | None] = None
+    searches: ClassVar[frozenset[str]] = frozenset()
 
     def open(self, corpus: str | None) -> Retriever:
         """Prepare to answer queries; called once per process, on the machine that does the work.
@@ -74,6 +77,10 @@ class RetrieverParameters(Parameters):
             corpus: path of the dataset's corpus.
         """
         raise NotImplementedError(f"{type(self).__name__} has no open()")
+
+    def search(self, documents: Documents) -> Retriever:
+        """As `open`, for types that search what an experiment describes under `corpora:`."""
+        return self.open(documents.path)
 
     def is_prefix(self) -> bool:
         """Whether fewer results are the first of more, so that asking for the largest top_k serves all."""

@@ -3,9 +3,9 @@
 import functools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import bm25s
 import numpy as np
@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Query, Ranking
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -50,6 +51,7 @@ class Bm25(RetrieverParameters):
     fields: tuple[Literal["title", "text"], ...] = ("title", "text")
 
     needs: ClassVar[tuple[str, ...]] = ("queries", "corpus")
+    searches: ClassVar[frozenset[str]] = frozenset({"chunks"})
 
     @field_validator("stemming")
     @classmethod
@@ -74,9 +76,13 @@ class Bm25(RetrieverParameters):
 
     def open(self, corpus: str | None) -> "Bm25Index":
         """The index of a corpus; built once per process, however many bundles need it."""
-        if corpus is None:
+        return self.search(Documents(corpus))
+
+    def search(self, documents: Documents) -> "Bm25Index":
+        """As `open`, over documents or chunks of them."""
+        if documents.path is None:
             raise InputError("a bm25 retriever needs dataset.corpus")
-        return _index(self, corpus, sources.version(corpus))
+        return _index(self, documents, sources.version(documents.path))
 
 
 @dataclass(frozen=True)
@@ -87,13 +93,15 @@ class Bm25Index:
     the one that trec_eval ranks first, and no result depends on the order of the corpus file.
 
     Attributes:
-        doc_ids: ids of the documents.
+        doc_ids: ids of the documents, or of those that chunks are of.
+        texts: of the chunks, where rankings carry them; else empty.
         index: of their words.
         analyse: splits texts into words.
         warnings: about documents without text.
     """
 
     doc_ids: tuple[str, ...]
+    texts: tuple[str, ...]
     index: bm25s.BM25
     analyse: Callable[[list[str]], list[list[str]]]
     warnings: tuple[str, ...]
@@ -113,9 +121,11 @@ class Bm25Index:
         absent = self.index.nonoccurrence_array
         baseline = scores.dtype.type(0 if absent is None else absent[np.asarray(tokens)].sum())
         best = top(scores, top_k, baseline)
-        doc_ids = self.doc_ids
+        positions, doc_ids, texts = best.tolist(), self.doc_ids, self.texts
         return Ranking(
-            tuple(doc_ids[position] for position in best.tolist()), tuple(scores[best].astype(float).tolist())
+            tuple(doc_ids[position] for position in positions),
+            tuple(scores[best].astype(float).tolist()),
+            tuple(texts[position] for position in positions) if texts else (),
         )
 
     def close(self) -> None:
@@ -166,36 +176,62 @@ def _once(size: int) -> Callable[[Callable[..., _T]], Callable[..., _T]]:
 
 
 @_once(size=2)
-def _index(parameters: Bm25, corpus: str, version: Version) -> Bm25Index:
+def _index(parameters: Bm25, documents: Documents, version: Version) -> Bm25Index:
     words = (parameters.fields, parameters.stemming, parameters.stop_words)
-    doc_ids, tokens, warnings = _tokens(corpus, version, *words)
+    doc_ids, chunk_texts, tokens, warnings = _tokens(documents, version, *words)
     index = bm25s.BM25(k1=parameters.k1, b=parameters.b, delta=parameters.delta, method=parameters.method)
     index.index(tokens, show_progress=False)
-    return Bm25Index(doc_ids, index, _analyser(parameters.stemming, parameters.stop_words), warnings)
+    return Bm25Index(doc_ids, chunk_texts, index, _analyser(parameters.stemming, parameters.stop_words), warnings)
 
 
 @_once(size=1)
 def _tokens(
-    corpus: str, version: Version, fields: tuple[str, ...], stemming: str, stop_words: str | tuple[str, ...]
-) -> tuple[tuple[str, ...], list[list[str]], tuple[str, ...]]:
-    """Ids, words and warnings of all documents; cached, because a sweep over k1 and b indexes the same words again."""
+    documents: Documents,
+    version: Version,
+    fields: tuple[str, ...],
+    stemming: str,
+    stop_words: str | tuple[str, ...],
+) -> tuple[tuple[str, ...], tuple[str, ...], list[list[str]], tuple[str, ...]]:
+    """Ids, texts, words and warnings of all documents or chunks; cached: a sweep over k1 and b indexes them again."""
     del version
-    entries: dict[str, tuple[str, Place]] = {}
+    corpus = documents.path or ""
+    entries: dict[str, tuple[texts.Entry, Place]] = {}
     for path in sources.expand(corpus):
         for entry in texts.read_entries(path, "corpus"):
             if entry.id in entries:
                 places = [entries[entry.id][1], (path, entry.line)]
                 raise repeated_at(f"document {entry.id!r} is given twice", places, "ids must differ")
-            text = " ".join(part for part in (getattr(entry, field) for field in fields) if part)
-            entries[entry.id] = (text, (path, entry.line))
-    doc_ids = tuple(sorted(entries, key=str.encode, reverse=True))
-    words = _analyser(stemming, stop_words)([entries[name][0] for name in doc_ids])
+            entries[entry.id] = (entry, (path, entry.line))
+    names = sorted(entries, key=str.encode, reverse=True)
+    pieces = [piece for name in names for piece in _pieces(documents, entries[name][0])]
+    words = _analyser(stemming, stop_words)([piece.indexed(fields) for piece in pieces])
     if not any(words):
         raise InputError("no document of the corpus has a word to index", path=corpus)
-    empty = [name for name in reversed(doc_ids) if not entries[name][0].strip()]
+    whole = {name: _Piece(name, entry.title, entry.text).indexed(fields) for name, (entry, _) in entries.items()}
+    empty = [name for name in reversed(names) if not whole[name].strip()]
     examples = ", ".join(map(repr, empty[:3]))
-    warnings = (f"{len(empty):,} of {len(doc_ids):,} documents without text, such as {examples}",) if empty else ()
-    return doc_ids, words, warnings
+    warnings = (f"{len(empty):,} of {len(names):,} documents without text, such as {examples}",) if empty else ()
+    kept = tuple(piece.text for piece in pieces) if documents.with_texts and documents.chunking else ()
+    return tuple(piece.name for piece in pieces), kept, words, warnings
+
+
+class _Piece(NamedTuple):
+    """A document, or a chunk of one with its document's title."""
+
+    name: str
+    title: str
+    text: str
+
+    def indexed(self, fields: tuple[str, ...]) -> str:
+        return " ".join(part for part in (getattr(self, field) for field in fields) if part)
+
+
+def _pieces(documents: Documents, entry: texts.Entry) -> Iterator[_Piece]:
+    if documents.chunking is None:
+        yield _Piece(entry.id, entry.title, entry.text)
+        return
+    for start, end in documents.chunking.spans(entry.text):
+        yield _Piece(documents.name(entry.id, start, end), entry.title, entry.text[start:end])
 
 
 def _analyser(stemming: str, stop_words: str | tuple[str, ...]) -> Callable[[list[str]], list[list[str]]]:

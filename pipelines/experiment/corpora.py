@@ -1,0 +1,164 @@
+"""`corpora:` of an experiment: what documents are cut into or built into, each named once; retrievers name them."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+CORPUS = "corpus"
+"""The key of a retriever that names a corpus, and the role of that component of a configuration."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus that a configuration searches: an entry of `corpora:` with what the grid gives to it.
+
+    Attributes:
+        name: by which the experiment calls it.
+        kind: its type.
+        parameters: that type's.
+    """
+
+    name: str
+    kind: str
+    parameters: CorpusParameters
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in the experiment."""
+        return "corpora", self.name
+
+    def resolved(self, folder: str) -> "Corpus":
+        """The corpus with paths below a folder."""
+        return replace(self, parameters=self.parameters.resolved(folder))
+
+    def decisive(self) -> dict[str, Any]:
+        """What of it identifies a configuration: what decides its content besides the documents, not its name."""
+        return {"type": self.kind, **self.parameters.specification()}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One item of `corpora:`, before the grid replaces any of its parameters.
+
+    Attributes:
+        name: of the corpus.
+        kind: its type.
+        model: that type's parameters.
+        values: those that are given.
+    """
+
+    name: str
+    kind: str
+    model: type[CorpusParameters]
+    values: Mapping[str, Any]
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in the experiment."""
+        return "corpora", self.name
+
+    def corpus(self, chosen: Mapping[str, Any]) -> Corpus:
+        """The corpus with some of its parameters replaced.
+
+        Raises:
+            ValidationError: they are not valid.
+        """
+        return Corpus(self.name, self.kind, self.model.model_validate({**self.values, **chosen}))
+
+
+@dataclass(frozen=True)
+class Corpora:
+    """`corpora:` as a whole.
+
+    Attributes:
+        given: what was given, by name.
+        entries: those whose type is known, by name; what is wrong with the others was reported where they stand.
+    """
+
+    given: Mapping[str, Any]
+    entries: Mapping[str, Entry]
+
+    def is_named(self, value: object) -> bool:
+        """Whether a retriever's `corpus` names one of these."""
+        return isinstance(value, str) and value in self.given
+
+    def wrong_name(
+        self, located: Located, place: Place, kind: str, model: type[RetrieverParameters], value: object
+    ) -> Iterator[InputError]:
+        """What is wrong with the `corpus` of a retriever; a type with a field of that name may take other values.
+
+        Args:
+            located: the document, for messages.
+            place: of the value.
+            kind: the retriever's type.
+            model: that type's parameters.
+            value: the corpus that it names.
+        """
+        if self.is_named(value):
+            entry = self.entries.get(str(value))
+            if entry is not None and entry.kind not in model.searches:
+                searched = " or ".join(sorted(model.searches)) or "none"
+                problem = f"{value!r} is a corpus of type {entry.kind}; a {kind} retriever searches {searched}"
+                yield located.error(place, problem)
+        elif CORPUS not in model.model_fields or (self.given and "/" not in str(value)):
+            hint = did_you_mean(str(value), self.given) if self.given else "name it there: {NAME: {type: chunks}}"
+            yield located.error(place, f"corpora: has no {value!r}; {hint}")
+
+
+def corpora_of(
+    located: Located, given: Mapping[str, Any], used: Collection[object], problems: list[InputError]
+) -> Corpora:
+    """The corpora of an experiment.
+
+    Args:
+        located: the document, for messages.
+        given: `corpora:`.
+        used: names that retrievers give; the others are checked here.
+        problems: problems are appended here.
+    """
+    entries = {}
+    for name, value in given.items():
+        place: Place = ("corpora", name)
+        if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+            hint = "is missing; a corpus is {type: …, parameters of the type}"
+            problems.append(located.error((*place, "type"), hint))
+            continue
+        try:
+            model = CORPORA.load(value["type"])
+        except InputError as error:
+            problems.append(located.error((*place, "type"), error.problem))
+            continue
+        entry = Entry(name, value["type"], model, {key: item for key, item in value.items() if key != "type"})
+        entries[name] = entry
+        if name not in used:
+            problems += _wrong(located, entry)
+    return Corpora(given, entries)
+
+
+def named_by(retrievers: Sequence[Mapping[str, Any] | None]) -> list[object]:
+    """What retrievers, as given, call their corpus."""
+    return [each[CORPUS] for each in retrievers if each is not None and CORPUS in each]
+
+
+def unused(located: Located, corpora: Corpora, used: Collection[object]) -> Iterator[str]:
+    """Warnings of corpora that no configuration names."""
+    for name in corpora.given:
+        if name not in used:
+            yield str(located.error(("corpora", name), "no configuration searches this corpus"))
+
+
+def _wrong(located: Located, entry: Entry) -> Iterator[InputError]:
+    try:
+        entry.corpus({})
+    except ValidationError as error:
+        for each in error.errors():
+            yield problem_of(located, entry.model, dict(each), at=entry.place)

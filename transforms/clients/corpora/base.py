@@ -1,0 +1,54 @@
+"""Corpora: the parameters of an entry of `corpora:`, and how a further type is added.
+
+A type is a `CorpusParameters`, registered in the entry point group `rankbeam.corpora`. Retrievers say which types they
+search.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.records.chunking import Chunking
+
+MOST_UNITS = 1_000_000
+
+
+class CorpusParameters(Parameters):
+    """The parameters that corpora of all types have; a subclass adds its own.
+
+    Attributes:
+        chunk_size: the most of a chunk, in the units of the type.
+        chunk_overlap: the most that a chunk repeats of the one before it; less than `chunk_size`.
+        needs: the files of the dataset that it is made of.
+    """
+
+    chunk_size: Annotated[int, Field(ge=1, le=MOST_UNITS)] = 512
+    chunk_overlap: Annotated[int, Field(ge=0, le=MOST_UNITS)] = 0
+
+    needs: ClassVar[tuple[str, ...]] = ("corpus",)
+
+    @field_validator("chunk_overlap")
+    @classmethod
+    def _progress(cls, value: int, info: ValidationInfo) -> int:
+        if value >= info.data.get("chunk_size", MOST_UNITS + 1):
+            raise ValueError(f"is not less than chunk_size, {info.data['chunk_size']}")
+        return value
+
+    def specification(self) -> dict[str, Any]:
+        """All that decides its content besides the documents, as JSON values: part of a configuration's identity."""
+        return self.decisive()
+
+    @property
+    def chunking(self) -> Chunking | None:
+        """How documents are cut on this machine; None where a service does that."""
+        return None
+
+    def described(self) -> str:
+        """For people, in a few words."""
+        return f"chunks of at most {self.chunk_size:,}, {self.chunk_overlap:,} of them shared"
+
+
+CORPORA = Kind("corpus", "rankbeam.corpora", CorpusParameters)
+"""The types of corpora."""

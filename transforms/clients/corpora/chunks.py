@@ -1,0 +1,26 @@
+"""The `chunks` corpus: the documents of the dataset, cut on this machine, for retrievers that answer in process."""
+
+from rankbeam.transforms.clients.corpora.base import CorpusParameters
+from rankbeam.transforms.kernels.chunks import By
+from rankbeam.transforms.records.chunking import Chunking
+
+
+class Chunks(CorpusParameters):
+    """Chunks of the text of documents; a title belongs to no chunk.
+
+    Attributes:
+        by: the unit that size and overlap count: "words", "tokens" (four characters each) or "characters". With
+            "sentences", "paragraphs" or "headings" (sections of Markdown) whole ones are packed, up to `chunk_size`
+            words; a longer one is a chunk of its own.
+    """
+
+    by: By = "words"
+
+    @property
+    def chunking(self) -> Chunking:
+        """How documents are cut."""
+        return Chunking(self.by, self.chunk_size, self.chunk_overlap)
+
+    def described(self) -> str:
+        """For people, in a few words."""
+        return str(self.chunking)
