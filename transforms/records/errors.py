@@ -68,6 +68,8 @@ class CallError(RankbeamError):
         retry_after_s: the wait that the service requested before a retry; None where it requested none.
         tokens: that the failed attempt used.
         stops_pool: whether no call of this quota pool can succeed soon, because a daily budget is used up.
+        changes_form: whether the connection makes its next attempt in a form that the service may take: it is made
+            without a pause, and this one does not count towards the limit of attempts.
     """
 
     def __init__(
@@ -78,13 +80,15 @@ class CallError(RankbeamError):
         retry_after_s: float | None = None,
         tokens: Tokens = NO_TOKENS,
         stops_pool: bool = False,
+        changes_form: bool = False,
     ) -> None:
         super().__init__(in_one_line(message))
         self.kind, self.message, self.attempts, self.retry_after_s = kind, str(self), attempts, retry_after_s
-        self.tokens, self.stops_pool = tokens, stops_pool
+        self.tokens, self.stops_pool, self.changes_form = tokens, stops_pool, changes_form
 
     def __reduce__(self) -> tuple[object, ...]:
-        return CallError, (self.kind, self.message, self.attempts, self.retry_after_s, self.tokens, self.stops_pool)
+        attempt = self.attempts, self.retry_after_s, self.tokens, self.stops_pool, self.changes_form
+        return CallError, (self.kind, self.message, *attempt)
 
 
 def _input_error(problem: str, path: str | None, line: int | None) -> InputError:

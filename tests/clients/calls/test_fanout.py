@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.services import FAST, Echo, failing, feed, made, make, stage, subjects, taking, task
+from support.services import FAST, Echo, Script, failing, feed, made, make, stage, subjects, taking, task
 
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
@@ -68,6 +68,33 @@ def test_attempts_are_bounded(tmp_path: Path) -> None:
     assert isinstance(outcome, FailedTask)
     assert (outcome.failure.kind, outcome.failure.attempts) == (FailureKind.UNAVAILABLE, 3)
     assert len(service.begun) == 3
+
+
+def refusing_the_form(times: int) -> Script:
+    async def script(_: str, time: int) -> str | None:
+        if time <= times:
+            raise CallError(FailureKind.INVALID, "no schemas", changes_form=True)
+        return None
+
+    return script
+
+
+def test_another_form_is_an_attempt_at_the_pace_that_the_limit_does_not_count(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
+    service = Echo(refusing_the_form(times=1))
+    quota = Quota(requests_per_minute=60, attempts=1)
+    (outcome,) = make([task("q")], service, tmp_path, quota, clock)
+    assert isinstance(outcome, Answer)
+    (_, first), (_, second) = service.begun
+    assert 1.0 <= second - first <= 1.02  # calls may arrive a little closer than they were sent
+
+
+def test_a_call_changes_its_form_once(tmp_path: Path) -> None:
+    service = Echo(refusing_the_form(times=99))
+    (outcome,) = make([task("q")], service, tmp_path)
+    assert isinstance(outcome, FailedTask)
+    assert (outcome.failure.kind, outcome.failure.attempts) == (FailureKind.INVALID, 2)
 
 
 def test_the_service_says_when_to_ask_again(tmp_path: Path) -> None:

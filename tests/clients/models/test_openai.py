@@ -135,7 +135,9 @@ def test_an_endpoint_without_schemas_is_asked_for_an_object_once_and_for_all(mon
 
     monkeypatch.setattr(OpenAiConnection, "close", close)
     with serve("openai", faults=Faults(rate=1.0, kinds=("no_json_schema",))) as server:
-        found = replies(local(server), [support(f"question {number}") for number in range(3)])
+        refused, *found = replies(local(server), [support(f"question {number}") for number in (0, 0, 1, 2)])
+        assert isinstance(refused, CallError)
+        assert refused.changes_form
         assert all(isinstance(reply, Reply) for reply in found)
         sent = bodies(server, "question")
     assert [body["response_format"]["type"] for body in sent] == ["json_schema"] + ["json_object"] * 3

@@ -216,6 +216,8 @@ class Admission:
         if error.kind is FailureKind.QUOTA:
             self._pacer.push_back(self._clock.monotonic())
             permit.used = 0.0
+        elif error.changes_form:
+            permit.used = 0.0
         elif error.tokens.total:
             permit.used = error.tokens.total
         elif error.kind is FailureKind.UNAVAILABLE and permit.reservation is not None:

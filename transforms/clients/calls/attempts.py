@@ -24,6 +24,7 @@ class Attempts:
     Attributes:
         number: the attempt number that the connection receives: from 1, higher after each rejected answer.
         made: how many attempts were made.
+        counted: those of them that count towards the limit of attempts.
         began: when the first attempt began.
         tokens: tokens of all attempts.
         seconds: duration of all attempts, without pauses.
@@ -31,15 +32,17 @@ class Attempts:
 
     def __init__(self) -> None:
         self.number = 1
-        self.made, self.began = 0, math.inf
+        self.made, self.counted, self.began = 0, 0, math.inf
         self.tokens = NO_TOKENS
         self.seconds = 0.0
         self._malformed: Tally[str] = Tally()
         self._truncated = 0
+        self._has_changed_form = False
 
     def begin(self, now: float) -> None:
         """Count an attempt that begins now."""
         self.made += 1
+        self.counted += 1
         self.began = min(self.began, now)
 
     def refuse(self, outcomes: Sequence[Any]) -> None:
@@ -63,6 +66,10 @@ class Attempts:
         """Whether another attempt may succeed after this error; called once per error."""
         if not isinstance(error, CallError) or isinstance(error, NotAsked) or error.stops_pool:
             return False
+        if error.changes_form and not self._has_changed_form:
+            self._has_changed_form = True
+            self.counted -= 1
+            return True
         if error.kind is FailureKind.TRUNCATED:
             self._truncated += 1
             return self._truncated < _MOST_TRUNCATED
@@ -76,6 +83,8 @@ class Attempts:
 def pause_s(state: RetryCallState) -> float:
     """The pause before another attempt: longer each time, and never shorter than the service requests."""
     error = state.outcome.exception() if state.outcome is not None else None
+    if isinstance(error, CallError) and error.changes_form:
+        return 0.0
     asked_s = (error.retry_after_s or 0.0) if isinstance(error, CallError) else 0.0
     longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (state.attempt_number - 1))
     jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result

@@ -208,7 +208,7 @@ class PoolCalls:
 
     def _is_last(self, attempts: Attempts, state: RetryCallState) -> bool:
         would_begin = self._clock.monotonic() + state.upcoming_sleep
-        return attempts.made >= self._quota.attempts or would_begin - attempts.began >= self._quota.give_up_after_s
+        return attempts.counted >= self._quota.attempts or would_begin - attempts.began >= self._quota.give_up_after_s
 
     async def _attempt(self, flight: Flight, attempts: Attempts) -> None:
         service = flight.call.service

@@ -97,12 +97,12 @@ class OpenAiConnection:
         response = await self._post("/chat/completions", self._body(ask, prompt, takes_schema))
         if response.status_code == 400 and prompt.schema is not None and takes_schema and _is_about_form(response):
             self._give_up_schemas()
-            response = await self._post("/chat/completions", self._body(ask, prompt, takes_schema=False))
+            raise CallError(FailureKind.INVALID, self._said(response), changes_form=True)
         body = self._value(response)
         return Reply(_stored(body, prompt).written(), _tokens(body.get("usage")))
 
     def _give_up_schemas(self) -> None:
-        """Ask for JSON alone from now on; calls in flight each learn it by one request more."""
+        """Ask for JSON alone from now on; calls in flight each learn it by one attempt more."""
         if self._takes_schema:
             self._takes_schema = False
             self.warnings.append(
@@ -163,10 +163,14 @@ class OpenAiConnection:
     def _refusal(self, response: httpx.Response) -> CallError:
         status, text = response.status_code, response.text
         kind = _KINDS.get(status, FailureKind.UNAVAILABLE if status >= 500 else FailureKind.INVALID)
-        said = self.secrets.hide(f"HTTP {status} {text}".strip())[:_SHOWN]
         is_quota = kind is FailureKind.QUOTA
         wait_s = _wait_s(response.headers) if is_quota or kind is FailureKind.UNAVAILABLE else None
-        return CallError(kind, said, retry_after_s=wait_s, stops_pool=is_quota and bool(_SPENT.search(text)))
+        return CallError(
+            kind, self._said(response), retry_after_s=wait_s, stops_pool=is_quota and bool(_SPENT.search(text))
+        )
+
+    def _said(self, response: httpx.Response) -> str:
+        return self.secrets.hide(f"HTTP {response.status_code} {response.text}".strip())[:_SHOWN]
 
 
 def _stored(body: Mapping[str, Any], prompt: Prompt) -> Stored:
