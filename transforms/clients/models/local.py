@@ -15,6 +15,7 @@ from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _WORD = re.compile(r"\w\w+")
+_CALLS = 16  # the loop makes one after the other; without a limit, the rate would ask for hundreds of lanes
 
 
 def _known_language(value: str) -> str:
@@ -68,7 +69,7 @@ class LocalModel(ModelParameters):
     model: str = "1"
     language: Language = "english"
 
-    default_quota: ClassVar[Quota] = Quota(requests_per_minute=6_000_000)
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=6_000_000, concurrent_calls=_CALLS)
 
     def answer(self, prompt: Prompt) -> Stored:
         """The answer to a prompt, always the same.
