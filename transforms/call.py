@@ -25,6 +25,7 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, Use
+from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Usage
 from rankbeam.transforms.records.calls.reply import Tokens
@@ -74,7 +75,7 @@ class CallServices(beam.PTransform):
         outputs = (
             tasks
             | "DistinctTasks" >> DistinctTasks(self.stage)
-            | "DivideAmongLanes" >> beam.FlatMap(divided, self.stage).with_output_types(tuple[LaneKey, pa.RecordBatch])
+            | "DivideAmongLanes" >> beam.FlatMap(divided, self.stage).with_output_types(tuple[LaneKey, Reference])
             | "GroupByLane" >> beam.GroupByKey()
             | "Call"
             >> beam.ParDo(CallFn(self.stage, self.ledger), beam.pvalue.AsSingleton(self.summary), *used)
@@ -103,34 +104,34 @@ class DistinctTasks(beam.PTransform):
         """Add the steps."""
         return (
             tasks
-            | "Shard" >> beam.FlatMap(sharded, self.stage.connected()).with_output_types(tuple[Shard, pa.RecordBatch])
+            | "Shard" >> beam.FlatMap(sharded, self.stage.connected()).with_output_types(tuple[Shard, Reference])
             | "GroupByShard" >> beam.GroupByKey()
             | "Distinct" >> beam.FlatMap(distinct).with_output_types(tuple[Shard, pa.RecordBatch])
         )
 
 
-def sharded(element: TaskBatch, pools: Mapping[str, Pools]) -> Iterator[tuple[Shard, pa.RecordBatch]]:
+def sharded(element: TaskBatch, pools: Mapping[str, Pools]) -> Iterator[tuple[Shard, Reference]]:
     """The tasks of one work, keyed by shard."""
     work, batch = element
     for shard, rows in task_batches.sharded(batch):
-        yield (pools[work], shard), rows
+        yield (pools[work], shard), Reference.to(rows)
 
 
-def distinct(element: tuple[Shard, Iterable[pa.RecordBatch]]) -> Iterator[tuple[Shard, pa.RecordBatch]]:
+def distinct(element: tuple[Shard, Iterable[Reference]]) -> Iterator[tuple[Shard, pa.RecordBatch]]:
     """The tasks of a shard, one row a name."""
-    shard, batches = element
-    for batch in task_batches.distinct(batches):
+    shard, references = element
+    for batch in task_batches.distinct(references):
         yield shard, batch
 
 
-def divided(element: tuple[Shard, pa.RecordBatch], stage: Stage) -> Iterator[tuple[LaneKey, pa.RecordBatch]]:
+def divided(element: tuple[Shard, pa.RecordBatch], stage: Stage) -> Iterator[tuple[LaneKey, Reference]]:
     """Distinct tasks of a shard, keyed by lane: each lane gets as many as its share of the quota."""
     (pools, first), batch = element
     quota = stage.in_lanes(pools)[pools[0]]
     shares = lane_shares(quota.requests_per_minute, quota.lanes)
     lanes = [lane_of(first + row, shares) for row in range(batch.num_rows)]
     for lane, rows in task_batches.dealt(batch, lanes):
-        yield (pools, lane), rows
+        yield (pools, lane), Reference.to(rows)
 
 
 class CallFn(beam.DoFn):
@@ -141,13 +142,13 @@ class CallFn(beam.DoFn):
 
     def start_bundle(self) -> None:
         """Start a bundle without lanes."""
-        self._lanes: list[tuple[LaneKey, Iterable[pa.RecordBatch]]] = []
+        self._lanes: list[tuple[LaneKey, Iterable[Reference]]] = []
         self._queries = 0
         self._earlier: Sequence[Usage] = ()
 
     def process(
         self,
-        element: tuple[LaneKey, Iterable[pa.RecordBatch]],
+        element: tuple[LaneKey, Iterable[Reference]],
         summary: DatasetSummary,
         earlier: Sequence[Usage] = (),
     ) -> Iterator[Answer]:
@@ -160,9 +161,10 @@ class CallFn(beam.DoFn):
     def finish_bundle(self) -> Iterator[object]:
         """Yield answers and failures as they come."""
         fan_out = FanOut(self._stage.after(self._earlier), self._ledger)
-        for (pools, lane), batches in self._lanes:
-            tasks = sum(batch.num_rows for batch in batches)
-            fan_out.begin(Lane(pools, lane), Feed(task_batches.groups_in(batches), tasks))
+        for (pools, lane), references in self._lanes:
+            tasks = sum(each.rows for each in references)
+            rows = task_batches.rows_in(each.batch() for each in references)
+            fan_out.begin(Lane(pools, lane), Feed(rows, tasks))
         limit = FailureLimit(self._stage.max_failure_rate, self._queries)
         reported_at = 0.0
         for outcome in fan_out.outcomes():

@@ -23,9 +23,8 @@ from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock
 from rankbeam.pipelines.run.rehearse import count_models, read_counted
 from rankbeam.transforms.call import DistinctTasks
-from rankbeam.transforms.clients.calls.feed import Group
 from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import groups_in
+from rankbeam.transforms.clients.calls.task_batches import Group, groups_in
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.judge.counting import Counted
 from rankbeam.transforms.records.calls.call import Call

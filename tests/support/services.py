@@ -12,8 +12,9 @@ from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, groups_in
+from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
@@ -120,8 +121,8 @@ def stage(services: Mapping[str, Echo], quota: Quota = FAST) -> Stage:
 
 def feed(tasks: Sequence[Task]) -> Feed:
     """Tasks as a lane gets them: one row a name, in their order."""
-    batches = list(distinct(batches_of(tasks)))
-    return Feed(groups_in(batches), sum(batch.num_rows for batch in batches))
+    batches = list(distinct(list(map(Reference.to, batches_of(tasks)))))
+    return Feed(rows_in(batches), sum(batch.num_rows for batch in batches))
 
 
 def make(

@@ -10,6 +10,7 @@ import pytest
 
 from rankbeam.transforms.clients.calls import task_batches
 from rankbeam.transforms.clients.calls.driver import Driver, Flight
+from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
@@ -54,7 +55,10 @@ def test_open_tasks_hold_no_more_than_is_counted(template: str) -> None:
     tracemalloc.start()
     try:
         for number in range(20):
-            driver.start([task(number)])
+            [batch] = task_batches.batches_of([task(number)])
+            [row] = task_batches.rows_in([batch])
+            driver.start(task_batches.group_of(row), len(row))
+            del batch, row
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -67,4 +71,5 @@ def test_batches_of_large_tasks_are_small_and_hold_them_all() -> None:
     batches = list(task_batches.batches_of(map(task, numbers)))
     assert max(batch.nbytes for batch in batches) < 10 << 20
     assert [found.name for group in task_batches.groups_in(batches) for found in group] == [f"q{n}" for n in numbers]
-    assert [batch.num_rows for batch in task_batches.distinct(batches)] == [batch.num_rows for batch in batches]
+    references = list(map(Reference.to, batches))
+    assert [batch.num_rows for batch in task_batches.distinct(references)] == [batch.num_rows for batch in batches]

@@ -13,9 +13,10 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure
 
 Outcome = Answer | FailedTask
-Emit = Callable[[Outcome], None]
+Emit = Callable[[Outcome, int], None]
+"""Takes the outcome of a task, and about how many bytes it holds."""
 
-_BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # besides its payload, and the text that it is made of; measured
+_BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # besides its item, or its payload; measured
 
 
 @dataclass(eq=False)
@@ -28,6 +29,7 @@ class OpenTask:
         steps: the generator of its calls.
         outcomes: of the calls of its present step.
         missing: how many of these calls have no outcome yet.
+        bytes_of_task: memory that it holds without its calls, roughly.
         bytes: memory that it holds, roughly.
     """
 
@@ -36,6 +38,7 @@ class OpenTask:
     steps: Steps[Any]
     outcomes: list[Any] = field(default_factory=list)
     missing: int = 0
+    bytes_of_task: int = 0
     bytes: int = 0
 
 
@@ -81,12 +84,18 @@ class Driver:
         self._new: list[Flight] = []
         self.open = self.held_bytes = 0
 
-    def start(self, tasks: Sequence[Task]) -> None:
-        """Start tasks; equal calls of their first steps are one."""
+    def start(self, tasks: Sequence[Task], size: int) -> None:
+        """Start tasks; equal calls of their first steps are one.
+
+        Args:
+            tasks: the tasks.
+            size: bytes of all of them, as they travelled.
+        """
         for task in tasks:
             work = self._works[task.work]
+            opened = OpenTask(task, work, work.steps(task.item), bytes_of_task=_BYTES_OF_A_TASK + size // len(tasks))
             self.open += 1
-            self._advance(OpenTask(task, work, work.steps(task.item)), None)
+            self._advance(opened, None)
         self._ask_new()
 
     def settle(self, flight: Flight, outcomes: Sequence[Any]) -> None:
@@ -104,6 +113,7 @@ class Driver:
     def _advance(self, opened: OpenTask, sent: Sequence[Any] | None) -> None:
         """Send a generator its outcomes, until it requests further calls or ends."""
         self.held_bytes -= opened.bytes
+        held = max(opened.bytes_of_task, opened.bytes)  # a value may refer to all texts of the last step
         try:
             calls = next(opened.steps) if sent is None else opened.steps.send(sent)
             while not calls:
@@ -111,14 +121,14 @@ class Driver:
         except StopIteration as end:
             self.open -= 1
             task = opened.task
-            self._emit(Answer(task.work, task.name, task.subjects, end.value))
+            self._emit(Answer(task.work, task.name, task.subjects, end.value), held)
         except CallError as error:
             self.open -= 1
             self._fail(opened.task, error)
         else:
             opened.outcomes, opened.missing = [None] * len(calls), len(calls)
             # One wide character anywhere, of a template say, makes two or four bytes of every other one.
-            opened.bytes = _BYTES_OF_A_TASK + sum(2 * sys.getsizeof(call.payload) + _BYTES_OF_A_CALL for call in calls)
+            opened.bytes = opened.bytes_of_task + sum(sys.getsizeof(call.payload) + _BYTES_OF_A_CALL for call in calls)
             self.held_bytes += opened.bytes
             for place, call in enumerate(calls):
                 self._want(call, opened, place)
@@ -142,7 +152,7 @@ class Driver:
     def _fail(self, task: Task, error: CallError) -> None:
         for subject in task.subjects:
             failure = Failure(self._stage, error.kind, subject.query_id, error.attempts, error.message)
-            self._emit(FailedTask(task.work, subject, failure))
+            self._emit(FailedTask(task.work, subject, failure), _BYTES_OF_A_TASK)
 
 
 def _serves(made: Call, wanted: Call) -> bool:

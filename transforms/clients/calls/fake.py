@@ -16,8 +16,10 @@ from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, rows_in
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.outcomes import Answer
 from rankbeam.transforms.records.calls.quota import Quota
@@ -114,12 +116,10 @@ def call_all(
         For each payload the value that `service.read` returned, or the final CallError.
     """
     tasks = [_task(place, payload) for place, payload in enumerate(payloads)]
-    groups: dict[str, list[Task]] = {}
-    for task in tasks:
-        groups.setdefault(task.name, []).append(task)
+    batches = list(distinct([Reference.to(batch) for batch in batches_of(tasks)]))
     stage = Stage("call", {_NAME: _OneCall(service)}, {_NAME: service}, {_NAME: _NAME}, {_NAME: quota}, {})
     fan_out = FanOut(stage, Ledger(ledger), clock)
-    fan_out.begin(Lane((_NAME,), 0), Feed(list(groups.values()), len(groups)))
+    fan_out.begin(Lane((_NAME,), 0), Feed(rows_in(batches), sum(batch.num_rows for batch in batches)))
     values: dict[str, Any] = {}
     for outcome in fan_out.outcomes():
         if isinstance(outcome, Answer):

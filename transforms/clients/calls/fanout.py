@@ -24,7 +24,10 @@ from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.counters import Counter, Counts
 
 _TICK_S = 0.25
-_MOST_WAITING = 1000  # outcomes not taken yet, above which neither tasks nor answers of the ledger are read
+_MOST_WAITING, _MOST_WAITING_BYTES = 1000, 16 << 20
+"""Outcomes not taken yet, above which neither tasks nor answers of the ledger are read."""
+_MOST_READY_BYTES, _MOST_HELD_BYTES = 8 << 20, 96 << 20
+"""Bytes of tasks that were read, and of those that were started and have no outcome; lanes have equal shares."""
 
 _started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()
 
@@ -60,7 +63,9 @@ class FanOut:
         self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
 
     async def _run(self, lane: Lane, feed: Feed) -> None:
-        run = LaneRun(self._stage, lane, feed, self._ledger, self._outcomes.put, self._is_full, self._clock)
+        run = LaneRun(
+            self._stage, lane, feed, self._ledger, self._outcomes.put, self._is_full, self._most_held, self._clock
+        )
         self._runs.append((lane, run))
         wake = partial(asyncio.get_running_loop().call_soon_threadsafe, run.wake)
         feed.connect(on_filled=wake, on_taken=partial(self._outcomes.put, None))
@@ -154,14 +159,19 @@ class FanOut:
 
     def _read_tasks(self) -> bool:
         """Read some tasks of each lane that has room for them; returns whether there were any."""
-        return sum(feed.fill() for feed in self._feeds) > 0
+        most = _MOST_READY_BYTES // len(self._feeds)
+        return sum(feed.fill(most) for feed in self._feeds) > 0
+
+    def _most_held(self) -> int:
+        return _MOST_HELD_BYTES // len(self._feeds)
 
     def _records(self, pool: str) -> tuple[str, ...]:
         """The names of the records of how a pool's lanes used the ledger."""
         return tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools)
 
     def _is_full(self) -> bool:
-        return len(self._outcomes) > _MOST_WAITING and not self._leaving
+        are_many = len(self._outcomes) > _MOST_WAITING or self._outcomes.held_bytes > _MOST_WAITING_BYTES
+        return are_many and not self._leaving
 
     def _has_failed(self) -> bool:
         return any(end.done() and end.exception() is not None for end in self._ends)

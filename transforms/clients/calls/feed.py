@@ -1,29 +1,27 @@
 """The tasks of a lane on their way to the event loop from the thread of the bundle, the only one that may read them."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
-from rankbeam.transforms.records.calls.steps import Task
+from rankbeam.transforms.clients.calls.task_batches import Group, group_of
 
-Group = Sequence[Task]
-"""Tasks of one name: they need the same calls, which are made once."""
-
-_AT_ONCE = 128
+_AT_ONCE, _BYTES_AT_ONCE = 128, 1 << 20
 _MOST_READY = 512
 
 
 class Feed:
-    """A bounded queue of groups of tasks.
+    """A bounded queue of rows of tasks; a row becomes a group of tasks when it is taken.
 
     Args:
-        groups: the groups; an iterator that only the thread that calls `fill` advances.
-        number: how many groups there are.
+        rows: the rows; an iterator that only the thread that calls `fill` advances.
+        number: how many rows there are.
     """
 
-    def __init__(self, groups: Iterable[Group], number: int) -> None:
-        self._groups: Iterator[Group] = iter(groups)
+    def __init__(self, rows: Iterable[bytes], number: int) -> None:
+        self._rows: Iterator[bytes] = iter(rows)
         self._number, self._taken = number, 0
-        self._ready: deque[Group] = deque()
+        self._read_bytes = self._taken_bytes = 0  # each of them is changed by one thread alone
+        self._ready: deque[bytes] = deque()
         self._is_read = False
         self._on_filled: Callable[[], object] = _nothing
         self._on_taken: Callable[[], object] = _nothing
@@ -47,26 +45,47 @@ class Feed:
         """How many groups are not taken yet."""
         return 0 if self.has_ended else max(0, self._number - self._taken)
 
-    def fill(self) -> bool:
-        """Read some groups, if there is room for them; returns whether there was."""
-        if self._is_read or len(self._ready) >= _MOST_READY:
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the rows that were read and not taken."""
+        return self._read_bytes - self._taken_bytes
+
+    def fill(self, most_bytes: int) -> bool:
+        """Read some rows, if there is room for them; returns whether there was.
+
+        Args:
+            most_bytes: bytes of rows from which there is no more room.
+        """
+        if self._is_read or len(self._ready) >= _MOST_READY or self.held_bytes >= most_bytes:
             return False
+        end = self._read_bytes + _BYTES_AT_ONCE
         for _ in range(_AT_ONCE):
-            group = next(self._groups, None)
-            if group is None:
+            row = next(self._rows, None)
+            if row is None:
                 self._is_read = True
                 break
-            self._ready.append(group)
+            self._read_bytes += len(row)
+            self._ready.append(row)
+            if self._read_bytes >= end:
+                break
         self._on_filled()
         return True
 
-    def take(self) -> list[Group]:
-        """Take some groups, if there are any."""
-        taken = [self._ready.popleft() for _ in range(min(_AT_ONCE, len(self._ready)))]
-        self._taken += len(taken)
-        if taken and not self._is_read:
+    def take(self) -> list[tuple[Group, int]]:
+        """Take some groups, if there are any, each with the bytes of its row."""
+        rows = self._taken_rows()
+        self._taken += len(rows)
+        if rows and not self._is_read:
             self._on_taken()
-        return taken
+        return [(group_of(row), len(row)) for row in rows]
+
+    def _taken_rows(self) -> list[bytes]:
+        rows: list[bytes] = []
+        end = self._taken_bytes + _BYTES_AT_ONCE
+        while self._ready and len(rows) < _AT_ONCE and self._taken_bytes < end:
+            rows.append(self._ready.popleft())
+            self._taken_bytes += len(rows[-1])
+        return rows
 
 
 def _nothing() -> None:

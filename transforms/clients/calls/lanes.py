@@ -26,7 +26,6 @@ from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 
-_MOST_HELD_BYTES = 128 << 20  # held by tasks that were started and have no outcome
 _HITS_AT_ONCE = 50_000  # neighbours in the ledger's files are read together
 _logger = logging.getLogger(__name__)
 
@@ -54,6 +53,7 @@ class LaneRun:
         ledger: where answers are looked up and kept.
         emit: takes the outcome of a task; called on the loop.
         is_full: whether so many outcomes wait to be taken that reading the ledger's answers must pause.
+        most_held: bytes that tasks hold from which no further one is started.
         clock: the clock of the fan-out.
 
     Attributes:
@@ -68,10 +68,11 @@ class LaneRun:
         ledger: Ledger,
         emit: Emit,
         is_full: Callable[[], bool],
+        most_held: Callable[[], int],
         clock: Clock,
     ) -> None:
         self._stage, self._lane, self._feed, self._ledger, self._is_full = stage, lane, feed, ledger, is_full
-        self._clock = clock
+        self._most_held, self._clock = most_held, clock
         services = stage.services_of(lane.pools)
         self.tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self._answered_of: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
@@ -190,10 +191,10 @@ class LaneRun:
     async def _start_tasks(self) -> None:
         """Start tasks as long as there is room for them, until all have an outcome."""
         while not self._is_over() and not self._is_stopped:
-            self._has_room = self._driver.held_bytes < _MOST_HELD_BYTES * (1.0 if self._has_room else 0.75)
+            self._has_room = self._driver.held_bytes < self._most_held() * (1.0 if self._has_room else 0.75)
             groups = self._feed.take() if self._has_room and not self._is_full() else []
-            for group in groups:
-                self._driver.start(group)
+            for group, size in groups:
+                self._driver.start(group, size)
             await (asyncio.sleep(0) if groups else self._wait_for_news())  # calls begin meanwhile
         for warning in self._lookup.warnings():
             _logger.warning("%s", warning)

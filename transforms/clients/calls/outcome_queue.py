@@ -11,19 +11,29 @@ class OutcomeQueue:
 
     Args:
         clock: of the fan-out.
+
+    Attributes:
+        held_bytes: bytes that the outcomes hold, roughly.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._changed = clock.condition()
-        self._outcomes = deque[Outcome | None]()
+        self._outcomes = deque[tuple[Outcome | None, int]]()
+        self.held_bytes = 0
 
     def __len__(self) -> int:
         return len(self._outcomes)
 
-    def put(self, outcome: Outcome | None) -> None:
-        """Add an outcome."""
+    def put(self, outcome: Outcome | None, held: int = 0) -> None:
+        """Add an outcome.
+
+        Args:
+            outcome: of a task.
+            held: bytes that it holds, roughly.
+        """
         with self._changed:
-            self._outcomes.append(outcome)
+            self._outcomes.append((outcome, held))
+            self.held_bytes += held
             self._changed.notify_all()
 
     def get(self, timeout_s: float = 0.0) -> Outcome | None:
@@ -31,4 +41,6 @@ class OutcomeQueue:
         with self._changed:
             if not self._outcomes and timeout_s > 0:
                 self._changed.wait(timeout_s)
-            return self._outcomes.popleft() if self._outcomes else None
+            outcome, held = self._outcomes.popleft() if self._outcomes else (None, 0)
+            self.held_bytes -= held
+            return outcome

@@ -2,18 +2,23 @@
 
 import pickle
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.calls.feed import Group
 from rankbeam.transforms.clients.storage import batches
+from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.records.calls.steps import Task
 
 SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("tasks", pa.binary(), nullable=False)])
 """One row a name; `tasks` are those of that name, pickled."""
+
+Group = Sequence[Task]
+"""Tasks of one name: they need the same calls, which are made once."""
 
 TaskBatch = tuple[str, pa.RecordBatch]
 """The name of a work, and rows of its tasks."""
@@ -29,11 +34,22 @@ def batches_of(tasks: Iterable[Task]) -> Iterator[pa.RecordBatch]:
     yield from _batches((task.name, _written((task,))) for task in tasks)
 
 
-def groups_in(rows: Iterable[pa.RecordBatch]) -> Iterator[Group]:
-    """The tasks of rows, one row after the other."""
-    for batch in rows:
+def groups_in(given: Iterable[pa.RecordBatch]) -> Iterator[Group]:
+    """The tasks of batches, one row after the other."""
+    return map(group_of, rows_in(given))
+
+
+def rows_in(given: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """The rows of batches, each of which `group_of` turns into tasks."""
+    for batch in given:
         for tasks in batch["tasks"]:
-            yield _read(tasks.as_py())
+            yield tasks.as_py()
+
+
+def group_of(row: bytes) -> Group:
+    """The tasks of a row."""
+    group: Group = pickle.loads(row)  # noqa: S301  written by a worker of the same job
+    return group
 
 
 def sharded(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -45,14 +61,41 @@ def sharded(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield shard, batch.take(pa.array(here))
 
 
-def distinct(shard: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard with one row a name: tasks of one work and one name are one, with all their subjects."""
-    rows: dict[str, bytes] = {}
-    for batch in shard:
-        for name, tasks in zip(batch["name"].to_pylist(), batch["tasks"].to_pylist(), strict=True):
-            known = rows.get(name)
-            rows[name] = tasks if known is None else _written(_joined((*_read(known), *_read(tasks))))
-    yield from _batches(iter(rows.items()))
+def distinct(shard: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard with one row a name: tasks of one work and one name are one, with all their subjects.
+
+    Only names, and the tasks of repeated ones, are held together.
+    """
+    names = Counter(name for each in shard for name in each.batch()["name"].to_pylist())
+    repeated = pa.array([name for name, number in names.items() if number > 1], pa.string())
+    del names
+    groups: dict[str, Group] = {}
+    yield from _combined(_without(repeated, shard, groups))
+    yield from _batches((name, _written(_joined(group))) for name, group in groups.items())
+
+
+def _without(repeated: pa.Array, shard: Iterable[Reference], groups: dict[str, Group]) -> Iterator[pa.RecordBatch]:
+    """The rows of names that are not repeated; adds the tasks of the others to `groups`."""
+    for each in shard:
+        batch = each.batch()
+        is_repeated = pc.is_in(batch["name"], repeated)
+        again = batch.filter(is_repeated)
+        for name, tasks in zip(again["name"].to_pylist(), groups_in([again]), strict=True):
+            groups[name] = (*groups.get(name, ()), *tasks)
+        yield batch.filter(pc.invert(is_repeated)) if again.num_rows else batch
+
+
+def _combined(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of batches, in batches of the usual size."""
+    some: list[pa.RecordBatch] = []
+    for batch in given:
+        held = sum(each.num_rows for each in some), sum(each.nbytes for each in some)
+        if some and (held[0] + batch.num_rows > _ROWS or held[1] + batch.nbytes > _BYTES):
+            yield pa.concat_batches(some)
+            some = []
+        some += [batch] if batch.num_rows else []
+    if some:
+        yield pa.concat_batches(some)
 
 
 def dealt(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -97,8 +140,3 @@ def _joined(tasks: Iterable[Task]) -> Group:
 
 def _written(tasks: Group) -> bytes:
     return pickle.dumps(tuple(tasks), protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def _read(tasks: bytes) -> Group:
-    group: Group = pickle.loads(tasks)  # noqa: S301  written by a worker of the same job
-    return group

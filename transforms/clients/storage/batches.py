@@ -8,6 +8,7 @@ work: Beam ignores it inside the unions that CoGroupByKey makes. A stage that pa
 import copyreg
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -42,6 +43,31 @@ def _reduce(batch: pa.RecordBatch) -> tuple[Callable[[bytes], pa.RecordBatch], t
     encoded = sink.getvalue()
     place = spill.write(encoded)
     return (decode, (encoded.to_pybytes(),)) if place is None else (decode_spilled, (place,))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A batch that is read where it is needed: until then it takes no memory, but for a small one.
+
+    Attributes:
+        rows: how many rows it has.
+        encoded: its place, or where it was not spilled the batch itself.
+        is_spilled: whether it was spilled.
+    """
+
+    rows: int
+    encoded: bytes
+    is_spilled: bool
+
+    @classmethod
+    def to(cls, batch: pa.RecordBatch) -> "Reference":
+        """Refer to a batch; a large one is spilled, if it is not yet."""
+        read, (encoded,) = _reduce(batch)
+        return cls(batch.num_rows, encoded, read is decode_spilled)
+
+    def batch(self) -> pa.RecordBatch:
+        """Read the batch."""
+        return decode_spilled(self.encoded) if self.is_spilled else decode(self.encoded)
 
 
 def decode(encoded: bytes | pa.Buffer) -> pa.RecordBatch:

@@ -1,0 +1,98 @@
+"""What a lane holds depends on bytes: of tasks that are read, in flight, or done and not taken, not on their number."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from support.services import Echo
+
+from rankbeam.pipelines.experiment.models import QuotaModel
+from rankbeam.pipelines.experiment.quotas import quota_of
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, groups_in, rows_in
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.storage.batches import Reference
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+
+
+@pytest.fixture
+def clock() -> Iterator[VirtualClock]:
+    with VirtualClock() as clock:
+        yield clock
+
+
+SIZE, TASKS = 1 << 20, 250
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Work that returns its long item, after a short call."""
+
+    stage: ClassVar[str] = "judge"
+    services: ClassVar[Sequence[str]] = ("echo",)
+
+    def steps(self, item: bytes) -> Steps[bytes]:
+        accepted((yield [Call("echo", content_key({"item": item[:9].decode()}), '{"query": ""}')]))
+        return item
+
+    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike
+        return reply.answer
+
+    def calls(self, item: bytes) -> range:  # noqa: ARG002  every item alike
+        return range(1, 2)
+
+
+def tasks() -> Iterator[Task]:
+    for number in range(TASKS):
+        yield Task(f"t{number}", "keep", b"%9d" % number + bytes(SIZE), (Subject("judged", f"q{number}", 0, (0,)),))
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_tasks_are_read_as_others_are_done(lanes: int, clock: VirtualClock, tmp_path: Path) -> None:
+    read = 0
+
+    def counted(rows: Iterator[bytes]) -> Iterator[bytes]:
+        nonlocal read
+        for row in rows:
+            read += 1
+            yield row
+
+    quota = Quota(requests_per_minute=600_000, lanes=lanes)
+    stage = Stage("judge", {"keep": Keep()}, {"echo": Echo()}, {"echo": "pool"}, {"pool": quota}, {})
+    fan_out = FanOut(stage, Ledger(str(tmp_path)), clock)
+    rows = rows_in(batches_of(tasks()))
+    for lane in range(lanes):
+        fan_out.begin(Lane(("pool",), lane), Feed(counted(rows), TASKS // lanes))
+    taken = most = 0
+    for outcome in fan_out.outcomes():
+        most = max(most, read - taken)
+        taken += outcome is not None
+    assert taken == read == TASKS
+    assert most * SIZE < 140 << 20
+
+
+def test_a_model_of_this_process_has_one_lane() -> None:
+    assert quota_of(Lexical.default_quota, QuotaModel()).lanes == 1
+
+
+def test_rows_of_one_name_are_joined_wherever_they_stand_and_others_are_kept() -> None:
+    def of(name: str, query: int) -> Task:
+        return Task(name, "keep", name, (Subject("judged", f"q{query}", 0, (0,)),))
+
+    given = [[of("a", 1), of("b", 2)], [of("c", 3), of("a", 4)], [of("b", 5)], [of("d", 6)]]
+    shard = [Reference.to(batch) for some in given for batch in batches_of(some)]
+    joined = {
+        group[0].name: [subject.query_id for task in group for subject in task.subjects]
+        for group in groups_in(distinct(shard))
+    }
+    assert joined == {"a": ["q1", "q4"], "b": ["q2", "q5"], "c": ["q3"], "d": ["q6"]}
