@@ -6,11 +6,14 @@ from rankbeam.pipelines.results.equals import distinct, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
+    NONE,
     Slices,
     best_mean,
     count_columns,
     counts,
+    left_out,
     mark,
+    offline_notes,
     overall,
     slices_by_attribute,
 )
@@ -67,7 +70,9 @@ def as_markdown(results: Results) -> str:
     head = ["#", "configuration", *map(_markdown, results.metrics), *count_columns(results)]
     slices = [_markdown_slices(results, part, significance.letters) for part in slices_by_attribute(results)]
     failed = _markdown(without_value(results, results.metrics[0]))
-    notes = [_markdown_notes(results, significance), failed, _markdown_source(results)]
+    offline = [_markdown(note) + "." for note in offline_notes(results)]
+    absent = _markdown_left_out(results, significance.letters)
+    notes = [absent, _markdown_notes(results, significance), *offline, failed, _markdown_source(results)]
     return "\n\n".join([markdown_rows(Table(head, rows, 2)), *filter(None, notes), *slices]) + "\n"
 
 
@@ -79,6 +84,15 @@ def _markdown_cell(results: Results, mean: ConfigurationMetric, best: float | No
     raised = f"<sup>{superscript}</sup>" if superscript else ""
     reach = "" if mean.ci_low is None else f" [{mean.ci_low:.3f}, {mean.ci_high:.3f}]"
     return strong + mark(results, mean) + raised + reach
+
+
+def _markdown_left_out(results: Results, letters: dict[str, str]) -> str:
+    words = left_out(results)
+    rows = [
+        [letters[row["config_id"]], _markdown(row["name"]), *words[row["config_id"]]]
+        for row in (distinct(results) if words else ())
+    ]
+    return markdown_rows(Table(["#", "queries left out", *map(_markdown, results.metrics)], rows, 2)) if rows else ""
 
 
 def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) -> str:
@@ -177,8 +191,9 @@ def _latex_caption(results: Results, significance: Significance) -> str:
     ]
     if results.cut_short:
         notes.append(f"{_DAGGER} {_latex(CUT_SHORT.partition(' ')[2])}.")
-    if left_out := _left_out(results, significance):
-        notes.append(f"Left out of the means: {', '.join(left_out)}.")
+    if absent := _left_out(results, significance):
+        notes.append(f"Left out of the means: {'; '.join(absent)}.")
+    notes += [_latex(note) + "." for note in offline_notes(results)]
     if significance.tested:
         notes.append(
             f"Superscripts denote significant differences in {significance.test}, $p \\le {significance.level:g}$."
@@ -188,6 +203,13 @@ def _latex_caption(results: Results, significance: Significance) -> str:
 
 
 def _left_out(results: Results, significance: Significance) -> list[str]:
+    """Of all metrics alike, or of each metric by its name."""
+    if words := left_out(results):
+        return [
+            f"{_latex(metric)} ({', '.join(each)})"
+            for place, metric in enumerate(results.metrics)
+            if (each := [f"{significance.letters[row]}: {of[place]}" for row, of in words.items() if of[place] != NONE])
+        ]
     rows = {letter: overall(results, config_id)[0] for config_id, letter in significance.letters.items()}
     counted = {
         kind: [f"{letter}: {getattr(row, kind):,}" for letter, row in rows.items() if getattr(row, kind)]

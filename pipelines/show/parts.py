@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rankbeam.pipelines.results.equals import distinct, named, without_value
+from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
 
 _MOST_SLICES = 12
+_LEFT_OUT = ("failed", "missing", "undefined")
+NONE = "none"
 
 
 def best_mean(results: Results, name: str, metric: str) -> float | None:
@@ -40,6 +43,25 @@ def counts(results: Results, config_id: str) -> list[str]:
     """The cells of `count_columns`."""
     row = overall(results, config_id)[0]
     return [f"{getattr(row, name):,}" for name in count_columns(results)]
+
+
+def left_out(results: Results) -> dict[str, list[str]]:
+    """By configuration, for each metric the queries that its mean is without, in words.
+
+    Empty where the first metric, which the columns of counts are of, speaks for all of them.
+    """
+    rows = {row["config_id"]: overall(results, row["config_id"]) for row in distinct(results)}
+    words = {config_id: [_left_out(mean) for mean in means] for config_id, means in rows.items()}
+    return words if any(len(set(each)) > 1 for each in words.values()) else {}
+
+
+def _left_out(mean: ConfigurationMetric) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind in _LEFT_OUT if (count := getattr(mean, kind))) or NONE
+
+
+def offline_notes(results: Results) -> list[str]:
+    """What is no language model, of the models that judged."""
+    return list(dict.fromkeys(filter(None, map(offline_words, results.metrics))))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from rankbeam.pipelines.results.equals import distinct
-from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.blocks import GAP, blocks, folded, terminal_width
 from rankbeam.pipelines.show.parts import (
@@ -20,7 +19,9 @@ from rankbeam.pipelines.show.parts import (
     best_mean,
     count_columns,
     counts,
+    left_out,
     mark,
+    offline_notes,
     overall,
     slices_by_attribute,
 )
@@ -41,16 +42,28 @@ def print_table(results: Results) -> None:
         cells = [_cell(results, results.means[row["config_id"], ALL, metric], best[metric]) for metric in metrics]
         table.add_row(row["name"], *cells, *counts(results, row["config_id"]))
     table.print(console)
-    if offline := dict.fromkeys(filter(None, map(offline_words, metrics))):
+    if offline := offline_notes(results):
         console.print("\n" + "\n".join(offline), markup=False)
     if results.cut_short:
         console.print(f"\n{CUT_SHORT}")
     if sentences := best_by(results, metrics[0]):
         console.print(f"\n{printable(sentences)}", markup=False)
+    _print_left_out(results, console, rows)
     _print_failures(results, console, rows)
     _print_ties(results, console, rows)
     for part in slices_by_attribute(results):
         _print_slices(results, console, part, metrics[0], rows)
+
+
+def _print_left_out(results: Results, console: Console, rows: list[dict[str, Any]]) -> None:
+    """How many queries every mean is without, where that differs by metric."""
+    if not (words := left_out(results)):
+        return
+    table = _Sheet(["queries left out", *results.metrics])
+    for row in rows:
+        table.add_row(row["name"], *words[row["config_id"]])
+    console.print()
+    table.print(console)
 
 
 def _print_failures(results: Results, console: Console, rows: list[dict[str, Any]]) -> None:
@@ -60,11 +73,15 @@ def _print_failures(results: Results, console: Console, rows: list[dict[str, Any
         return
     table = _Sheet(["had failed queries been answered", *results.metrics])
     for row in failed:
-        bounds = [(mean.lowest, mean.highest) for mean in overall(results, row["config_id"])]
-        cells = [f"{low:.4f} or more" if high is None else f"{low:.4f} to {high:.4f}" for low, high in bounds]
-        table.add_row(row["name"], *cells)
+        table.add_row(row["name"], *map(_bounds, overall(results, row["config_id"])))
     console.print()
     table.print(console)
+
+
+def _bounds(mean: ConfigurationMetric) -> str:
+    if mean.lowest is None:
+        return mean.absent
+    return f"{mean.lowest:.4f} or more" if mean.highest is None else f"{mean.lowest:.4f} to {mean.highest:.4f}"
 
 
 def _print_ties(results: Results, console: Console, rows: list[dict[str, Any]]) -> None:
@@ -74,11 +91,14 @@ def _print_ties(results: Results, console: Console, rows: list[dict[str, Any]]) 
         return
     table = _Sheet(["if ties fell otherwise", *results.metrics])
     for row in known:
-        bounds = [(mean.tie_lowest, mean.tie_highest) for mean in overall(results, row["config_id"])]
-        cells = ["no matter" if low == high else f"{low:.4f} to {high:.4f}" for low, high in bounds]
-        table.add_row(row["name"], *cells)
+        table.add_row(row["name"], *map(_tie_bounds, overall(results, row["config_id"])))
     console.print()
     table.print(console)
+
+
+def _tie_bounds(mean: ConfigurationMetric) -> str:
+    low, high = mean.tie_lowest, mean.tie_highest
+    return "no matter" if low is None or low == high else f"{low:.4f} to {high:.4f}"
 
 
 def _print_slices(results: Results, console: Console, part: Slices, metric: str, rows: list[dict[str, Any]]) -> None:

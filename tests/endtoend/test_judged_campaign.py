@@ -1,9 +1,11 @@
 """The fault campaign of models: a service that fails one call in ten in every way it can, and a run that is killed.
 
-200 answers take about a minute of CPU time; RANKBEAM_CAMPAIGN_ANSWERS=2000 is the full
-size:
+RANKBEAM_CAMPAIGN_ANSWERS=2000 is the full size. Its quota of tokens binds for RANKBEAM_CAMPAIGN_MINUTES:
 
-    RANKBEAM_CAMPAIGN_ANSWERS=2000 python -m pytest -m campaign tests/endtoend/test_judged_campaign.py
+    RANKBEAM_CAMPAIGN_ANSWERS=2000 RANKBEAM_CAMPAIGN_MINUTES=12 \\
+        python -m pytest -m campaign tests/endtoend/test_judged_campaign.py
+
+`tests/clients/calls/test_token_quota.py` has a quota that binds in virtual time.
 """
 
 import os
@@ -24,10 +26,11 @@ from rankbeam.pipelines.results.run import Results
 
 pytestmark = pytest.mark.campaign
 
-ANSWERS = int(os.environ.get("RANKBEAM_CAMPAIGN_ANSWERS", "200"))
+ANSWERS = int(os.environ.get("RANKBEAM_CAMPAIGN_ANSWERS", "60"))
+MINUTES = float(os.environ.get("RANKBEAM_CAMPAIGN_MINUTES", "0.2"))
 CONTEXTS, DOCUMENTS = 2, 50
 METRICS = ["Faithfulness", "AnswerRelevance", "ContextRecall", "ClaimRecall", "CitationPrecision"]
-TOKENS_AN_ANSWER = 3_400  # a minute: an answer and its judgements take about 4,200, faults included
+TOKENS_AN_ANSWER = 4_200  # of an answer and its judgements, faults included
 LATENCY_S = (0.05, 0.1)  # tokens are counted when they are answered: what this varies by, a minute may be too long by
 
 PASSING = (
@@ -39,6 +42,7 @@ FINAL = {"gemini": ("safety", "truncated", "blocked_prompt", "recitation"), "ope
 FINAL_KINDS = {"blocked", "truncated"}
 MISBEHAVING = ("prose", "broken_json", "wrong_enum", "wrong_type", "missing_item", "empty", "no_candidates")
 FEW = 40
+_LONGEST_S = 3600.0
 TABLES = {
     "query_metrics": (),
     "verdicts": (),
@@ -64,7 +68,7 @@ def experiment(
     **quota: Any,
 ) -> str:
     """An experiment that answers and judges under a quota; its output is a folder of its name."""
-    quota = {"requests_per_minute": 60_000, "timeout_s": 2, "attempts": 9, **quota}
+    quota = {"requests_per_minute": 60_000, "timeout_s": 5, "attempts": 9, **quota}
     rankings = [[n % DOCUMENTS, (n * 7 + 3) % DOCUMENTS] for n in range(answers)]
     base = {
         "dataset": dataset(folder, answers, DOCUMENTS),
@@ -88,7 +92,7 @@ def experiment(
 def until_nothing_passes(path: str) -> tuple[Outcome, Results]:
     """Evaluate, again as long as something failed that another run may mend: three bad answers in a row."""
     for number in range(4):
-        outcome = rankbeam_process("evaluate", path, "--run-id", f"r{number}", timeout_s=900)
+        outcome = rankbeam_process("evaluate", path, "--run-id", f"r{number}", timeout_s=_LONGEST_S)
         assert outcome.status == 0, outcome.stderr
         results = Results(path.removesuffix(".yaml"), f"r{number}")
         if set(results.table("failures")["kind"].to_pylist()) <= FINAL_KINDS:
@@ -108,7 +112,7 @@ def tokens_of_minutes(stats: Stats) -> Iterator[float]:
 def test_every_verdict_and_value_is_that_of_a_run_without_faults(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    per_minute = ANSWERS * TOKENS_AN_ANSWER
+    per_minute = int(ANSWERS * TOKENS_AN_ANSWER / MINUTES)
     final = Faults(contents=0.05, content_kinds=FINAL[kind])
     with serve(kind, faults=final) as server:
         port = int(server.address.rpartition(":")[2])
@@ -119,7 +123,8 @@ def test_every_verdict_and_value_is_that_of_a_run_without_faults(
     with serve(kind, faults=every, latency_s=LATENCY_S, port=port) as server:
         path = experiment(tmp_path, "faulty", service(kind, server), tokens_per_minute=per_minute)
         is_half_done = lambda: server.stats().calls >= 0.4 * needed.calls  # noqa: E731
-        killed = signalled(["evaluate", path, "--run-id", "r"], signal.SIGKILL, is_half_done, tmp_path, every_s=0.5)
+        evaluate = ["evaluate", path, "--run-id", "r"]
+        killed = signalled(evaluate, signal.SIGKILL, is_half_done, tmp_path, every_s=0.5, within_s=_LONGEST_S)
         _, faulty = until_nothing_passes(path)
         stats = server.stats()
     assert killed.status == -signal.SIGKILL
@@ -129,7 +134,8 @@ def test_every_verdict_and_value_is_that_of_a_run_without_faults(
     assert set(stats.faults) == {*PASSING, *FINAL[kind]}
     busiest = max(tokens_of_minutes(stats)) / per_minute
     with capsys.disabled():
-        sys.stdout.write(f"{kind}: {stats.calls:,} calls of {needed.calls:,} needed, busiest minute {busiest:.1%}\n")
+        sys.stdout.write(f"{kind}: {stats.calls:,} calls of {needed.calls:,} needed, ")
+        sys.stdout.write(f"busiest minute {busiest:.1%} of {per_minute:,} tokens\n")
     assert stats.calls <= 1.15 * needed.calls, stats.faults
     assert busiest <= 1.005
 

@@ -92,14 +92,19 @@ class Ended:
 
 
 def signalled(
-    arguments: list[str], number: signal.Signals, when: Callable[[], bool], cwd: Path, every_s: float = 0.02
+    arguments: list[str],
+    number: signal.Signals,
+    when: Callable[[], bool],
+    cwd: Path,
+    every_s: float = 0.02,
+    within_s: float = 120.0,
 ) -> Ended:
     """Run a command in a process of its own, and send it a signal as soon as something is so."""
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell may have ignored it
     code += "from rankbeam.__main__ import command; command()"
     command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=cwd) as process:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + within_s
         while not when():
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < deadline
