@@ -14,17 +14,15 @@ of the schema. What breaks a rule is `MALFORMED`, with a message that says what 
     sentences       query, sentences [text]                 whether each is needed
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind, Assigned
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, place_of, whole
 from rankbeam.transforms.records.suggestions import shortened
 
 QUESTIONS = 3
@@ -88,71 +86,66 @@ class Question:
     noncommittal: bool
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-_Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 _Level = Annotated[int, Field(ge=0, le=HIGHEST_GRADE)]
 
 
-class _Claim(_Form):
+class _Claim(Form):
     id: int
-    text: _Text
-    quote: _Text
+    text: Text
+    quote: Text
 
 
-class _Claims(_Form):
+class _Claims(Form):
     claims: list[_Claim]
 
 
-class _Verdict(_Form):
+class _Verdict(Form):
     id: int
     reason: str
     verdict: Verdict
 
 
-class _Verdicts(_Form):
+class _Verdicts(Form):
     verdicts: list[_Verdict]
 
 
-class _Assignment(_Form):
+class _Assignment(Form):
     id: int
     reason: str
     verdict: Assigned
 
 
-class _Assignments(_Form):
+class _Assignments(Form):
     verdicts: list[_Assignment]
 
 
-class _Grade(_Form):
+class _Grade(Form):
     reason: str
     intent: _Level
     trust: _Level
     grade: _Level
 
 
-class _Kind(_Form):
+class _Kind(Form):
     reason: str
     kind: AnswerKind
     relevance: _Level
 
 
-class _Statements(_Form):
-    statements: list[_Text]
+class _Statements(Form):
+    statements: list[Text]
 
 
-class _Question(_Form):
-    question: _Text
+class _Question(Form):
+    question: Text
     noncommittal: bool
 
 
-class _Questions(_Form):
+class _Questions(Form):
     questions: Annotated[list[_Question], Field(min_length=QUESTIONS, max_length=QUESTIONS)]
 
 
-class _Sentences(_Form):
+class _Sentences(Form):
     sentences: list[int]
 
 
@@ -171,7 +164,7 @@ def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
     ...     "support", {"claims": {"0": "x"}}, '{"verdicts": [{"id": 0, "reason": "r", "verdict": "not_stated"}]}')]
     ['not_stated']
     """
-    return _STEPS[step].read(values, _json_of(answer))
+    return _STEPS[step].read(values, answer)
 
 
 def schema(step: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,58 +187,46 @@ class _Step:
     schema: Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
-F = TypeVar("F", bound=BaseModel)
-
-
-def _parsed(form: type[F], answer: str) -> F:
-    try:
-        return form.model_validate_json(answer, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise _malformed(f"{place}: {first['msg']}" if place else first["msg"]) from error
-
-
 def _read_claims(values: Mapping[str, Any], answer: str) -> tuple[Claim, ...]:
-    found = sorted(_parsed(_Claims, answer).claims, key=lambda claim: claim.id)
+    found = sorted(parsed(_Claims, answer).claims, key=lambda claim: claim.id)
     _check_ids([claim.id for claim in found], len(found), "claims")
     return tuple(Claim(claim.text, *_place_of(claim.quote, values["text"], claim.id)) for claim in found)
 
 
 def _read_support(values: Mapping[str, Any], answer: str) -> tuple[Judged[Verdict], ...]:
-    found = sorted(_parsed(_Verdicts, answer).verdicts, key=lambda one: one.id)
+    found = sorted(parsed(_Verdicts, answer).verdicts, key=lambda one: one.id)
     _check_ids([one.id for one in found], len(values["claims"]), "verdicts")
     return tuple(Judged(one.verdict, shortened(one.reason, LONGEST_REASON)) for one in found)
 
 
 def _read_assignments(values: Mapping[str, Any], answer: str) -> tuple[Judged[Assigned], ...]:
-    found = sorted(_parsed(_Assignments, answer).verdicts, key=lambda one: one.id)
+    found = sorted(parsed(_Assignments, answer).verdicts, key=lambda one: one.id)
     _check_ids([one.id for one in found], len(values["nuggets"]), "verdicts")
     return tuple(Judged(one.verdict, shortened(one.reason, LONGEST_REASON)) for one in found)
 
 
 def _read_grade(_: Mapping[str, Any], answer: str) -> Grade:
-    found = _parsed(_Grade, answer)
+    found = parsed(_Grade, answer)
     return Grade(found.intent, found.trust, found.grade, shortened(found.reason, LONGEST_REASON))
 
 
 def _read_kind(_: Mapping[str, Any], answer: str) -> Kind:
-    found = _parsed(_Kind, answer)
+    found = parsed(_Kind, answer)
     return Kind(found.kind, found.relevance, shortened(found.reason, LONGEST_REASON))
 
 
 def _read_statements(_: Mapping[str, Any], answer: str) -> tuple[str, ...]:
-    return tuple(_parsed(_Statements, answer).statements)
+    return tuple(parsed(_Statements, answer).statements)
 
 
 def _read_questions(_: Mapping[str, Any], answer: str) -> tuple[Question, ...]:
-    return tuple(Question(one.question, one.noncommittal) for one in _parsed(_Questions, answer).questions)
+    return tuple(Question(one.question, one.noncommittal) for one in parsed(_Questions, answer).questions)
 
 
 def _read_sentences(values: Mapping[str, Any], answer: str) -> tuple[bool, ...]:
-    ids, count = _parsed(_Sentences, answer).sentences, len(values["sentences"])
+    ids, count = parsed(_Sentences, answer).sentences, len(values["sentences"])
     if len(set(ids)) < len(ids) or not all(1 <= one <= count for one in ids):
-        raise _malformed(f"sentences: each id at most once, and from 1 to {count}; found {sorted(ids)[:10]}")
+        raise malformed(f"sentences: each id at most once, and from 1 to {count}; found {sorted(ids)[:10]}")
     return tuple(number in ids for number in range(1, count + 1))
 
 
@@ -256,63 +237,43 @@ def _check_ids(ids: list[int], count: int, name: str) -> None:
     missing = sorted(set(range(count)) - set(ids))
     further = sorted({one for one in ids if not 0 <= one < count or ids.count(one) > 1})
     said = [f"{what} {sorted(some)[:10]}" for what, some in (("missing", missing), ("further", further)) if some]
-    raise _malformed(f"{name}: the ids must be 0 to {count - 1}, each once; {', '.join(said)}")
+    raise malformed(f"{name}: the ids must be 0 to {count - 1}, each once; {', '.join(said)}")
 
 
 def _place_of(quote: str, text: str, claim: int) -> tuple[int, int]:
     """Where a quote stands in a text, whatever white space is between its words."""
-    found = re.search(r"\s+".join(map(re.escape, quote.split())), text)
-    if found is None:
-        raise _malformed(f"claims: the quote of claim {claim} does not stand in the text word by word")
-    return found.span()
-
-
-def _json_of(answer: str) -> str:
-    """The answer without the code fence that some models put around JSON."""
-    fenced = re.fullmatch(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", answer, re.DOTALL)
-    return fenced[1] if fenced else answer
-
-
-def _malformed(message: str) -> CallError:
-    return CallError(FailureKind.MALFORMED, f"the judge's answer breaks its schema: {message}")
-
-
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    place = place_of(quote, text)
+    if place is None:
+        raise malformed(f"claims: the quote of claim {claim} does not stand in the text word by word")
+    return place
 
 
 def _list(name: str, items: dict[str, Any], count: int | None = None) -> dict[str, Any]:
-    bounds = {} if count is None else {"minItems": count, "maxItems": count}
-    return _object(**{name: {"type": "array", "items": items, **bounds}})
+    return object_of(**{name: list_of(items, count)})
 
 
 def _one_of(values: type[StrEnum]) -> dict[str, Any]:
     return {"type": "string", "enum": [value.value for value in values]}
 
 
-def _ids(low: int, high: int) -> dict[str, Any]:
-    return {"type": "integer", "minimum": low, "maximum": high}
-
-
 def _verdicts(values: type[StrEnum], count: int) -> dict[str, Any]:
-    return _list("verdicts", _object(id=_ids(0, count - 1), reason=_TEXT, verdict=_one_of(values)), count)
+    return _list("verdicts", object_of(id=whole(0, count - 1), reason=TEXT, verdict=_one_of(values)), count)
 
 
-_TEXT: dict[str, Any] = {"type": "string"}
-_LEVEL = _ids(0, HIGHEST_GRADE)
+_LEVEL = whole(0, HIGHEST_GRADE)
 
 _STEPS: Mapping[str, _Step] = {
     "claims": _Step(
-        _read_claims, lambda _: _list("claims", _object(id={"type": "integer", "minimum": 0}, text=_TEXT, quote=_TEXT))
+        _read_claims, lambda _: _list("claims", object_of(id={"type": "integer", "minimum": 0}, text=TEXT, quote=TEXT))
     ),
     "support": _Step(_read_support, lambda values: _verdicts(Verdict, len(values["claims"]))),
-    "grade": _Step(_read_grade, lambda _: _object(reason=_TEXT, intent=_LEVEL, trust=_LEVEL, grade=_LEVEL)),
-    "answer_kind": _Step(_read_kind, lambda _: _object(reason=_TEXT, kind=_one_of(AnswerKind), relevance=_LEVEL)),
+    "grade": _Step(_read_grade, lambda _: object_of(reason=TEXT, intent=_LEVEL, trust=_LEVEL, grade=_LEVEL)),
+    "answer_kind": _Step(_read_kind, lambda _: object_of(reason=TEXT, kind=_one_of(AnswerKind), relevance=_LEVEL)),
     "nugget_assign": _Step(_read_assignments, lambda values: _verdicts(Assigned, len(values["nuggets"]))),
-    "statements": _Step(_read_statements, lambda _: _list("statements", _TEXT)),
+    "statements": _Step(_read_statements, lambda _: _list("statements", TEXT)),
     "questions": _Step(
         _read_questions,
-        lambda _: _list("questions", _object(question=_TEXT, noncommittal={"type": "boolean"}), QUESTIONS),
+        lambda _: _list("questions", object_of(question=TEXT, noncommittal={"type": "boolean"}), QUESTIONS),
     ),
-    "sentences": _Step(_read_sentences, lambda values: _list("sentences", _ids(1, len(values["sentences"])))),
+    "sentences": _Step(_read_sentences, lambda values: _list("sentences", whole(1, len(values["sentences"])))),
 }

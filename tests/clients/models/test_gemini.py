@@ -190,7 +190,7 @@ def test_an_answer_of_a_wrong_form_is_asked_again_with_what_was_wrong(gemini: St
     assert {config["maxOutputTokens"] for config in configs} == {100}
     texts = [body["contents"][0]["parts"][0]["text"] for body in found]
     assert "Your last answer" not in texts[0]
-    assert "could not be used: the judge's answer breaks its schema: verdicts.0.verdict" in texts[1]
+    assert "could not be used: the answer breaks its schema: verdicts.0.verdict" in texts[1]
     assert texts[1].startswith(texts[0])  # what services cache is the same
 
 

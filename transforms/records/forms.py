@@ -1,0 +1,75 @@
+"""Answers of models that are JSON of a form: schemas as they are sent, and strict reading of what comes back."""
+
+import re
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+
+class Form(BaseModel):
+    """A form without further keys, whose values have exactly their types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+"""A text that says something."""
+
+TEXT: dict[str, Any] = {"type": "string"}
+"""The schema of a text."""
+
+F = TypeVar("F", bound=Form)
+
+
+def parsed(form: type[F], answer: str) -> F:
+    """An answer as its form.
+
+    Raises:
+        CallError: it breaks the form (`MALFORMED`).
+    """
+    try:
+        return form.model_validate_json(without_fence(answer), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise malformed(f"{place}: {first['msg']}" if place else first["msg"]) from error
+
+
+def without_fence(answer: str) -> str:
+    """The answer without the code fence that some models put around JSON."""
+    fenced = re.fullmatch(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", answer, re.DOTALL)
+    return fenced[1] if fenced else answer
+
+
+def malformed(message: str) -> CallError:
+    """The error of an answer that breaks a rule; a repair quotes it."""
+    return CallError(FailureKind.MALFORMED, f"the answer breaks its schema: {message}")
+
+
+def place_of(quote: str, text: str) -> tuple[int, int] | None:
+    """Where a quote stands in a text, whatever white space is between its words; None where it does not.
+
+    >>> place_of("pay an  invoice", "Owners pay an\\ninvoice.")
+    (7, 21)
+    """
+    found = re.search(r"\s+".join(map(re.escape, quote.split())), text)
+    return None if found is None else found.span()
+
+
+def object_of(**properties: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object whose properties are all required, in their order."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def list_of(items: dict[str, Any], count: int | None = None) -> dict[str, Any]:
+    """The schema of a list, of so many items where their number is known."""
+    bounds = {} if count is None else {"minItems": count, "maxItems": count}
+    return {"type": "array", "items": items, **bounds}
+
+
+def whole(low: int, high: int) -> dict[str, Any]:
+    """The schema of a whole number."""
+    return {"type": "integer", "minimum": low, "maximum": high}
