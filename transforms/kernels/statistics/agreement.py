@@ -76,3 +76,27 @@ def pair_agreement(verdicts: Sequence[Hashable]) -> Fraction:
     """
     equal = sum(math.comb(times, 2) for times in Counter(verdicts).values())
     return Fraction(equal, math.comb(len(verdicts), 2))
+
+
+def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> Fraction | None:
+    """How far two people agree on the same items, beyond what chance would give.
+
+    Cohen, "A coefficient of agreement for nominal scales", 1960.
+
+    Args:
+        first: the decisions of one, by item.
+        second: those of the other, for the same items.
+
+    Returns:
+        At most 1; None without items, or where both always decide the same one way, so that chance explains all.
+
+    >>> cohen_kappa(["accept", "accept", "reject", "reject"], ["accept", "reject", "reject", "reject"])
+    Fraction(1, 2)
+    """
+    count = len(first)
+    if not count:
+        return None
+    own, others = Counter(first), Counter(second)
+    observed = Fraction(sum(a == b for a, b in zip(first, second, strict=True)), count)
+    expected = Fraction(sum(own[value] * others[value] for value in own), count * count)
+    return None if expected == 1 else (observed - expected) / (1 - expected)

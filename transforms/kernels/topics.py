@@ -1,0 +1,123 @@
+"""Topics of documents from integer counts of words: the same clusters on any machine, unlike those of an SVD.
+
+Leaders are chosen by farthest-first traversal (Gonzalez, 1985) among well-connected documents; then documents go to the
+cluster whose words they hold, and clusters to the words that their documents hold, a few times.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+_WORDS = 32  # of a document's profile
+_ROUNDS = 6
+_SCALE = 64
+MOST_TOPICS = 24
+
+Profile = dict[str, int]
+"""Words with their weights."""
+
+
+def topic_count(documents: int) -> int:
+    """How many topics a number of documents is divided into.
+
+    >>> [topic_count(documents) for documents in (1, 10, 170, 10**6)]
+    [1, 2, 9, 24]
+    """
+    return max(1, min(MOST_TOPICS, math.isqrt(documents // 2)))
+
+
+def profiles(documents: Sequence[Collection[str]]) -> list[Profile]:
+    """The weightiest words of every document; a word weighs the number of digits, base 2, of how rare it is.
+
+    Args:
+        documents: the distinct words of each.
+
+    >>> profiles([["pay", "invoice"], ["pay", "owner"], ["pay", "invoice"], ["cat"]])[0]
+    {'invoice': 2, 'pay': 1}
+    """
+    counts = Counter(word for words in documents for word in set(words))
+    weights = {word: (len(documents) // count).bit_length() for word, count in counts.items() if count > 1}
+    return [_heaviest({word: weights[word] for word in words if word in weights}) for words in documents]
+
+
+def overlap(first: Profile, second: Profile) -> int:
+    """The weight of the words that two profiles share.
+
+    >>> overlap({"a": 3, "b": 1}, {"a": 3, "c": 2})
+    3
+    """
+    return sum(weight for word, weight in first.items() if word in second)
+
+
+def topics(documents: Sequence[Profile], count: int) -> list[int]:
+    """The topic of every document, from 0; topics without documents are left out of the numbering.
+
+    Args:
+        documents: their profiles.
+        count: of topics, at most.
+
+    >>> cats, dogs = {"cat": 2, "paw": 1}, {"dog": 2, "bone": 2}
+    >>> topics([cats, dogs, cats, dogs], 2)
+    [0, 1, 0, 1]
+    """
+    centres = [dict.fromkeys(documents[leader], _SCALE) for leader in _leaders(documents, count)]
+    assigned: list[int] = []
+    for _ in range(_ROUNDS):
+        before, assigned = assigned, _assigned(documents, centres)
+        if assigned == before:
+            break
+        centres = [_centre(documents, assigned, topic) for topic in range(len(centres))]
+    order = {topic: number for number, topic in enumerate(dict.fromkeys(assigned))}
+    return [order[topic] for topic in assigned]
+
+
+def label(documents: Sequence[Profile], words: int = 3) -> tuple[str, ...]:
+    """The words that the documents of a topic share most, by weight.
+
+    >>> label([{"cat": 2, "paw": 1}, {"cat": 2}])
+    ('cat', 'paw')
+    """
+    sums: Counter[str] = Counter()
+    for profile in documents:
+        sums.update(profile)
+    return tuple(sorted(sums, key=lambda word: (-sums[word], word))[:words])
+
+
+def _heaviest(weights: Profile) -> Profile:
+    return dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:_WORDS])
+
+
+def _leaders(documents: Sequence[Profile], count: int) -> list[int]:
+    spread = Counter(word for profile in documents for word in profile)
+    ties = [sum(spread[word] - 1 for word in profile) for profile in documents]
+    least = sorted(ties)[len(ties) // 2]  # outliers would make topics of their own
+    eligible = [place for place, tied in enumerate(ties) if tied >= least]
+    leaders = [max(eligible, key=lambda place: (ties[place], -place))]
+    nearest = {place: overlap(documents[place], documents[leaders[0]]) for place in eligible}
+    while len(leaders) < min(count, len(eligible)):
+        leader = min(eligible, key=lambda place: (nearest[place], -ties[place], place))
+        leaders.append(leader)
+        nearest = {place: max(near, overlap(documents[place], documents[leader])) for place, near in nearest.items()}
+        nearest[leader] = 1 << 62
+    return leaders
+
+
+def _assigned(documents: Sequence[Profile], centres: Sequence[Profile]) -> list[int]:
+    holders: dict[str, list[tuple[int, int]]] = {}
+    for topic, centre in enumerate(centres):
+        for word, share in centre.items():
+            holders.setdefault(word, []).append((topic, share))
+    assigned = []
+    for profile in documents:
+        scores = [0] * len(centres)
+        for word, weight in profile.items():
+            for topic, share in holders.get(word, ()):
+                scores[topic] += weight * share
+        assigned.append(max(range(len(centres)), key=lambda topic: (scores[topic], -topic)))
+    return assigned
+
+
+def _centre(documents: Sequence[Profile], assigned: Sequence[int], topic: int) -> Profile:
+    members = [profile for profile, own in zip(documents, assigned, strict=True) if own == topic]
+    counts = Counter(word for profile in members for word in profile)
+    return {word: count * _SCALE // len(members) for word, count in counts.items() if count * _SCALE >= len(members)}
