@@ -103,3 +103,25 @@ def accepted(outcomes: Sequence[Any]) -> Sequence[Any]:
         if isinstance(outcome, CallError):
             raise outcome
     return outcomes
+
+
+def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:
+    """Take several generators through their steps side by side: a step of all of them is one list of calls.
+
+    Returns:
+        What each of them returned, in their order.
+    """
+    values: dict[int, Value] = {}
+    calls: dict[int, Sequence[Call]] = {}
+    sent: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(parts)))
+    while sent:
+        calls = {}
+        for place, outcomes in sent.items():
+            try:
+                calls[place] = next(parts[place]) if outcomes is None else parts[place].send(outcomes)
+            except StopIteration as end:
+                values[place] = end.value
+        together = yield [call for wanted in calls.values() for call in wanted] if calls else ()
+        given = iter(together)
+        sent = {place: [next(given) for _ in wanted] for place, wanted in calls.items()}
+    return [values[place] for place in range(len(parts))]

@@ -1,0 +1,1 @@
+"""What a generated benchmark consists of: spans, facts, questions, evidence, votes."""

@@ -1,0 +1,274 @@
+"""What the steps of writing and checking answer: JSON schemas, and the strict reading of what came back.
+
+    step            values of its prompt                         reads as
+    facts           texts {number: text}                         Facts: those whose quote stands in its text
+    question        facts {number: text}, type, profile          Draft
+    unanswerable    facts, profile                               Draft without nuggets and facts
+    checks          question, answer, quotes                     Vote, one a criterion
+    critic          question, answer, quotes, role               Vote
+    consensus       as critic, and reviews                       Vote
+    derive          question, quotes                             Derived
+    closed_book     question                                     text
+
+What breaks a rule is `MALFORMED`, with a message that a repair quotes. A quote that does not stand in its text is no
+such break: the fact is dropped and counted, so that a model that makes facts up is seen.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, place_of
+from rankbeam.transforms.records.goldens.items import Nugget, Vote
+from rankbeam.transforms.records.suggestions import shortened
+
+CRITERIA: Mapping[str, str] = MappingProxyType(
+    {
+        "standalone": "understandable without the text, such as without \"the article\" or \"this section\"",
+        "answerable_from_quotes": "the quotes alone hold the answer",
+        "complete": "the answer says all that the question asks for",
+        "only_from_quotes": "everything in the answer stands in the quotes; nothing is added",
+        "natural": "a person could ask it like this",
+        "harmless": "question and answer are harmless",
+    }
+)  # fmt: skip
+"""What the checks ask about a question and its answer."""
+CRITICS: Mapping[str, str] = MappingProxyType(
+    {
+        "analyst": "an analyst, who looks for errors of fact and for what does not follow from the quotes",
+        "synthesizer": "a synthesizer, who asks whether question and answer fit the whole of the quotes",
+        "practical": "a practical reader, who asks whether a person would want to know this, and could use the answer",
+    }
+)
+"""The roles that criticise a question, where critics are wanted."""
+
+_MOST_FACTS = 20
+_LONGEST_REASON = 300
+
+
+class YesNo(StrEnum):
+    """A verdict on one criterion."""
+
+    YES = "yes"
+    NO = "no"
+
+
+class Decision(StrEnum):
+    """The verdict of a critic."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """An atomic statement, with the words of the text that say it.
+
+    Attributes:
+        text: the statement.
+        source: number of the text.
+        start, end: [start, end) of the quote in that text.
+        quote: as it stands there.
+    """
+
+    text: str
+    source: int
+    start: int
+    end: int
+    quote: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of some texts, and how many had a quote that does not stand in its text."""
+
+    facts: tuple[Fact, ...]
+    dropped: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A question as it was written, its answer, and the numbers of the facts that it rests on."""
+
+    question: str
+    answer: str
+    nuggets: tuple[Nugget, ...] = ()
+    facts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The answer that follows from quotes alone, and its claims; not answerable where none does."""
+
+    answerable: bool
+    answer: str
+    claims: tuple[str, ...]
+
+
+class _Fact(Form):
+    text: Text
+    source: int
+    quote: Text
+
+
+class _Facts(Form):
+    facts: Annotated[list[_Fact], Field(max_length=_MOST_FACTS)]
+
+
+class _Nugget(Form):
+    text: Text
+    vital: bool
+
+
+class _Draft(Form):
+    question: Text
+    answer: Text
+    facts: Annotated[list[int], Field(min_length=1)]
+    nuggets: Annotated[list[_Nugget], Field(min_length=1)]
+
+
+class _Unanswerable(Form):
+    question: Text
+    answer: Text
+
+
+class _Check(Form):
+    reason: str
+    verdict: YesNo
+
+
+class _Checks(Form):
+    standalone: _Check
+    answerable_from_quotes: _Check
+    complete: _Check
+    only_from_quotes: _Check
+    natural: _Check
+    harmless: _Check
+
+
+class _Critic(Form):
+    reason: str
+    verdict: Decision
+
+
+class _Derived(Form):
+    answerable: bool
+    answer: str
+    claims: list[Text]
+
+
+class _ClosedBook(Form):
+    answer: Text
+
+
+def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
+    """What an answer to a step says.
+
+    Args:
+        step: such as "facts".
+        values: of its prompt.
+        answer: the model's text.
+
+    Raises:
+        CallError: it breaks a rule (`MALFORMED`).
+
+    >>> read("closed_book", {}, '{"answer": "I do not know."}')
+    'I do not know.'
+    """
+    return _READERS[step](values, answer)
+
+
+def schema(step: str) -> dict[str, Any]:
+    """The JSON schema of the answer to a step.
+
+    >>> list(schema("derive")["properties"])
+    ['answerable', 'answer', 'claims']
+    """
+    return _SCHEMAS[step]
+
+
+def _facts(values: Mapping[str, Any], answer: str) -> Facts:
+    given = parsed(_Facts, answer).facts
+    facts = []
+    for one in given:
+        text = values["texts"].get(str(one.source))
+        place = None if text is None else place_of(one.quote, text)
+        if text is not None and place is not None:
+            facts.append(Fact(one.text, one.source, *place, text[place[0] : place[1]]))
+    return Facts(tuple(facts), len(given) - len(facts))
+
+
+def _draft(values: Mapping[str, Any], answer: str) -> Draft:
+    given = parsed(_Draft, answer)
+    unknown = sorted({number for number in given.facts if str(number) not in values["facts"]})
+    if unknown:
+        raise malformed(f"facts: there is no fact {unknown[0]}; they are 0 to {len(values['facts']) - 1}")
+    if not any(nugget.vital for nugget in given.nuggets):
+        raise malformed("nuggets: at least one is vital")
+    nuggets = tuple(Nugget(nugget.text, nugget.vital) for nugget in given.nuggets)
+    return Draft(given.question, given.answer, nuggets, tuple(dict.fromkeys(given.facts)))
+
+
+def _unanswerable(_: Mapping[str, Any], answer: str) -> Draft:
+    given = parsed(_Unanswerable, answer)
+    return Draft(given.question, given.answer)
+
+
+def _checks(_: Mapping[str, Any], answer: str) -> tuple[Vote, ...]:
+    given = parsed(_Checks, answer)
+    votes = ((name, getattr(given, name)) for name in CRITERIA)
+    return tuple(Vote("checks", name, one.verdict, shortened(one.reason, _LONGEST_REASON)) for name, one in votes)
+
+
+def _critic(step: str) -> Callable[[Mapping[str, Any], str], Vote]:
+    def read_vote(values: Mapping[str, Any], answer: str) -> Vote:
+        given = parsed(_Critic, answer)
+        reason = shortened(given.reason, _LONGEST_REASON)
+        return Vote(step, "approval", given.verdict, reason, str(values["critic"]))
+
+    return read_vote
+
+
+def _derived(_: Mapping[str, Any], answer: str) -> Derived:
+    given = parsed(_Derived, answer)
+    if given.answerable and not given.claims:
+        raise malformed("claims: an answer has at least one")
+    return Derived(given.answerable, given.answer, tuple(given.claims))
+
+
+def _closed_book(_: Mapping[str, Any], answer: str) -> str:
+    return parsed(_ClosedBook, answer).answer
+
+
+def _verdict(values: type[StrEnum]) -> dict[str, Any]:
+    return object_of(reason=TEXT, verdict={"type": "string", "enum": [value.value for value in values]})
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
+    "facts": _facts,
+    "question": _draft,
+    "unanswerable": _unanswerable,
+    "checks": _checks,
+    "critic": _critic("critic"),
+    "consensus": _critic("consensus"),
+    "derive": _derived,
+    "closed_book": _closed_book,
+}
+_NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0}
+_TRUTH: dict[str, Any] = {"type": "boolean"}
+_SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "facts": object_of(facts=list_of(object_of(text=TEXT, source=_NUMBER, quote=TEXT))),
+    "question": object_of(
+        question=TEXT, answer=TEXT, facts=list_of(_NUMBER), nuggets=list_of(object_of(text=TEXT, vital=_TRUTH))
+    ),
+    "unanswerable": object_of(question=TEXT, answer=TEXT),
+    "checks": object_of(**{name: _verdict(YesNo) for name in CRITERIA}),
+    "critic": _verdict(Decision),
+    "consensus": _verdict(Decision),
+    "derive": object_of(answerable=_TRUTH, answer=TEXT, claims=list_of(TEXT)),
+    "closed_book": object_of(answer=TEXT),
+}

@@ -1,0 +1,90 @@
+"""Where a question comes from: spans of documents, and what is to be asked about them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Profile = tuple[tuple[str, str], ...]
+"""Dimensions with the value that is assigned."""
+
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of a document.
+
+    Attributes:
+        doc_id: the document.
+        start, end: [start, end) in code points of the document's text.
+        text: of the span.
+        title: of the document.
+    """
+
+    doc_id: str
+    start: int
+    end: int
+    text: str
+    title: str = ""
+
+    @property
+    def id(self) -> str:
+        """Its name, which is split at the last `#`.
+
+        >>> Span("a#b", 0, 4, "text").id
+        'a#b#0-4'
+        """
+        return f"{self.doc_id}#{self.start}-{self.end}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A question that is to be written.
+
+    Attributes:
+        item_id: a hash of the spans, the type, the profile and the number.
+        type: of the question.
+        profile: that it is written for.
+        topic: of the document.
+        number: among the questions of one type from the same spans, from 0.
+        round: in which it was planned, from 1.
+    """
+
+    item_id: str
+    type: str
+    profile: Profile
+    topic: int
+    number: int
+    round: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """The task of writing: linked spans, and all that is to be asked about them in one round.
+
+    Attributes:
+        spans: one, or two of different documents.
+        candidates: the questions.
+    """
+
+    spans: tuple[Span, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def name(self) -> str:
+        """A hash of the spans: questions about the same ones share their facts."""
+        return _hashed([part for span in self.spans for part in (span.id, span.text)])
+
+
+def item_id(spans: Sequence[Span], kind: str, profile: Profile, number: int) -> str:
+    """The id of a question: equal plans have equal ids, on any machine.
+
+    >>> item_id([Span("d", 0, 4, "text")], "lookup", (("persona", "owner"),), 0)
+    'g71f474b808ca'
+    """
+    parts = [part for span in spans for part in (span.id, span.text)]
+    return "g" + _hashed([*parts, kind, *(word for pair in profile for word in pair), str(number)])
+
+
+def _hashed(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]

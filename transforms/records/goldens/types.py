@@ -1,0 +1,92 @@
+"""Types of questions, and the profile that a question is written for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+UNANSWERABLE = "unanswerable"
+
+
+@dataclass(frozen=True)
+class QuestionType:
+    """A type of question.
+
+    Attributes:
+        description: what a writer is told of it.
+        spans: how many linked spans it is made from.
+        share: of all questions, by default, in relation to the others.
+    """
+
+    description: str
+    spans: int = 1
+    share: int = 1
+
+
+TYPES: Mapping[str, QuestionType] = MappingProxyType(
+    {
+        "lookup": QuestionType("asks for one fact: a name, a number, a place, a condition", share=4),
+        "how_to": QuestionType("asks how something is done; the answer names the steps", share=3),
+        "why": QuestionType("asks for a reason or a cause that the text states", share=2),
+        "comparison": QuestionType("asks how two things differ or agree; both texts are needed", spans=2),
+        "multi_hop": QuestionType("needs a fact of one text to find the fact of the other", spans=2),
+        "aggregation": QuestionType("asks for a list or a count of all that the text names"),
+        "negation": QuestionType("asks what does not hold, is excluded, or is not possible"),
+        "temporal": QuestionType("asks when, how long, in what order, or until when"),
+        "keywords": QuestionType("a short query of two to five keywords, as typed into a search box, no sentence"),
+        UNANSWERABLE: QuestionType(
+            "is plausible for a reader of the text, and nothing in the text answers it", share=2
+        ),
+    }
+)
+"""By name, the types that are known."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of a dimension of the profiles.
+
+    Attributes:
+        name: of the value, such as "Novice".
+        description: for the writer.
+    """
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A dimension of the profiles, such as the persona that asks.
+
+    Attributes:
+        name: of the dimension.
+        description: for the writer.
+        values: that it has, at least one.
+    """
+
+    name: str
+    description: str
+    values: tuple[Value, ...]
+
+
+DIMENSIONS = (
+    Dimension(
+        "persona",
+        "who asks",
+        (
+            Value("newcomer", "knows none of the special terms, and describes the matter in own words"),
+            Value("practitioner", "works with the subject daily, and uses its terms"),
+            Value("manager", "decides, and wants consequences, cost and limits"),
+        ),
+    ),
+    Dimension(
+        "difficulty",
+        "how hard the text is to find and to use",
+        (
+            Value("easy", "in the words of the text"),
+            Value("medium", "partly in other words than the text"),
+            Value("hard", "in other words than the text throughout"),
+        ),
+    ),
+)
+"""The profiles where no file gives others."""
