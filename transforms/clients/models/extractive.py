@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from rankbeam.transforms.clients.models import cloze
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel, stems
 from rankbeam.transforms.kernels.sentences import sentences
@@ -17,6 +18,8 @@ NO_ANSWER = "The contexts do not say."
 
 class Extractive(LocalModel):
     """Answers with the fewest sentences that hold the most words of the question, each with the number of its context.
+
+    As the writer of a benchmark it takes sentences as facts, and makes questions of them that are cloze-like.
 
     Attributes:
         most_sentences: of an answer.
@@ -33,6 +36,9 @@ class Extractive(LocalModel):
         >>> Extractive().answer(Prompt("answer", values)).text
         'Owners pay invoices. [1]'
         """
+        written = cloze.write(prompt, self.language)
+        if written is not None:
+            return Stored(written, STOP, model_version=self.model)
         query, contexts = prompt.values.get("query"), prompt.values.get("contexts")
         if not isinstance(query, str) or not isinstance(contexts, list):
             raise CallError(FailureKind.INVALID, f"extractive answers a query from contexts, not step {prompt.step!r}")

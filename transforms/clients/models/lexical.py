@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from rankbeam.transforms.clients.models import cloze
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel, share, stems
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind, Assigned
@@ -52,9 +53,10 @@ class Lexical(LocalModel):
             "questions": self._questions,
             "sentences": self._sentences,
         }
-        if prompt.step not in steps:
+        checked = cloze.check(prompt, self.language)
+        if checked is None and prompt.step not in steps:
             raise CallError(FailureKind.INVALID, f"lexical is a judge, and knows no step {prompt.step!r}")
-        text = json.dumps(steps[prompt.step](prompt.values), ensure_ascii=False)
+        text = json.dumps(steps[prompt.step](prompt.values) if checked is None else checked, ensure_ascii=False)
         return Stored(text, STOP, model_version=self.model)
 
     def _share(self, part: str, whole: str) -> float:

@@ -1,0 +1,143 @@
+"""What models without a language model write and check for a benchmark: sentences as facts, and gaps as questions.
+
+A question is a part of one sentence with a gap, such as "invoices of past ____ are PDFs": cloze-like, and of no type.
+It shows every stage and costs nothing. What it makes tests that a pipeline runs, not how good a system is.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rankbeam.transforms.clients.models.local import share, stems
+from rankbeam.transforms.kernels.sentences import sentences
+from rankbeam.transforms.records.calls.prompt import Prompt
+
+GAP = "____"
+_FACTS = 8
+_LEAST_STEMS = 6
+_AROUND = 5  # words on each side of a gap: fewer than give the text away
+_LEAST_SHARE = 0.5
+_WORD = re.compile(r"\S+")
+_OF_TEXT = re.compile(r"^\(text (\d+)\) ")
+
+
+def write(prompt: Prompt, language: str) -> str | None:
+    """The answer of a writer that knows sentences only; None to a step that it does not know.
+
+    >>> texts = {"0": "Hi. Owners download invoices of past years as files on the billing page."}
+    >>> json.loads(write(Prompt("facts", {"texts": texts}), "english"))["facts"][0]["source"]
+    0
+    """
+    writer = _WRITERS.get(prompt.step)
+    return None if writer is None else json.dumps(writer(prompt, language), ensure_ascii=False)
+
+
+def check(prompt: Prompt, language: str) -> dict[str, Any] | None:
+    """The answer of a checker that counts words only; None to a step that it does not know."""
+    checker = _CHECKERS.get(prompt.step)
+    return None if checker is None else checker(prompt.values, language)
+
+
+def _facts(prompt: Prompt, language: str) -> dict[str, Any]:
+    found = []
+    for number, text in sorted(prompt.values["texts"].items()):
+        parts = [text[start:end] for start, end in sentences(text)]
+        long = [part for part in parts if len(stems(part, language)) >= _LEAST_STEMS]
+        found += [{"text": part, "source": int(number), "quote": part} for part in long[:_FACTS]]
+    return {"facts": found}
+
+
+def _question(prompt: Prompt, language: str) -> dict[str, Any]:
+    """One fact of each text, with a gap each."""
+    by_text: dict[str, list[tuple[int, str]]] = {}
+    for number, text in sorted(prompt.values["facts"].items(), key=lambda item: int(item[0])):
+        match = _OF_TEXT.match(text)
+        by_text.setdefault(match[1] if match else "", []).append((int(number), _OF_TEXT.sub("", text)))
+    wish = f"{prompt.values['type']} {prompt.sample}"
+    chosen = [facts[_place(wish, len(facts))] for facts in by_text.values()]
+    return {
+        "question": " … ".join(_with_gap(text, wish, language) for _, text in chosen),
+        "answer": " ".join(text for _, text in chosen),
+        "facts": [number for number, _ in chosen],
+        "nuggets": [{"text": text, "vital": True} for _, text in chosen],
+    }
+
+
+def _unanswerable(prompt: Prompt, language: str) -> dict[str, Any]:
+    """A made-up name in the place of the words around a gap."""
+    facts = prompt.values["facts"]
+    text = facts[str(_place(f"{prompt.sample}", len(facts)))]
+    digest = hashlib.sha256(f"{text}{prompt.sample}".encode()).hexdigest()
+    topic = max(sorted(stems(text, language)), key=len)
+    names = [f"{digest[place : place + 4]}x" for place in range(0, 12, 4)]
+    return {"question": f"{' '.join(names)} {topic} {GAP}", "answer": f"The documents do not mention {names[0]}."}
+
+
+def _closed_book(*_: Any) -> dict[str, Any]:
+    return {"answer": "I do not know."}
+
+
+def _with_gap(sentence: str, wish: str, language: str) -> str:
+    """The words around a gap in the place of a long word."""
+    found = _WORD.findall(_OF_TEXT.sub("", sentence))
+    inner = range(min(2, len(found) - 1), max(len(found) - 1, 1))
+    long = [place for place in inner if stems(found[place], language) and len(found[place]) > 4] or list(inner) or [0]
+    gap = long[_place(f"{wish}{sentence}", len(long))]
+    before, after = found[max(0, gap - _AROUND) : gap], found[gap + 1 : gap + 1 + _AROUND]
+    return " ".join([*before, GAP, *after])
+
+
+def _place(wish: str, count: int) -> int:
+    return int(hashlib.sha256(wish.encode()).hexdigest()[:8], 16) % count
+
+
+def _checks(values: Mapping[str, Any], language: str) -> dict[str, Any]:
+    quotes, question, answer = (stems(text, language) for text in _texts(values))
+    asked, said = share(question, quotes), share(answer, quotes)
+    return {
+        "standalone": _verdict(len(question) >= 3, f"{len(question)} word stems"),
+        "answerable_from_quotes": _verdict(asked >= _LEAST_SHARE, f"{asked:.0%} of its words in the quotes"),
+        "complete": _verdict(bool(answer), f"{len(answer)} word stems"),
+        "only_from_quotes": _verdict(said >= 0.9, f"{said:.0%} of its words in the quotes"),
+        "natural": _verdict(True, "not judged: counts words only"),
+        "harmless": _verdict(True, "not judged: counts words only"),
+    }
+
+
+def _critic(values: Mapping[str, Any], language: str) -> dict[str, Any]:
+    quotes, _, answer = (stems(text, language) for text in _texts(values))
+    said = share(answer, quotes)
+    return {"reason": f"{said:.0%} of its words in the quotes", "verdict": "approve" if said >= 0.9 else "reject"}
+
+
+def _derive(values: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """The sentences of the quotes that hold at least half of a part of the question."""
+    parts = [stems(part, language) for part in values["question"].split(" … ")]
+    found = [quote[start:end] for _, quote in sorted(values["quotes"].items()) for start, end in sentences(quote)]
+    chosen = []
+    for part in parts:
+        best = max(found, key=lambda one: (share(part, stems(one, language)), -len(one)), default="")
+        if share(part, stems(best, language)) >= _LEAST_SHARE:
+            chosen.append(best)
+    claims = list(dict.fromkeys(chosen))
+    is_answered = len(chosen) == len(parts)
+    return {"answerable": is_answered, "answer": " ".join(claims), "claims": claims if is_answered else []}
+
+
+def _texts(values: Mapping[str, Any]) -> tuple[str, str, str]:
+    return " ".join(values["quotes"].values()), values["question"], values["answer"]
+
+
+def _verdict(passes: bool, reason: str) -> dict[str, str]:
+    return {"reason": reason, "verdict": "yes" if passes else "no"}
+
+
+_WRITERS: Mapping[str, Callable[[Prompt, str], dict[str, Any]]] = MappingProxyType(
+    {"facts": _facts, "question": _question, "unanswerable": _unanswerable, "closed_book": _closed_book}
+)
+_CHECKERS: Mapping[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = MappingProxyType(
+    {"checks": _checks, "critic": _critic, "consensus": _critic, "derive": _derive}
+)
