@@ -1,0 +1,95 @@
+"""How the writing and the checking model are asked: a step becomes a call, and a reply what was said."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.clients.models.base import Embedding
+from rankbeam.transforms.goldens.templates import templates
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.records import judgements
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.goldens import forms
+from rankbeam.transforms.records.goldens.items import Asked
+
+WRITTEN = frozenset({"facts", "question", "unanswerable", "closed_book"})
+"""The steps of the writing model; all others are of the checking one."""
+JUDGED = ("support", "nugget_assign", "grade")
+"""The steps that are asked as a judge is asked."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model said, as it was read.
+
+    Attributes:
+        value: as the step's form reads it.
+        asked: the call.
+    """
+
+    value: Any
+    asked: Asked
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The models that write and check.
+
+    Attributes:
+        writer: writes facts and questions.
+        checker: checks them.
+        max_output_tokens: limit of a reply.
+    """
+
+    writer: Model
+    checker: Model
+    max_output_tokens: int = 4096
+
+    @property
+    def services(self) -> list[str]:
+        """The names of the models."""
+        return list(dict.fromkeys([self.writer.name, self.checker.name]))
+
+    def model(self, step: str) -> Model:
+        """The model of a step."""
+        return self.writer if step in WRITTEN else self.checker
+
+    def call(self, step: str, values: Mapping[str, Any], sample: int = 0) -> Call:
+        """The call that asks a step.
+
+        Args:
+            step: its name.
+            values: of its prompt.
+            sample: the number of this question among several that are alike.
+        """
+        template = shipped()[step] if step in JUDGED else templates()[step]
+        prompt = template.prompt(values, max_output_tokens=self.max_output_tokens, sample=sample)
+        return self.model(step).call(prompt)
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        """What was said, checked against what was asked.
+
+        Raises:
+            CallError: it breaks the step's rules (`MALFORMED`), or there is no answer.
+        """
+        prompt = Prompt.parse(call.payload)
+        said = self.model(prompt.step).read(reply.answer)
+        if isinstance(said, Embedding):
+            raise CallError(FailureKind.INVALID, f"{call.service} embeds texts, and writes none")
+        reader = judgements.read if prompt.step in JUDGED else forms.read
+        value = reader(prompt.step, prompt.values, said.text)
+        tokens = reply.tokens
+        numbers = (tokens.input, tokens.cached, tokens.output)
+        return Reading(value, Asked(prompt.step, call.service, said.model_version, call.key or "", *numbers))
+
+
+def prompt_names() -> dict[str, str]:
+    """By step, the file of its prompt and the hash of its content."""
+    own = {step: f"{template.name} {template.hash}" for step, template in templates().items()}
+    judged = {step: f"{shipped()[step].name} {shipped()[step].hash}" for step in JUDGED}
+    return dict(sorted((own | judged).items()))

@@ -1,0 +1,119 @@
+"""Read the documents that a benchmark is made from: a corpus, a folder of texts, or a table of chunks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rankbeam.transforms.clients.formats import ids, sources, texts
+from rankbeam.transforms.clients.formats.places import Place, repeated_at
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+
+SUFFIXES = (".txt", ".md", ".markdown")
+"""Of the files of a folder that are read."""
+
+_BETWEEN_CHUNKS = "\n\n"
+_DOCUMENT = "doc_id"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document as it was read.
+
+    Attributes:
+        id: its id; a file's is its path below the folder.
+        title: its title.
+        text: its text; all coordinates are code points of it.
+        attributes: of a corpus.
+        chunks: [start, end) of its chunks, where it was read as chunks.
+    """
+
+    id: str
+    title: str
+    text: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    chunks: tuple[tuple[int, int], ...] = ()
+
+
+def read_documents(path: str) -> list[Document]:
+    """Read a corpus as `bm25` reads it, or a folder with text and Markdown files; sorted by id.
+
+    Raises:
+        InputError: there is nothing to read, a line is wrong, or an id is given twice.
+    """
+    if holds_texts(path):
+        return [_from_file(Path(path), file) for file in _texts_below(Path(path))]
+    given = (
+        (Document(each.id, each.title, each.text, dict(each.attributes)), (name, each.line))
+        for name, each in _entries(path)
+    )
+    return _distinct(given)
+
+
+def holds_texts(path: str) -> bool:
+    """Whether a path is a folder of this machine with text or Markdown files."""
+    return files.is_local(path) and Path(path).is_dir() and bool(_texts_below(Path(path)))
+
+
+def read_chunks(path: str) -> list[Document]:
+    """Read a table of chunks, each with the id of its document as `doc_id`, in the order of the documents.
+
+    The text of a document is its chunks one after the other, with a blank line between two of them.
+
+    Raises:
+        InputError: a row has no `doc_id`, or cannot be read.
+    """
+    chunks: dict[str, list[texts.Entry]] = {}
+    for name, entry in _entries(path):
+        doc_id = entry.attributes.get(_DOCUMENT, "")
+        if (fault := ids.fault(doc_id)) is not None or not doc_id:
+            problem = f"the chunk {entry.id!r} has no doc_id" if not doc_id else f"the doc_id {fault}"
+            raise InputError(f"{problem}; name the document that it is part of", path=name, line=entry.line)
+        chunks.setdefault(doc_id, []).append(entry)
+    return [_joined(doc_id, chunks[doc_id]) for doc_id in sorted(chunks)]
+
+
+def _entries(path: str) -> Iterator[tuple[str, texts.Entry]]:
+    for name in sources.expand(path):
+        for entry in texts.read_entries(name, "corpus"):
+            yield name, entry
+
+
+def _distinct(given: Iterator[tuple[Document, Place]]) -> list[Document]:
+    documents: dict[str, tuple[Document, Place]] = {}
+    for document, place in given:
+        if document.id in documents:
+            places = [documents[document.id][1], place]
+            raise repeated_at(f"document {document.id!r} is given twice", places, "ids must differ")
+        documents[document.id] = document, place
+    return [documents[name][0] for name in sorted(documents)]
+
+
+def _texts_below(folder: Path) -> list[Path]:
+    hidden = lambda path: any(part.startswith(".") for part in path.relative_to(folder).parts)  # noqa: E731
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not hidden(path))
+
+
+def _from_file(folder: Path, path: Path) -> Document:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8; convert it", path=str(path)) from error
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    name = path.relative_to(folder).as_posix()
+    if (fault := ids.fault(name)) is not None:
+        raise InputError(f"as an id, its path {fault}; rename it", path=str(path))
+    return Document(name, first.lstrip("#").strip() if first.startswith("#") else path.stem, text)
+
+
+def _joined(doc_id: str, chunks: list[texts.Entry]) -> Document:
+    text, spans = "", []
+    for chunk in chunks:
+        text += _BETWEEN_CHUNKS if text else ""
+        spans.append((len(text), len(text) + len(chunk.text)))
+        text += chunk.text
+    title = next((chunk.title for chunk in chunks if chunk.title), "")
+    attributes = {
+        name: value for name, value in chunks[0].attributes.items() if name not in (_DOCUMENT, "start", "end")
+    }
+    return Document(doc_id, title, text, attributes, tuple(spans))

@@ -1,0 +1,78 @@
+"""The work of one question after it was accepted: grade the passages of other documents that may answer it, too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.goldens.asking import Asking, Reading
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.goldens.items import Pooled, PoolGrade
+from rankbeam.transforms.records.goldens.sources import Span
+
+STAGE = "grade"
+_FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID})
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A question and the passages that a search finds for it.
+
+    Attributes:
+        item_id: of the question.
+        question: its text.
+        passages: of documents that the question was not made from.
+    """
+
+    item_id: str
+    question: str
+    passages: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class GradePassages:
+    """Grade passages for a question; a `Work` whose items are `Pool`s.
+
+    Attributes:
+        asking: the models.
+    """
+
+    asking: Asking
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage."""
+        return STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The model that is called."""
+        return [self.asking.checker.name]
+
+    def steps(self, item: Pool) -> Steps[Pooled]:
+        """Grade all passages; one whose call fails has no grade."""
+        calls = [
+            self.asking.call("grade", {"query": item.question, "context": passage.text}) for passage in item.passages
+        ]
+        outcomes = yield calls
+        grades = (_grade(passage, outcome) for passage, outcome in zip(item.passages, outcomes, strict=True))
+        asked = (outcome.asked for outcome in outcomes if isinstance(outcome, Reading))
+        return Pooled(item.item_id, tuple(grades), tuple(asked))
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        """What the model says."""
+        return self.asking.read(call, reply)
+
+    def calls(self, item: Pool) -> range:
+        """How many calls a question takes."""
+        return range(len(item.passages), len(item.passages) + 1)
+
+
+def _grade(passage: Span, outcome: Any) -> PoolGrade:
+    if isinstance(outcome, CallError):
+        failure = None if outcome.kind in _FINAL else outcome.kind
+        return PoolGrade(passage.id, passage.doc_id, None, outcome.message, failure)
+    return PoolGrade(passage.id, passage.doc_id, outcome.value.grade, outcome.value.reason)

@@ -1,0 +1,127 @@
+"""The documents as a plan sees them: spans to ask about, topics, and spans that are linked with each other."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rankbeam.transforms.clients.models.local import stems
+from rankbeam.transforms.goldens.documents import Document
+from rankbeam.transforms.kernels.minhash import first_alike
+from rankbeam.transforms.kernels.sentences import sentences
+from rankbeam.transforms.kernels.topics import Profile, label, overlap, profiles, topic_count, topics
+from rankbeam.transforms.kernels.wording import words
+from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.goldens.sources import Span
+
+LEAST_WORDS = 12
+"""Of a span that a question can be made from."""
+_LEAST_LINK = 4
+"""Weight of the words that two documents share, for a question about both."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """The documents of a benchmark.
+
+    Attributes:
+        documents: sorted by id.
+        passages: all their spans, which a search looks through; by document and place.
+        spans: those of them that questions are made from.
+        topics: for each document its topic.
+        labels: the words of every topic.
+        profiles: for each document its weightiest words.
+        too_short: ids of documents without a span that is long enough.
+        duplicates: near-duplicate spans, with the span that stands for them.
+    """
+
+    documents: tuple[Document, ...]
+    passages: tuple[Span, ...]
+    spans: tuple[Span, ...]
+    topics: Mapping[str, int]
+    labels: tuple[tuple[str, ...], ...]
+    profiles: Mapping[str, Profile]
+    too_short: tuple[str, ...]
+    duplicates: Mapping[str, str]
+
+    def linked(self, span: Span) -> Span | None:
+        """The span of another document of the same topic that shares most with a span; None where none does."""
+        own, topic = self.profiles[span.doc_id], self.topics[span.doc_id]
+        near = [other for other in self.spans if self.topics[other.doc_id] == topic and other.doc_id != span.doc_id]
+        weights = {name: overlap(own, self.profiles[name]) for name in {other.doc_id for other in near}}
+        nearest = max(weights, key=lambda name: (weights[name], name), default=None)
+        if nearest is None or weights[nearest] < _LEAST_LINK:
+            return None
+        inside = set(words(span.text))
+        there = [other for other in near if other.doc_id == nearest]
+        return max(there, key=lambda other: (len(inside.intersection(words(other.text))), -other.start))
+
+
+def library_of(documents: Sequence[Document], span_tokens: int, language: str, path: str) -> Library:
+    """Spans, topics and near-duplicates of documents.
+
+    Args:
+        documents: sorted by id.
+        span_tokens: of a span, at most, about.
+        language: of the texts, for their word stems.
+        path: of the documents, for messages.
+
+    Raises:
+        InputError: no document is long enough for a question.
+    """
+    if not documents:
+        raise InputError("holds no document", path=path)
+    passages = tuple(span for document in documents for span in spans_of(document, span_tokens))
+    long = [span for span in passages if len(words(span.text)) >= LEAST_WORDS]
+    if not long:
+        problem = f"none of {len(documents):,} documents has a part of {LEAST_WORDS} words: too short for a question"
+        raise InputError(problem, path=path)
+    same = first_alike([span.text for span in long])
+    known = profiles([sorted(stems(f"{each.title} {each.text}", language)) for each in documents])
+    assigned = topics(known, topic_count(len(documents)))
+    members = [[own for own, topic in zip(known, assigned, strict=True) if topic == one] for one in sorted({*assigned})]
+    with_spans = {span.doc_id for span in long}
+    return Library(
+        tuple(documents),
+        passages,
+        tuple(span for place, span in enumerate(long) if same[place] == place),
+        {each.id: topic for each, topic in zip(documents, assigned, strict=True)},
+        tuple(label(of_topic) for of_topic in members),
+        {each.id: own for each, own in zip(documents, known, strict=True)},
+        tuple(each.id for each in documents if each.id not in with_spans),
+        {long[place].id: long[first].id for place, first in enumerate(same) if first != place},
+    )
+
+
+def spans_of(document: Document, tokens: int) -> Iterator[Span]:
+    """A document in spans of about equal length, at the ends of sentences; chunks stay as they are.
+
+    >>> text = "One two three. Four five six. Seven eight nine."
+    >>> [span.text for span in spans_of(Document("d", "", text), 8)]
+    ['One two three. Four five six.', 'Seven eight nine.']
+    """
+    places = document.chunks or tuple(_places(document.text, tokens * CHARACTERS_PER_TOKEN))
+    for start, end in places:
+        if document.text[start:end].strip():
+            yield Span(document.id, start, end, document.text[start:end], document.title)
+
+
+def _places(text: str, most: int) -> Iterator[tuple[int, int]]:
+    parts = list(_short(sentences(text), most))
+    count = max(1, -(-sum(end - start for start, end in parts) // most))
+    aim = len(text) / count
+    first, last = None, 0
+    for start, end in parts:
+        if first is not None and (end - first > most or (last - first) + (end - start) / 2 > aim):
+            yield first, last
+            first = None
+        first = start if first is None else first
+        last = end
+    if first is not None:
+        yield first, last
+
+
+def _short(places: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
+    """Sentences, those that are longer than a span cut into pieces."""
+    for start, end in places:
+        for begin in range(start, end, most):
+            yield begin, min(begin + most, end)

@@ -1,0 +1,94 @@
+"""Results of works as they come: JSON lines in small parts, written every few seconds."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import apache_beam as beam
+from pydantic import TypeAdapter
+
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.calls.outcomes import Answer, Usage
+
+Record = TypeVar("Record")
+
+RESULTS, USAGE, WARNINGS = "results", "usage", "warnings"
+_MOST_LINES, _EVERY_S = 200, 2.0
+
+
+class WriteResultsFn(beam.DoFn):
+    """Write the value of every task to parts of a folder, a line for each of its results."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def start_bundle(self) -> None:
+        """Nothing is to be written."""
+        self._lines: list[str] = []
+        self._written_at = time.monotonic()
+
+    def process(self, element: Answer) -> None:
+        """Add the results of a task; write them when there are enough, or it is time."""
+        values = element.value if isinstance(element.value, tuple) else (element.value,)
+        self._lines += [as_line(value) for value in values]
+        if len(self._lines) >= _MOST_LINES or time.monotonic() >= self._written_at + _EVERY_S:
+            self._write()
+
+    def finish_bundle(self) -> None:
+        """Write what is left."""
+        self._write()
+
+    def _write(self) -> None:
+        write_part(self._folder, RESULTS, self._lines)
+        self._lines, self._written_at = [], time.monotonic()
+
+
+def write_usage(usage: Usage, folder: str) -> None:
+    """Write the use of a pool."""
+    write_part(folder, USAGE, [as_line(usage)])
+
+
+def write_warning(warning: str, folder: str) -> None:
+    """Write a warning."""
+    write_part(folder, WARNINGS, [json.dumps(warning, ensure_ascii=False)])
+
+
+def as_line(record: Any) -> str:
+    """A record as one line of JSON.
+
+    >>> from rankbeam.transforms.records.goldens.items import Nugget
+    >>> as_line(Nugget("a", True))
+    '{"text": "a", "vital": true}'
+    """
+    return json.dumps(asdict(record), ensure_ascii=False)
+
+
+def json_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
+    """Records as the content of a file."""
+    text = "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+    return text.encode("utf-8", "replace")
+
+
+def write_part(folder: str, kind: str, lines: list[str]) -> None:
+    """Write lines as a part of their own."""
+    if lines:
+        text = "".join(f"{line}\n" for line in lines)
+        files.write(files.join(folder, f"{kind}-{uuid.uuid4().hex}.jsonl"), text.encode("utf-8", "replace"))
+
+
+def read_parts(folder: str, kind: str, record: type[Record]) -> Iterator[Record]:
+    """All records of a kind, in any order.
+
+    Args:
+        folder: that they were written to.
+        kind: as `write_part` has it.
+        record: their class.
+    """
+    adapter = TypeAdapter(record)
+    for path in sorted(files.match(files.join(folder, f"{kind}-*.jsonl"))):
+        for line in files.read_all(path).decode().split("\n"):
+            if line:
+                yield adapter.validate_json(line)

@@ -1,0 +1,169 @@
+"""The plan: how many questions of each type every stratum gets, and from which spans they are made.
+
+A stratum is a topic, crossed with attributes of the documents. Its quota is in proportion to the square root of its
+spans. All choices are by hash, so that a seed and documents give one plan.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import islice, zip_longest
+
+from rankbeam.transforms.goldens.library import Library
+from rankbeam.transforms.kernels.allotment import allotted, allotted_by_root, crossed
+from rankbeam.transforms.kernels.sampling import in_turn, shuffled
+from rankbeam.transforms.records.goldens.items import Made
+from rankbeam.transforms.records.goldens.sources import Candidate, Profile, Source, Span, item_id
+from rankbeam.transforms.records.goldens.types import TYPES, Dimension
+
+ROUNDS = 4
+"""At most: a later round replaces what the ones before it lacked."""
+_ALIKE = 4  # questions of one type from the same spans, at most
+_LEAST_ACCEPTANCE = Fraction(1, 4)
+
+Stratum = tuple[str, ...]
+"""The number of a topic, and the values of attributes."""
+Cell = tuple[Stratum, str]
+"""A stratum and a type."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be made.
+
+    Attributes:
+        items: so many questions.
+        types: by name, their shares in relation to each other.
+        dimensions: of the profiles.
+        attributes: of the documents, which strata are made by, besides topics.
+        seed: of all choices.
+    """
+
+    items: int
+    types: Mapping[str, int]
+    dimensions: tuple[Dimension, ...]
+    attributes: tuple[str, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The quotas, and the spans of every stratum.
+
+    Attributes:
+        library: the documents.
+        wanted: what is to be made.
+    """
+
+    library: Library
+    wanted: Wanted
+
+    @cached_property
+    def strata(self) -> Mapping[Stratum, tuple[Span, ...]]:
+        """By stratum, its spans: one of every document in turn, in an order that the seed decides."""
+        documents = {document.id: document for document in self.library.documents}
+        members: dict[Stratum, dict[str, list[Span]]] = {}
+        for span in self.library.spans:
+            attributes = documents[span.doc_id].attributes
+            values = [attributes.get(name, "") for name in self.wanted.attributes]
+            stratum = (f"{self.library.topics[span.doc_id]:02}", *values)
+            members.setdefault(stratum, {}).setdefault(span.doc_id, []).append(span)
+        return {stratum: tuple(self._in_turn(members[stratum])) for stratum in sorted(members)}
+
+    @cached_property
+    def quotas(self) -> Mapping[Cell, int]:
+        """By stratum and type, how many questions are wanted."""
+        sizes = [len(spans) for spans in self.strata.values()]
+        types = list(self.wanted.types)
+        rows = allotted_by_root(sizes, self.wanted.items)
+        columns = allotted(list(self.wanted.types.values()), self.wanted.items)
+        table = crossed(rows, columns)
+        return {
+            (stratum, kind): table[row][column]
+            for row, stratum in enumerate(self.strata)
+            for column, kind in enumerate(types)
+        }
+
+    def round(self, number: int, before: Sequence[Made], accepted: Collection[str]) -> list[Source]:
+        """What is to be written in a round.
+
+        Args:
+            number: of the round, from 1.
+            before: what became of the candidates of all earlier rounds.
+            accepted: ids of those that are in.
+        """
+        lacking = self.shortfalls(before, accepted)
+        asked = Counter(self.cell(made) for made in before)
+        of_type = Counter(made.type for made in before)
+        kept = Counter(made.type for made in before if made.item_id in accepted)
+        position = len(before)
+        by_spans: dict[tuple[str, ...], tuple[tuple[Span, ...], list[Candidate]]] = {}
+        for cell, missing in lacking.items():
+            rate = Fraction(kept[cell[1]], of_type[cell[1]]) if of_type[cell[1]] else Fraction(1)
+            count = -int(-missing // max(rate, _LEAST_ACCEPTANCE))
+            for spans, alike in islice(self._sources(cell), asked[cell], asked[cell] + count):
+                profile = self._profile(position)
+                identity = item_id(spans, cell[1], profile, alike)
+                topic = self.library.topics[spans[0].doc_id]
+                candidate = Candidate(identity, cell[1], profile, topic, alike, number)
+                by_spans.setdefault(tuple(span.id for span in spans), (spans, []))[1].append(candidate)
+                position += 1
+        return [Source(spans, tuple(candidates)) for spans, candidates in by_spans.values()]
+
+    def shortfalls(self, before: Iterable[Made], accepted: Collection[str]) -> dict[Cell, int]:
+        """By stratum and type, how many questions are still wanted; only those that lack some."""
+        have = Counter(self.cell(made) for made in before if made.item_id in accepted)
+        return {cell: quota - have[cell] for cell, quota in self.quotas.items() if quota > have[cell]}
+
+    def cell(self, made: Made) -> Cell:
+        """The stratum and type of a candidate."""
+        return self._stratum_of[made.spans[0]], made.type
+
+    @cached_property
+    def _stratum_of(self) -> Mapping[str, Stratum]:
+        return {span.id: stratum for stratum, spans in self.strata.items() for span in spans}
+
+    def _in_turn(self, by_document: Mapping[str, Sequence[Span]]) -> Iterator[Span]:
+        """The first span of every document, then the second of every one, and so on."""
+        seed = self.wanted.seed
+        named = {span.id: span for spans in by_document.values() for span in spans}
+        order = [
+            shuffled([span.id for span in by_document[name]], seed, "span")
+            for name in shuffled(by_document, seed, "document")
+        ]
+        for some in zip_longest(*order):
+            yield from (named[name] for name in some if name is not None)
+
+    def _sources(self, cell: Cell) -> Iterator[tuple[tuple[Span, ...], int]]:
+        """The spans of a cell's questions, each with the number of the question; types begin at different documents."""
+        stratum, kind = cell
+        spans = self.strata[stratum]
+        first = sum(
+            self.quotas[stratum, other] for other in list(self.wanted.types)[: list(self.wanted.types).index(kind)]
+        )
+        for alike in range(_ALIKE):
+            for place in range(len(spans)):
+                span = spans[(first + place) % len(spans)]
+                if TYPES[kind].spans == 1:
+                    yield (span,), alike
+                elif (other := self._linked(span)) is not None:
+                    yield (span, other), alike
+
+    def _linked(self, span: Span) -> Span | None:
+        if span.id not in self._links:
+            self._links[span.id] = self.library.linked(span)
+        return self._links[span.id]
+
+    @cached_property
+    def _links(self) -> dict[str, Span | None]:
+        return {}
+
+    def _profile(self, position: int) -> Profile:
+        """Every value of a dimension comes equally often."""
+        seed = self.wanted.seed
+        return tuple(
+            (dimension.name, in_turn(position, [value.name for value in dimension.values], seed, dimension.name))
+            for dimension in self.wanted.dimensions
+        )

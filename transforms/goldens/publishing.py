@@ -1,0 +1,145 @@
+"""The files of a benchmark, made of its items and of what people decided: the same items give the same bytes."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
+from rankbeam.transforms.records.goldens.items import Decision, Golden, Made, Review
+from rankbeam.transforms.records.goldens.types import UNANSWERABLE
+
+EVIDENCE, POOLED = "evidence", "pooled"
+"""Sources of judgements: the question was made from the document, or a search found it and a model graded it."""
+QRELS_HEADER = ("query-id", "corpus-id", "score", "source")
+
+_NOT_WORD = re.compile(r"\W+")
+Row = dict[str, Any]
+
+
+def reviewed(items: Iterable[Golden], reviews: Mapping[str, Review]) -> list[Golden]:
+    """The items that people did not reject, as they edited them, sorted by id."""
+    kept = []
+    for item in sorted(items, key=lambda item: item.made.item_id):
+        review = reviews.get(item.made.item_id)
+        if review is None:
+            kept.append(item)
+        elif review.decision is not Decision.REJECT:
+            kept.append(replace(item, made=_edited(item.made, review)))
+    return kept
+
+
+def _edited(made: Made, review: Review) -> Made:
+    return replace(
+        made,
+        question=made.question if review.question is None else review.question,
+        answer=made.answer if review.answer is None else review.answer,
+        evidence=made.evidence if review.evidence is None else review.evidence,
+    )
+
+
+def query(item: Golden, reviews: Mapping[str, Review]) -> Row:
+    """A line of `queries.jsonl`."""
+    made = item.made
+    profile = {f"profile_{_NOT_WORD.sub('_', name).lower()}": value for name, value in made.profile}
+    metadata = {
+        "answer": made.answer,
+        "answerable": made.type != UNANSWERABLE,
+        "type": made.type,
+        "topic": f"{made.topic:02}",
+        "difficulty": item.difficulty,
+        "bm25_rank": item.rank,
+        **profile,
+        "flags": " ".join(item.flags),
+        "reviewed": made.item_id in reviews,
+        "split": item.split,
+    }
+    return {"_id": made.item_id, "text": made.question, "metadata": metadata}
+
+
+def sliced_query(item: Golden, reviews: Mapping[str, Review]) -> Row:
+    """The same without the answer, so that all of its attributes are ones to slice by."""
+    line = query(item, reviews)
+    names = {name: value for name, value in line["metadata"].items() if name not in ("answer", "split")}
+    return {**line, "metadata": names}
+
+
+def judgements(item: Golden) -> Iterator[tuple[str, str, int, str]]:
+    """Lines of `qrels/SPLIT.tsv`: none for a question that nothing answers.
+
+    A passage that is related and holds no answer (grade 1) is judged, and not relevant.
+    """
+    made = item.made
+    if made.type == UNANSWERABLE:
+        return
+    for doc_id in made.doc_ids:
+        yield made.item_id, doc_id, HIGHEST_GRADE, EVIDENCE
+    best: dict[str, int] = {}
+    for one in item.grades:
+        if one.grade is not None and one.doc_id not in made.doc_ids:
+            best[one.doc_id] = max(best.get(one.doc_id, 0), one.grade)
+    for doc_id, grade in sorted(best.items()):
+        yield made.item_id, doc_id, grade if grade >= USEFUL_GRADE else 0, POOLED
+
+
+def evidence(item: Golden) -> Iterator[Row]:
+    """Lines of `evidence.jsonl`; each quote is needed, so each is a group of its own."""
+    for number, piece in enumerate(item.made.evidence):
+        yield {"query_id": item.made.item_id, **asdict(piece), "group": number, "grade": HIGHEST_GRADE}
+
+
+def reference(item: Golden) -> Row:
+    """A line of `nuggets.jsonl`, which `dataset.answers` reads."""
+    made = item.made
+    nuggets = {"nuggets": [asdict(nugget) for nugget in made.nuggets]} if made.nuggets else {}
+    answerable = made.type != UNANSWERABLE
+    answer = {"answer": made.answer} if answerable else {}
+    return {"query_id": made.item_id, **answer, "answerable": answerable, **nuggets}
+
+
+def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
+    """A line of `provenance.jsonl`: everything that an item rests on, besides tokens, which depend on retries."""
+    made = item.made
+    return {
+        "query_id": made.item_id,
+        "round": made.round,
+        "spans": made.spans,
+        "calls": [
+            {
+                "step": one.step,
+                "service": one.service,
+                "model_version": one.model_version,
+                "prompt": prompts.get(one.step),
+                "content_key": one.key,
+            }
+            for one in made.asked
+        ],
+        "votes": [asdict(vote) for vote in made.votes],
+        "agreement": made.agreement,
+        "closed_book": made.closed_book,
+        "common_run": made.common_run,
+        "overlap": made.overlap,
+        "dropped_quotes": made.dropped_quotes,
+        "pool": [asdict(one) for one in item.grades],
+    }
+
+
+def splits(quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequence[int]) -> dict[int, str]:
+    """The split of every topic: each goes where most is lacking, so that no topic is in two.
+
+    Args:
+        quotas: of the topics.
+        shares: of the splits.
+        order: of the topics, by hash.
+
+    >>> splits({0: 6, 1: 3, 2: 1}, {"dev": 1, "test": 2}, [0, 1, 2])
+    {0: 'test', 1: 'dev', 2: 'test'}
+    """
+    whole, total = sum(shares.values()), sum(quotas.values())
+    lacking = {name: share / whole * total for name, share in shares.items()}
+    chosen = {}
+    for topic in sorted(order, key=lambda topic: -quotas[topic]):
+        name = max(lacking, key=lambda name: lacking[name])
+        chosen[topic] = name
+        lacking[name] -= quotas[topic]
+    return chosen

@@ -1,0 +1,63 @@
+"""What of the written items stays: no near-duplicates, no more than the plan wants, nothing answered elsewhere."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from rankbeam.transforms.goldens.planning import Plan
+from rankbeam.transforms.kernels.judged import USEFUL_GRADE
+from rankbeam.transforms.kernels.minhash import first_alike
+from rankbeam.transforms.records.goldens.items import Made, Pooled, Reason, State
+from rankbeam.transforms.records.goldens.types import UNANSWERABLE
+
+
+def screened(plan: Plan, before: Sequence[Made], accepted: Sequence[Made], new: Sequence[Made]) -> list[Made]:
+    """New items, of which near-duplicates and those above the quotas are rejected.
+
+    Args:
+        plan: the quotas.
+        before: everything of earlier rounds.
+        accepted: what is in already.
+        new: what was written in this round; of near-duplicates the one with the least id stays.
+    """
+    kept = sorted((made for made in new if made.state is State.ACCEPTED), key=lambda made: made.item_id)
+    every = [*accepted, *kept]
+    same = first_alike([made.question for made in every])[len(accepted) :]
+    lacking = Counter(plan.shortfalls(before, {made.item_id for made in accepted}))
+    verdicts: dict[str, Made] = {}
+    for made, (place, first) in zip(kept, enumerate(same, start=len(accepted)), strict=True):
+        if first != place:
+            detail = f"a near-duplicate of {every[first].item_id}: {every[first].question}"
+            verdicts[made.item_id] = rejected(made, Reason.DUPLICATE, detail)
+        elif lacking[plan.cell(made)] <= 0:
+            verdicts[made.item_id] = rejected(made, Reason.SURPLUS, "its stratum has all the questions of its type")
+        else:
+            lacking[plan.cell(made)] -= 1
+    return [verdicts.get(made.item_id, made) for made in new]
+
+
+def graded(new: Sequence[Made], pooled: Mapping[str, Pooled]) -> list[Made]:
+    """New items, of which those called unanswerable that some passage answers are rejected.
+
+    Args:
+        new: as `screened` returns them.
+        pooled: the grades of passages, by item.
+    """
+    return [_graded(made, pooled[made.item_id]) if made.item_id in pooled else made for made in new]
+
+
+def _graded(made: Made, pooled: Pooled) -> Made:
+    failed = next((one for one in pooled.grades if one.failure is not None), None)
+    if failed is not None:
+        detail = f"the grade of {failed.span}: {failed.failure}: {failed.reason}"
+        return replace(made, state=State.FAILED, detail=detail, failure=failed.failure)
+    answering = next((one for one in pooled.grades if (one.grade or 0) >= USEFUL_GRADE), None)
+    if made.type == UNANSWERABLE and answering is not None:
+        detail = f"{answering.span} has grade {answering.grade}: {answering.reason}"
+        return rejected(made, Reason.ANSWERED_ELSEWHERE, detail)
+    return made
+
+
+def rejected(made: Made, reason: Reason, detail: str) -> Made:
+    """The item, rejected."""
+    return replace(made, state=State.REJECTED, reason=reason, detail=detail)

@@ -1,0 +1,299 @@
+"""The work of one source: facts, then for each candidate a question with its answer, checked from several sides.
+
+    facts ──► question ──► leak? ──► checks, answer derived anew ──► compared by claims ──► closed book
+                                     (critics, a second round)
+
+All candidates of a source go through the steps side by side, so that they share the facts.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rankbeam.transforms.clients.models.local import share, stems
+from rankbeam.transforms.goldens.asking import Asking, Reading
+from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
+from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, together
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.goldens.forms import CRITICS, Decision, Derived, Draft, Fact, Facts, YesNo
+from rankbeam.transforms.records.goldens.items import Asked, Evidence, Made, Reason, State, Vote
+from rankbeam.transforms.records.goldens.sources import Candidate, Source, Span
+from rankbeam.transforms.records.goldens.types import DIMENSIONS, TYPES, UNANSWERABLE, Dimension
+from rankbeam.transforms.records.judgements import Verdict
+
+STAGE = "write"
+LEAST_AGREEMENT = 0.8
+"""F1 of the claims of the answer and of one derived from the quotes alone."""
+
+_FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID})
+_OF_UNANSWERABLE: Mapping[str, YesNo] = {
+    "standalone": YesNo.YES,
+    "answerable_from_quotes": YesNo.NO,
+    "natural": YesNo.YES,
+    "harmless": YesNo.YES,
+}
+
+Asks = Generator[Sequence[Call], Sequence[Any], Any]
+
+
+@dataclass(frozen=True)
+class Reviews:
+    """What is checked.
+
+    Attributes:
+        critics: three critics, and a second round where they do not agree, besides the checks.
+        closed_book: whether the writing model knows the answer without any text.
+        language: of the texts, for their word stems.
+    """
+
+    critics: bool = False
+    closed_book: bool = True
+    language: str = "english"
+
+
+class _Rejected(Exception):
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason, self.detail = reason, detail
+
+
+@dataclass(frozen=True)
+class WriteItems:
+    """Write and check questions about spans; a `Work` whose items are `Source`s.
+
+    Attributes:
+        asking: the models.
+        reviews: what is checked.
+        dimensions: of the profiles.
+    """
+
+    asking: Asking
+    reviews: Reviews = Reviews()
+    dimensions: tuple[Dimension, ...] = DIMENSIONS
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage."""
+        return STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The models that are called."""
+        return self.asking.services
+
+    def steps(self, item: Source) -> Steps[tuple[Made, ...]]:
+        """Write and check all candidates; returns what became of each."""
+        texts = {str(number): span.text for number, span in enumerate(item.spans)}
+        (facts,) = yield [self.asking.call("facts", {"texts": texts})]
+        made = yield from together([_Writing(self, item, candidate).steps(facts) for candidate in item.candidates])
+        return tuple(made)
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        """What a model says."""
+        return self.asking.read(call, reply)
+
+    def calls(self, item: Source) -> range:
+        """How many calls a source takes: the least, and one more than the most."""
+        most = 7 + 2 * len(CRITICS) * self.reviews.critics
+        return range(1, 1 + len(item.candidates) * most + 1)
+
+
+@dataclass(eq=False)
+class _Writing:
+    """One candidate on its way through the steps."""
+
+    work: WriteItems
+    source: Source
+    candidate: Candidate
+    asked: list[Asked] = field(default_factory=list)
+    votes: list[Vote] = field(default_factory=list)
+    known: dict[str, Any] = field(default_factory=dict)
+    reason: Reason = Reason.NO_FACTS
+
+    def steps(self, facts: Any) -> Steps[Made]:
+        """All steps; `facts` is the outcome of the step that all candidates of the source share."""
+        try:
+            yield from self._steps(facts)
+        except _Rejected as rejected:
+            return self._made(State.REJECTED, rejected.reason, rejected.detail)
+        except CallError as error:
+            detail = f"{error.kind}: {error.message}"
+            if error.kind in _FINAL:
+                return self._made(State.REJECTED, self.reason, detail)
+            return self._made(State.FAILED, None, detail, error.kind)
+        return self._made(State.ACCEPTED)
+
+    def _steps(self, outcome: Any) -> Asks:
+        facts: Facts = self._value(outcome)
+        self.known["dropped_quotes"] = facts.dropped
+        if not facts.facts:
+            invented = f"{facts.dropped} facts, none with a quote that stands in the text"
+            raise _Rejected(Reason.NO_FACTS, invented if facts.dropped else "no facts")
+        self.reason = Reason.NOT_WRITTEN
+        draft: Draft = yield from self._write(facts)
+        self._refuse_leak(draft)
+        quotes = self._quotes(facts, draft)
+        self.reason = Reason.CHECKS
+        derived = yield from self._check(draft, quotes)
+        if self._is_unanswerable:
+            if derived.answerable:
+                raise _Rejected(Reason.NOT_DERIVABLE, f"the text answers it: {derived.answer}")
+            return
+        if not derived.answerable:
+            raise _Rejected(Reason.NOT_DERIVABLE, "the quotes alone do not answer it")
+        self.reason = Reason.OTHER_ANSWER
+        yield from self._compare(draft, derived)
+        if self.work.reviews.closed_book:
+            yield from self._closed_book(draft)
+
+    @property
+    def _is_unanswerable(self) -> bool:
+        return self.candidate.type == UNANSWERABLE
+
+    def _write(self, facts: Facts) -> Asks:
+        is_linked = len(self.source.spans) > 1
+        values: dict[str, Any] = {
+            "profile": _described(self.candidate, self.work.dimensions),
+            "facts": {
+                str(number): f"(text {fact.source}) {fact.text}" if is_linked else fact.text
+                for number, fact in enumerate(facts.facts)
+            },
+        }
+        if self._is_unanswerable:
+            (draft,) = yield from self._ask(("unanswerable", {**values, "texts": self._texts()}))
+        else:
+            described = f"{self.candidate.type}: {TYPES[self.candidate.type].description}"
+            (draft,) = yield from self._ask(("question", {**values, "type": described}))
+        self.known |= {"question": draft.question, "answer": draft.answer, "nuggets": draft.nuggets}
+        used = [facts.facts[number] for number in draft.facts]
+        self.known["evidence"] = tuple(_evidence(self.source.spans[fact.source], fact) for fact in used)
+        if not self._is_unanswerable and len({fact.source for fact in used}) < len(self.source.spans):
+            raise _Rejected(Reason.NOT_WRITTEN, "rests on one of the two texts only")
+        return draft
+
+    def _refuse_leak(self, draft: Draft) -> None:
+        language = self.work.reviews.language
+        asked = words(draft.question)
+        self.known["common_run"] = max(longest_common_run(asked, words(span.text)) for span in self.source.spans)
+        whole = frozenset[str]().union(*(stems(span.text, language) for span in self.source.spans))
+        self.known["overlap"] = round(share(stems(draft.question, language), whole), 4)
+        if self.known["common_run"] > MOST_COMMON_WORDS:
+            raise _Rejected(Reason.LEAK, f"{self.known['common_run']} words in a row are those of the text")
+
+    def _quotes(self, facts: Facts, draft: Draft) -> dict[str, str]:
+        """What the answer may rest on: quotes, or the whole text where nothing should answer."""
+        if self._is_unanswerable:
+            return self._texts()
+        return {str(number): facts.facts[used].quote for number, used in enumerate(draft.facts)}
+
+    def _check(self, draft: Draft, quotes: Mapping[str, str]) -> Asks:
+        """The checks, the critics and the derived answer, in one step; a second round of critics where they differ."""
+        values = {"question": draft.question, "answer": draft.answer, "quotes": dict(quotes)}
+        about = {"question": draft.question, "quotes": dict(quotes)}
+        critics = list(CRITICS) if self.work.reviews.critics and not self._is_unanswerable else []
+        roles = [("critic", {**values, "critic": name, "role": CRITICS[name]}) for name in critics]
+        checks, derived, *votes = yield from self._ask(("checks", values), ("derive", about), *roles)
+        self.votes += [*checks, *votes]
+        wanted = _OF_UNANSWERABLE if self._is_unanswerable else {vote.criterion: YesNo.YES for vote in checks}
+        failed = [vote for vote in checks if wanted.get(vote.criterion, vote.verdict) != vote.verdict]
+        if failed:
+            raise _Rejected(Reason.CHECKS, "; ".join(f"{vote.criterion}: {vote.reason}" for vote in failed))
+        if len({vote.verdict for vote in votes}) > 1:
+            reviews = {vote.critic: f"{vote.verdict}: {vote.reason}" for vote in votes}
+            votes = yield from self._ask(*(("consensus", {**role, "reviews": reviews}) for _, role in roles))
+            self.votes += votes
+        rejecting = [vote for vote in votes if vote.verdict == Decision.REJECT]
+        if 2 * len(rejecting) > len(votes):
+            raise _Rejected(Reason.CHECKS, "; ".join(f"{vote.critic}: {vote.reason}" for vote in rejecting))
+        return derived
+
+    def _compare(self, draft: Draft, derived: Derived) -> Asks:
+        claims = {str(number): claim for number, claim in enumerate(derived.claims)}
+        nuggets = {str(number): nugget.text for number, nugget in enumerate(draft.nuggets)}
+        verdicts, assigned = yield from self._ask(
+            ("support", {"query": draft.question, "claims": claims, "evidence": draft.answer}),
+            ("nugget_assign", {"query": draft.question, "nuggets": nuggets, "answer": derived.answer}),
+        )
+        in_reference = np.array([one.verdict == Verdict.SUPPORTED for one in verdicts])
+        in_derived = np.array([one.verdict == Assigned.SUPPORT for one in assigned])
+        self.votes += _votes("support", claims, verdicts)
+        self.votes += _votes("nugget_assign", nuggets, assigned)
+        agreement = float(claim_f1(in_reference, in_derived))
+        self.known["agreement"] = round(agreement, 4)
+        if agreement < LEAST_AGREEMENT:
+            raise _Rejected(Reason.OTHER_ANSWER, f"claims agree by {agreement:.2f} (F1) with: {derived.answer}")
+
+    def _closed_book(self, draft: Draft) -> Asks:
+        """Whether the model knows the answer; no question is rejected for that."""
+        nuggets = {str(number): nugget.text for number, nugget in enumerate(draft.nuggets)}
+        try:
+            (answer,) = yield from self._ask(("closed_book", {"question": draft.question}))
+            values = {"query": draft.question, "nuggets": nuggets, "answer": answer}
+            (assigned,) = yield from self._ask(("nugget_assign", values))
+        except CallError as error:
+            if error.kind not in _FINAL:
+                raise
+            return
+        vital = np.array([nugget.vital for nugget in draft.nuggets])
+        score = nugget_score([one.verdict for one in assigned], vital, only_vital=True, strict=False)
+        self.known["closed_book"] = round(float(score), 4)
+
+    def _texts(self) -> dict[str, str]:
+        return {str(number): span.text for number, span in enumerate(self.source.spans)}
+
+    def _ask(self, *steps: tuple[str, Mapping[str, Any]]) -> Asks:
+        """Ask steps at once; returns what was said to each."""
+        calls = [self.work.asking.call(step, values, self.candidate.number) for step, values in steps]
+        outcomes = yield calls
+        return [self._value(outcome) for outcome in outcomes]
+
+    def _value(self, outcome: Any) -> Any:
+        if isinstance(outcome, CallError):
+            raise outcome
+        self.asked.append(outcome.asked)
+        return outcome.value
+
+    def _made(
+        self, state: State, reason: Reason | None = None, detail: str = "", failure: FailureKind | None = None
+    ) -> Made:
+        candidate = self.candidate
+        return Made(
+            candidate.item_id,
+            candidate.type,
+            candidate.profile,
+            candidate.topic,
+            candidate.number,
+            candidate.round,
+            tuple(span.id for span in self.source.spans),
+            state,
+            reason,
+            detail,
+            failure,
+            **self.known,
+            votes=tuple(self.votes),
+            asked=tuple(self.asked),
+        )
+
+
+def _evidence(span: Span, fact: Fact) -> Evidence:
+    return Evidence(span.doc_id, span.start + fact.start, span.start + fact.end, fact.quote)
+
+
+def _votes(step: str, items: Mapping[str, str], judged: Sequence[Any]) -> list[Vote]:
+    return [Vote(step, text, one.verdict, one.reason) for text, one in zip(items.values(), judged, strict=True)]
+
+
+def _described(candidate: Candidate, dimensions: Sequence[Dimension]) -> str:
+    """The profile of a candidate, for the writer."""
+    assigned = dict(candidate.profile)
+    lines = []
+    for dimension in dimensions:
+        value = next(value for value in dimension.values if value.name == assigned[dimension.name])
+        lines.append(f"{dimension.name} ({dimension.description}): {value.name}: {value.description}")
+    return "\n".join(lines)
