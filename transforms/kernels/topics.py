@@ -67,6 +67,7 @@ def topics(documents: Sequence[Profile], count: int) -> list[int]:
         if assigned == before:
             break
         centres = [_centre(documents, assigned, topic) for topic in range(len(centres))]
+    assigned = _joined(documents, assigned)
     order = {topic: number for number, topic in enumerate(dict.fromkeys(assigned))}
     return [order[topic] for topic in assigned]
 
@@ -115,6 +116,25 @@ def _assigned(documents: Sequence[Profile], centres: Sequence[Profile]) -> list[
                 scores[topic] += weight * share
         assigned.append(max(range(len(centres)), key=lambda topic: (scores[topic], -topic)))
     return assigned
+
+
+def _joined(documents: Sequence[Profile], assigned: Sequence[int]) -> list[int]:
+    """Topics of a single document go to the topic that shares most with it, so that documents have company."""
+    sizes = Counter(assigned)
+    large = [topic for topic, size in sorted(sizes.items()) if size > 1]
+    if not large:
+        return [min(assigned)] * len(assigned)
+    centres = {topic: _centre(documents, assigned, topic) for topic in large}
+
+    def nearest(profile: Profile) -> int:
+        scores = {topic: _score(profile, centre) for topic, centre in centres.items()}
+        return max(large, key=lambda topic: (scores[topic], -topic))
+
+    return [topic if sizes[topic] > 1 else nearest(own) for own, topic in zip(documents, assigned, strict=True)]
+
+
+def _score(profile: Profile, centre: Profile) -> int:
+    return sum(weight * centre.get(word, 0) for word, weight in profile.items())
 
 
 def _centre(documents: Sequence[Profile], assigned: Sequence[int], topic: int) -> Profile:

@@ -1,0 +1,112 @@
+"""From what was made to the items of a benchmark: splits, difficulty, flags, shortfalls, warnings."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rankbeam.pipelines.goldens.goldens import Goldens
+from rankbeam.pipelines.goldens.rounds import Progress
+from rankbeam.transforms.goldens.planning import Plan
+from rankbeam.transforms.goldens.publishing import splits
+from rankbeam.transforms.kernels.sampling import shuffled
+from rankbeam.transforms.kernels.wording import UNREACHABLE, difficulty
+from rankbeam.transforms.records.goldens.items import Golden, Made, Reason, State
+from rankbeam.transforms.records.goldens.types import UNANSWERABLE
+
+KNOWN_TO_MODEL, COPIED_WORDS, CLOZE = "known_to_model", "copied_words", "cloze"
+_KNOWN, _COPIED = 0.8, 0.9
+_LEAST_CHECKED = 20  # items, from which a model that accepts all of them is warned of
+
+
+def goldens_of(goldens: Goldens, plan: Plan, progress: Progress) -> list[Golden]:
+    """The accepted items, sorted by id."""
+    split = splits_of(goldens, plan)
+    items = sorted(progress.accepted, key=lambda made: made.item_id)
+    return [_golden(made, split[made.topic], goldens, progress) for made in items]
+
+
+def splits_of(goldens: Goldens, plan: Plan) -> dict[int, str]:
+    """The split of every topic, by the quotas of the plan, so that it does not depend on what was accepted."""
+    quotas: Counter[int] = Counter()
+    for (stratum, _), quota in plan.quotas.items():
+        quotas[int(stratum[0])] += quota
+    order = [int(topic) for topic in shuffled([str(topic) for topic in sorted(quotas)], goldens.wanted.seed, "split")]
+    return splits(quotas, goldens.split, order)
+
+
+def _golden(made: Made, split: str, goldens: Goldens, progress: Progress) -> Golden:
+    rank = progress.ranks.get(made.item_id)
+    hard = "" if made.type == UNANSWERABLE else difficulty(rank)
+    pooled = progress.pooled.get(made.item_id)
+    flags = {
+        UNREACHABLE: hard == UNREACHABLE,
+        KNOWN_TO_MODEL: (made.closed_book or 0.0) >= _KNOWN,
+        COPIED_WORDS: made.overlap >= _COPIED,
+        CLOZE: goldens.writer.parameters.offline is not None,
+    }
+    chosen = tuple(name for name, is_set in flags.items() if is_set)
+    return Golden(made, split, rank, () if pooled is None else pooled.grades, hard, chosen)
+
+
+def shortfalls(plan: Plan, progress: Progress) -> list[dict[str, Any]]:
+    """The strata that lack questions after all rounds."""
+    lacking = plan.shortfalls(progress.made, {made.item_id for made in progress.accepted})
+    labels = plan.library.labels
+    return [
+        {
+            "topic": stratum[0],
+            "words": " ".join(labels[int(stratum[0])]),
+            "attributes": list(stratum[1:]),
+            "type": kind,
+            "wanted": plan.quotas[stratum, kind],
+            "missing": missing,
+        }
+        for (stratum, kind), missing in sorted(lacking.items())
+    ]
+
+
+def warnings(goldens: Goldens, plan: Plan, progress: Progress) -> Iterator[str]:
+    """What users should know of what was made."""
+    yield from progress.warnings
+    writer, checker = goldens.writer, goldens.checker
+    for role, service in (("writer", writer), ("checker", checker)):
+        if service.parameters.offline is not None:
+            what = f"{service.kind}: {service.parameters.offline}"
+            yield f"{role} {service.name} is no language model ({what}): {_OFFLINE[role]}"
+    if writer.parameters.family == checker.parameters.family and writer.parameters.offline is None:
+        yield f"writer and checker are of one family ({writer.parameters.family}), which favours what it wrote itself"
+    yield from _too_kind(goldens, progress.made)
+    if plan.library.too_short:
+        some = ", ".join(plan.library.too_short[:3])
+        yield f"{len(plan.library.too_short):,} documents are too short for a question, such as {some}"
+    if len(plan.library.documents) == 1:
+        yield "there is one document: questions about two documents cannot be made, and any search finds it"
+    missing = sum(each["missing"] for each in shortfalls(plan, progress))
+    if missing:
+        yield f"{missing:,} of {goldens.wanted.items:,} questions are missing; coverage.json names strata and types"
+    if progress.failed:
+        kinds = Counter(str(made.failure) for made in progress.failed)
+        said = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
+        yield f"{len(progress.failed):,} questions failed and may succeed later ({said}): run the same command again"
+
+
+_OFFLINE = {
+    "writer": "its questions are sentences with a gap (cloze), and test the pipeline, not a system",
+    "checker": "it counts common words, and judges nothing",
+}
+
+
+def _too_kind(goldens: Goldens, made: Sequence[Made]) -> Iterator[str]:
+    """A checking model that accepts everything."""
+    checked = [one for one in made if any(vote.step == "checks" for vote in one.votes)]
+    refused = [one for one in checked if one.reason in (Reason.CHECKS, Reason.NOT_DERIVABLE, Reason.OTHER_ANSWER)]
+    if len(checked) >= _LEAST_CHECKED and not refused:
+        yield (
+            f"checker {goldens.checker.name} accepted all of {len(checked):,} questions (100%): it may say yes to "
+            "everything; look at a sample with `rankbeam goldens review`, or name another model"
+        )
+
+
+def rejections(progress: Progress) -> list[Made]:
+    """The items that are out, sorted by id."""
+    return sorted((made for made in progress.made if made.state is not State.ACCEPTED), key=lambda made: made.item_id)

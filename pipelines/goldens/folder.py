@@ -1,0 +1,146 @@
+"""The folder of a benchmark: what was made, what people decided, and the files that follow from both.
+
+items.jsonl, rejected.jsonl, about.json      what was made: everything else follows from it
+reviews.jsonl                                what people decided
+queries.jsonl, qrels/, splits/, …            for readers: the same items and decisions give the same bytes
+costs.jsonl, usage.json                      tokens and cost, which depend on retries
+manifest.json                                hashes of all of them but those of cost; written last
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens import publishing
+from rankbeam.transforms.goldens.parts import json_lines
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.goldens.items import Golden, Made, Review
+
+ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (
+    "items.jsonl", "rejected.jsonl", "reviews.jsonl", "about.json", "manifest.json",
+)  # fmt: skip
+Record = TypeVar("Record")
+
+FORMAT = 1
+"""Of the folder."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of a benchmark.
+
+    Attributes:
+        path: of the folder.
+    """
+
+    path: str
+
+    def items(self) -> list[Golden]:
+        """The accepted items.
+
+        Raises:
+            InputError: the folder holds no benchmark.
+        """
+        if not files.exists(self.below(MANIFEST)):
+            raise InputError("holds no benchmark; `rankbeam goldens FILE.yaml` makes one", path=self.path)
+        return self._read(ITEMS, Golden)
+
+    def rejected(self) -> list[Made]:
+        """The candidates that were not accepted."""
+        return self._read(REJECTED, Made)
+
+    def reviews(self) -> dict[str, Review]:
+        """The decisions of people, by item."""
+        if not files.exists(self.below(REVIEWS)):
+            return {}
+        return {review.item_id: review for review in self._read(REVIEWS, Review)}
+
+    def about(self) -> dict[str, Any]:
+        """What is known of the benchmark as a whole."""
+        value: dict[str, Any] = json.loads(files.read_all(self.below(ABOUT)))
+        return value
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """The documents, by id."""
+        lines = files.read_all(self.below("corpus.jsonl")).decode().split("\n")
+        return {row["_id"]: row for row in map(json.loads, filter(None, lines))}
+
+    def save(self, items: Sequence[Golden], rejected: Sequence[Made], about: Mapping[str, Any]) -> None:
+        """Write what was made."""
+        plain = [replace(item, made=_without_tokens(item.made)) for item in items]
+        self.write(ITEMS, json_lines(map(asdict, plain)))
+        self.write(REJECTED, json_lines(asdict(_without_tokens(made)) for made in rejected))
+        self.write(ABOUT, _json(about))
+
+    def save_reviews(self, reviews: Iterable[Review]) -> None:
+        """Write what people decided."""
+        ordered = sorted(reviews, key=lambda review: review.item_id)
+        self.write(REVIEWS, json_lines(map(asdict, ordered)))
+
+    def publish(self) -> None:
+        """Write the files for readers, and the manifest."""
+        about, reviews = self.about(), self.reviews()
+        items = publishing.reviewed(self._read(ITEMS, Golden), reviews)
+        self.write("queries.jsonl", json_lines(publishing.query(item, reviews) for item in items))
+        self.write("evidence.jsonl", json_lines(row for item in items for row in publishing.evidence(item)))
+        self.write("nuggets.jsonl", json_lines(map(publishing.reference, items)))
+        self.write("provenance.jsonl", json_lines(publishing.provenance(item, about["prompts"]) for item in items))
+        for name in about["splits"]:
+            self._publish_split(name, [item for item in items if item.split == name], reviews)
+        self._write_manifest(about, items, reviews)
+
+    def _publish_split(self, name: str, items: Sequence[Golden], reviews: Mapping[str, Review]) -> None:
+        judged = [publishing.QRELS_HEADER, *(row for item in items for row in publishing.judgements(item))]
+        text = "".join("\t".join(map(str, row)) + "\n" for row in judged)
+        self.write(f"qrels/{name}.tsv", text.encode())
+        rows = {
+            "queries": [publishing.sliced_query(item, reviews) for item in items],
+            "nuggets": [publishing.reference(item) for item in items],
+            "evidence": [row for item in items for row in publishing.evidence(item)],
+        }
+        for kind, lines in rows.items():
+            self.write(f"splits/{name}/{kind}.jsonl", json_lines(lines))
+
+    def _write_manifest(self, about: Mapping[str, Any], items: Sequence[Golden], reviews: Mapping[str, Review]) -> None:
+        split = ["queries", "nuggets", "evidence"]
+        names = ["queries", "corpus", "chunks", "evidence", "nuggets", "provenance", "items", "rejected"]
+        paths = [f"{name}.jsonl" for name in names] + ["coverage.json"]
+        for name in about["splits"]:
+            paths += [f"qrels/{name}.tsv", *(f"splits/{name}/{kind}.jsonl" for kind in split)]
+        counts = {name: sum(item.split == name for item in items) for name in about["splits"]}
+        manifest = {
+            "format": FORMAT,
+            **about,
+            "items": len(items),
+            "reviewed": sum(item.made.item_id in reviews for item in items),
+            "splits": counts,
+            "files": {path: hashlib.sha256(files.read_all(self.below(path))).hexdigest() for path in sorted(paths)},
+        }
+        self.write(MANIFEST, _json(manifest))
+
+    def below(self, name: str) -> str:
+        """A path in the folder."""
+        return files.join(self.path, *name.split("/"))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file of the folder."""
+        files.write(self.below(name), content)
+
+    def _read(self, name: str, record: type[Record]) -> list[Record]:
+        adapter = TypeAdapter(record)
+        lines = files.read_all(self.below(name)).decode().split("\n")
+        return [adapter.validate_json(line) for line in lines if line]
+
+
+def _without_tokens(made: Made) -> Made:
+    """An item without tokens: they depend on attempts that failed, and stand in `costs.jsonl`."""
+    return replace(made, asked=tuple(replace(one, input=0, cached=0, output=0) for one in made.asked))
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace")

@@ -1,0 +1,124 @@
+"""Read a file of goldens: all its problems in one message, each with its line."""
+
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.experiment.quotas import pools_of, unpriced
+from rankbeam.pipelines.experiment.services import Services, services_of
+from rankbeam.pipelines.goldens.goldens import Goldens
+from rankbeam.pipelines.goldens.models import GoldensModel
+from rankbeam.pipelines.goldens.profiles import read_profiles
+from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.goldens.documents import holds_texts
+from rankbeam.transforms.goldens.planning import Wanted
+from rankbeam.transforms.goldens.writing import Reviews
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.goldens.types import DIMENSIONS, Dimension
+
+
+def load_goldens(path: str, output: str | None = None) -> Goldens:
+    """Read a file of goldens and check everything that can be checked before any work starts.
+
+    Args:
+        path: the YAML file.
+        output: a folder instead of the file's.
+
+    Raises:
+        InputErrors: every problem of the file.
+    """
+    try:
+        text = files.read_all(matching.expand(path)[0]).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8; write it as YAML in UTF-8", path=path) from error
+    located = load(text, path)
+    problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
+    model = _validated(located, problems)
+    services = services_of(located, model.services or {}, problems)
+    used = [name for name in (model.writer, model.checker) if name]
+    for role in ("writer", "checker"):
+        problems += services.unknown(located, (role,), getattr(model, role)) if getattr(model, role) else []
+    pools = pools_of(located, model.quotas, [], [], services, used, problems)
+    if model.max_cost is not None:
+        problems += unpriced(located, pools, services)
+    folder = files.parent(path)
+    dimensions = _dimensions(located, model, folder, problems)
+    problems += _documents(located, model, folder)
+    problems += _wrong_offline(located, model, services)
+    if problems:
+        raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
+    documents = model.documents
+    writer, checker = (services.valid[name].resolved(folder, pools.services[name]) for name in used)
+    place = files.below(folder, model.output.path) if output is None else output
+    return Goldens(
+        name=model.name,
+        text=text,
+        path=files.below(folder, documents.path or documents.chunks or ""),
+        is_chunks=documents.chunks is not None,
+        language=documents.language,
+        span_tokens=documents.span_tokens,
+        writer=writer,
+        checker=checker,
+        wanted=Wanted(model.items, model.types, dimensions, tuple(documents.attributes), model.seed),
+        reviews=Reviews(model.reviews.critics, model.reviews.closed_book, documents.language),
+        pool=model.reviews.pool,
+        split=model.split,
+        pools=pools.quotas,
+        max_cost=model.max_cost,
+        output=place,
+        ledger=files.join(place, "ledger") if model.output.ledger is None else files.below(folder, model.output.ledger),
+    )
+
+
+def _validated(located: Located, problems: list[InputError]) -> GoldensModel:
+    """The file, or, with the problems added, what can be used of it."""
+    if not isinstance(located.value, dict):
+        keys = "name, documents, services, writer, checker, items, output"
+        raise InputErrors([located.error((), f"is a mapping with {keys}")])
+    try:
+        return GoldensModel.model_validate(located.value)
+    except ValidationError as error:
+        problems += [problem_of(located, GoldensModel, dict(each)) for each in error.errors()]
+        return salvage(GoldensModel, located.value)
+
+
+def _dimensions(
+    located: Located, model: GoldensModel, folder: str, problems: list[InputError]
+) -> tuple[Dimension, ...]:
+    if model.profiles is None:
+        return DIMENSIONS
+    try:
+        (path, *_) = sources.expand(files.below(folder, model.profiles))
+        return read_profiles(path)
+    except InputErrors as error:
+        problems += error.errors
+    except InputError as error:
+        problems.append(error if error.line else located.error(("profiles",), str(error)))
+    return DIMENSIONS
+
+
+def _documents(located: Located, model: GoldensModel, folder: str) -> Iterator[InputError]:
+    given = model.documents
+    for role in ("path", "chunks"):
+        path = None if given is None else getattr(given, role)
+        place = ("documents", role) if isinstance(located.value.get("documents"), dict) else ("documents",)
+        if path is None or holds_texts(files.below(folder, path)):
+            continue
+        try:
+            sources.expand(files.below(folder, path))
+        except InputError as error:
+            yield located.error(place, str(error))
+
+
+def _wrong_offline(located: Located, model: GoldensModel, services: Services) -> Iterator[InputError]:
+    """Offline models that do not know the steps of their role."""
+    wrong = {"writer": ("lexical", "hashed"), "checker": ("extractive", "hashed")}
+    for role, kinds in wrong.items():
+        service = services.valid.get(getattr(model, role) or "")
+        if service is not None and service.kind in kinds:
+            right = "extractive" if role == "writer" else "lexical"
+            problem = f"the {service.kind} model knows no step of a {role}; the offline one is {{type: {right}}}"
+            yield located.error((role,), problem)

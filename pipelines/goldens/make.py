@@ -1,0 +1,166 @@
+"""Make a benchmark from beginning to end, and write its folder after every round."""
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from rankbeam.pipelines.goldens.coverage import as_html, coverage
+from rankbeam.pipelines.goldens.finish import goldens_of, rejections, shortfalls, splits_of, warnings
+from rankbeam.pipelines.goldens.folder import MANIFEST, Folder
+from rankbeam.pipelines.goldens.goldens import Goldens
+from rankbeam.pipelines.goldens.rounds import Making, Progress
+from rankbeam.transforms.clients.ledger import Owner
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.asking import prompt_names
+from rankbeam.transforms.goldens.parts import json_lines
+from rankbeam.transforms.goldens.planning import Plan
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.goldens.items import Asked, Golden
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a benchmark.
+
+    Attributes:
+        items: so many are accepted.
+        missing: so many more were wanted.
+        failed: candidates that failed for a reason that may pass.
+        warnings: for users.
+        calls, hits: attempts that were made, and calls that the ledger answered.
+        cost: of the attempts; None where a price is not known.
+    """
+
+    items: int
+    missing: int
+    failed: int
+    warnings: tuple[str, ...]
+    calls: int
+    hits: int
+    cost: float | None
+
+
+def make(goldens: Goldens, plan: Plan, options: PipelineOptions) -> Outcome:
+    """Make a benchmark; what the ledger answers is not paid for again.
+
+    Raises:
+        InputError: an input cannot be used, or the folder holds another benchmark.
+        RunFailed: a pipeline failed.
+    """
+    folder = Folder(goldens.output)
+    files.make_folder(goldens.output)
+    _refuse_other(folder, goldens)
+    files.delete(folder.below(MANIFEST))
+    _write_documents(folder, plan)
+    now = datetime.now(UTC)
+    owner = Owner(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
+    progress = Making(goldens, plan, options, owner, lambda made: _write(folder, goldens, plan, made)).run()
+    _write(folder, goldens, plan, progress)
+    folder.publish()
+    lacking = sum(each["missing"] for each in shortfalls(plan, progress))
+    return Outcome(
+        len(progress.accepted),
+        lacking,
+        len(progress.failed),
+        tuple(warnings(goldens, plan, progress)),
+        sum(use.calls for use in progress.usage),
+        sum(use.ledger_hits for use in progress.usage),
+        cost(goldens, progress),
+    )
+
+
+def cost(goldens: Goldens, progress: Progress) -> float | None:
+    """What the attempts cost; None where a price is not known."""
+    pools = goldens.pools
+    costs = [pools[use.pool].cost(use.calls, use.tokens) for use in progress.usage]
+    known = [one for one in costs if one is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+def _refuse_other(folder: Folder, goldens: Goldens) -> None:
+    """Refuse to replace a benchmark of another name, which people may have reviewed."""
+    if not files.exists(folder.below(MANIFEST)):
+        return
+    name = folder.about()["name"]
+    if name != goldens.name:
+        raise InputError(f"holds the benchmark {name!r}; choose another output", path=folder.path)
+
+
+def _write_documents(folder: Folder, plan: Plan) -> None:
+    library = plan.library
+    documents = (
+        {"_id": one.id, "title": one.title, "text": one.text, "metadata": one.attributes} for one in library.documents
+    )
+    folder.write("corpus.jsonl", json_lines(documents))
+    chunks = (
+        {"_id": one.id, "doc_id": one.doc_id, "start": one.start, "end": one.end, "text": one.text}
+        for one in library.passages
+    )
+    folder.write("chunks.jsonl", json_lines(chunks))
+
+
+def _write(folder: Folder, goldens: Goldens, plan: Plan, progress: Progress) -> None:
+    """Write what was made so far."""
+    items, rejected = goldens_of(goldens, plan, progress), rejections(progress)
+    lacking = shortfalls(plan, progress)
+    folder.save(items, rejected, about(goldens, plan, progress, lacking))
+    counts = coverage(plan.library, items, rejected, lacking)
+    folder.write("coverage.json", json_lines([counts]))
+    folder.write("coverage.html", as_html(goldens.name, counts).encode())
+    folder.write("costs.jsonl", json_lines(_costs(goldens, items, progress)))
+    folder.write("usage.json", json_lines(asdict(use) for use in progress.usage))
+
+
+def about(goldens: Goldens, plan: Plan, progress: Progress, lacking: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is known of the benchmark as a whole, without anything that differs between runs of the same calls."""
+    return {
+        "name": goldens.name,
+        "rankbeam": version("rankbeam"),
+        "complete": not progress.failed and not lacking,
+        "wanted": goldens.wanted.items,
+        "seed": goldens.wanted.seed,
+        "rounds": progress.rounds,
+        "writer": goldens.writer.parameters.identity(goldens.writer.kind),
+        "checker": goldens.checker.parameters.identity(goldens.checker.kind),
+        "offline": goldens.writer.parameters.offline is not None,
+        "model_versions": _versions(progress),
+        "prompts": prompt_names(),
+        "reviews": asdict(goldens.reviews),
+        "pool": goldens.pool,
+        "splits": sorted(set(splits_of(goldens, plan).values()) | set(goldens.split)),
+        "shortfalls": lacking,
+    }
+
+
+def _versions(progress: Progress) -> dict[str, list[str]]:
+    versions: dict[str, set[str]] = {}
+    for asked in _asked(progress):
+        versions.setdefault(asked.service, set()).add(asked.model_version)
+    return {service: sorted(named) for service, named in sorted(versions.items())}
+
+
+def _asked(progress: Progress) -> Iterable[Asked]:
+    for made in progress.made:
+        yield from made.asked
+    for pooled in progress.pooled.values():
+        yield from pooled.asked
+
+
+def _costs(goldens: Goldens, items: Iterable[Golden], progress: Progress) -> Iterable[dict[str, Any]]:
+    """Tokens and cost of every item; facts that several items share count for each of them."""
+    services = {each.name: goldens.pools[each.pool or ""] for each in (goldens.writer, goldens.checker)}
+    for item in items:
+        pooled = progress.pooled.get(item.made.item_id)
+        asked = [*item.made.asked, *(() if pooled is None else pooled.asked)]
+        names = ("input", "cached", "output")
+        tokens = {name: sum(getattr(one, name) for one in asked) for name in names}
+        costs = [services[one.service].cost(1, Tokens(one.input, one.cached, one.output)) for one in asked]
+        known = [one for one in costs if one is not None]
+        total = round(sum(known), 9) if len(known) == len(costs) else None
+        yield {"query_id": item.made.item_id, "calls": len(asked), "tokens": tokens, "cost": total}

@@ -1,0 +1,133 @@
+"""The schema of a file of goldens: its keys, their types and their defaults."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from rankbeam.transforms.clients.bigquery.read_source import Location
+from rankbeam.transforms.clients.models.local import Language
+from rankbeam.transforms.records.goldens.types import TYPES
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+_MOST = (1 << 31) - 1
+Count = Annotated[int, Field(ge=1, le=_MOST)]
+Share = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Word = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class DocumentsModel(_Model):
+    """`documents:`, a path, or a mapping with one of `path` and `chunks`.
+
+    Attributes:
+        path: a corpus: JSON lines, tab separated text, Parquet or a table of BigQuery; or a folder of text and
+            Markdown files.
+        chunks: a corpus of chunks instead, each with the id of its document as `doc_id`; questions are made from them.
+        attributes: of the documents, by which questions are distributed, besides topics.
+        language: of the texts, a Snowball algorithm.
+        span_tokens: of the part of a document that a question is made from, at most, about.
+    """
+
+    path: Location | None = None
+    chunks: Location | None = None
+    attributes: list[Word] = Field(default_factory=list)
+    language: Language = "english"
+    span_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_path(cls, value: Any) -> Any:
+        return {"path": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "DocumentsModel":
+        if (self.path is None) == (self.chunks is None):
+            raise ValueError("is a path, or a mapping with path or chunks; give one of them")
+        return self
+
+
+class ReviewsModel(_Model):
+    """`reviews:`, what is checked of every question, besides what always is.
+
+    Attributes:
+        critics: three critics, and a second round where they do not agree; four to seven further calls an item.
+        closed_book: whether the writing model knows the answer without any text; such items are marked.
+        pool: so many documents that a search finds for the question are graded, at most.
+    """
+
+    critics: bool = False
+    closed_book: bool = True
+    pool: Annotated[int, Field(ge=0, le=100)] = 20
+
+
+class OutputModel(_Model):
+    """`output:`, a folder, or a mapping.
+
+    Attributes:
+        path: the folder of the benchmark.
+        ledger: the folder that keeps the answers of models; by default `ledger` below `path`.
+    """
+
+    path: Word
+    ledger: Word | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_path(cls, value: Any) -> Any:
+        return {"path": value} if isinstance(value, str) else value
+
+
+class GoldensModel(_Model):
+    """The whole file.
+
+    Attributes:
+        name: of the benchmark.
+        documents: that it is made from, as `DocumentsModel` describes them.
+        services: models, each named once: its type and that type's parameters.
+        writer: the name of the model that writes.
+        checker: the name of the model that checks; better another one than the writer.
+        items: so many questions.
+        types: of questions: a list, or a mapping to their shares in relation to each other.
+        profiles: a JSON file of the dimensions that questions vary by, as Auto RAG Eval's `qa_profiles.json`.
+        reviews: what is checked, as `ReviewsModel` describes it.
+        split: names of splits, and their shares in relation to each other. A topic is in one split as a whole.
+        seed: of everything that is chosen.
+        max_cost: of all calls, in the currency of the prices under `quotas:`, which then have to be there.
+        quotas: budgets of the services, as in an experiment.
+        output: where the benchmark goes.
+    """
+
+    name: Word
+    documents: DocumentsModel
+    services: dict[str, Any]
+    writer: Word
+    checker: Word
+    items: Annotated[int, Field(ge=1, le=1_000_000)]
+    types: dict[str, Count] = Field(default_factory=lambda: {name: one.share for name, one in TYPES.items()})
+    profiles: Word | None = None
+    reviews: ReviewsModel = Field(default_factory=ReviewsModel)
+    split: Annotated[dict[Name, Share], Field(min_length=1)] = Field(default_factory=lambda: {"test": 1.0})
+    seed: Annotated[int, Field(ge=0, le=_MOST)] = 0
+    max_cost: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
+    quotas: dict[str, Any] = Field(default_factory=dict)
+    output: OutputModel
+
+    @field_validator("types", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        is_list = isinstance(value, list) and all(isinstance(name, str) for name in value)
+        return {name: TYPES[name].share if name in TYPES else 1 for name in value} if is_list else value
+
+    @field_validator("types")
+    @classmethod
+    def _known(cls, value: dict[str, int]) -> dict[str, int]:
+        for name in value:
+            if name not in TYPES:
+                raise ValueError(f"unknown type of question {name!r}; {did_you_mean(name, TYPES)}")
+        if not value:
+            raise ValueError(f"name at least one of {', '.join(TYPES)}")
+        return value

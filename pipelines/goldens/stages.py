@@ -1,0 +1,86 @@
+"""One stage of a round as a pipeline: tasks through the paced fan-out, results to parts of a folder as they come."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from rankbeam.pipelines.run import notices
+from rankbeam.pipelines.run.build import new_pipeline
+from rankbeam.pipelines.run.evaluate import RunFailed, quiet_beam, refusals, spilling
+from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import batches_of
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens import parts
+from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.dataset import DatasetSummary
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a stage leaves.
+
+    Attributes:
+        records: of its tasks, in any order.
+        usage: of the pools.
+        warnings: for users.
+    """
+
+    records: list[Any]
+    usage: list[Usage]
+    warnings: list[str]
+
+
+def run_stage(
+    stage: Stage, ledger: Ledger, items: Sequence[tuple[str, Any]], folder: str, record: type, options: PipelineOptions
+) -> Results:
+    """Do the tasks of a stage.
+
+    Args:
+        stage: of one work, which has the stage's name.
+        ledger: of the run.
+        items: names and items of the tasks.
+        folder: for the results; what it holds is replaced.
+        record: the class of the results.
+        options: Beam's.
+
+    Raises:
+        RunFailed: the pipeline failed.
+    """
+    files.delete(folder)
+    files.make_folder(folder)
+    with refusals(), quiet_beam(), notices.shown(), spilling(options):
+        pipeline = new_pipeline(options)
+        _connect(pipeline, stage, ledger, items, folder)
+        state = pipeline.run().wait_until_finish()
+    if state != "DONE":
+        raise RunFailed(f"the pipeline ended in state {state}")
+    return Results(
+        list(parts.read_parts(folder, parts.RESULTS, record)),
+        list(parts.read_parts(folder, parts.USAGE, Usage)),
+        list(parts.read_parts(folder, parts.WARNINGS, str)),
+    )
+
+
+def _connect(
+    pipeline: beam.Pipeline, stage: Stage, ledger: Ledger, items: Iterable[tuple[str, Any]], folder: str
+) -> None:
+    """Tasks ──► fan-out ──► parts."""
+    tasks = [Task(name, stage.name, item, (Subject(stage.name, name, 0, (0,)),)) for name, item in items]
+    batches = [(stage.name, batch) for batch in batches_of(tasks)]
+    summary = pipeline | "Summary" >> beam.Create([DatasetSummary(judged=len(tasks))])
+    called: Called = (
+        pipeline
+        | "Tasks" >> beam.Create(batches, reshuffle=False)
+        | "CallModels" >> CallServices(stage, ledger, summary)
+    )
+    _ = called.answers | "WriteResults" >> beam.ParDo(parts.WriteResultsFn(folder))
+    _ = called.usage | "WriteUsage" >> beam.Map(parts.write_usage, folder)
+    _ = called.warnings | "WriteWarnings" >> beam.Map(parts.write_warning, folder)
