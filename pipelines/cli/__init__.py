@@ -1,6 +1,18 @@
 """The command line, one module for each kind of command. Commands import their slow dependencies themselves."""
 
-from rankbeam.pipelines.cli import compare, execute, gate, goldens, inspect, report, status, views, warehouse
+from rankbeam.pipelines.cli import cancel, compare, execute, gate, goldens, inspect, report, status, views, warehouse
 from rankbeam.pipelines.cli.group import main
 
-__all__ = ["compare", "execute", "gate", "goldens", "inspect", "main", "report", "status", "views", "warehouse"]
+__all__ = [
+    "cancel",
+    "compare",
+    "execute",
+    "gate",
+    "goldens",
+    "inspect",
+    "main",
+    "report",
+    "status",
+    "views",
+    "warehouse",
+]

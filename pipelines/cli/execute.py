@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankbeam.pipelines.cli.engine import on_engine
 from rankbeam.pipelines.cli.group import allow_disjoint, main
 from rankbeam.pipelines.cli.status import on_dataflow
 from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_background
@@ -66,14 +67,19 @@ def evaluate(
 
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.run.budget import refuse_above_budget
+        from rankbeam.pipelines.run.options import is_portable, pipeline_options
+        from rankbeam.transforms.clients.storage import files
 
         _refuse_option(experiment)
-        loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
+        options = pipeline_options(beam_options, _own_options())
+        # The workers of an engine have another current folder.
+        place = files.absolute if is_portable(options) else str
+        loaded = load_experiment(place(experiment)).with_disjoint(allow_disjoint)
         loaded = replace(loaded, wait_for_lease_s=wait_for_lease)
         if output is not None:
-            loaded = replace(loaded, output=output)
+            loaded = replace(loaded, output=place(output))
         refuse_above_budget(loaded, experiment)
-        _run(loaded, run_id, form, beam_options, reported=True, wait=wait)
+        _run(loaded, run_id, form, options, beam_options, reported=True, wait=wait)
 
 
 @main.command(context_settings=_BEAM)
@@ -123,18 +129,23 @@ def score(
                 from rankbeam.transforms.clients.formats import rows
 
                 stack.enter_context(rows.reading(qrels, paths[0]))
+            from rankbeam.pipelines.run.options import pipeline_options
             from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
 
             folder = output or stack.enter_context(_scratch())
             scoring = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
             scoring = scoring.with_disjoint(allow_disjoint)
-            _run(scoring, None, form, beam_options, per_query=per_query, temporary=output is None, tags=tags(scoring))
+            options = pipeline_options(beam_options, _own_options())
+            temporary = output is None
+            named = tags(scoring)
+            _run(scoring, None, form, options, beam_options, per_query=per_query, temporary=temporary, tags=named)
 
 
 def _run(
     experiment: "Experiment",
     run_id: str | None,
     form: str,
+    options: "PipelineOptions",
     beam_options: tuple[str, ...],
     *,
     per_query: bool = False,
@@ -147,10 +158,8 @@ def _run(
     from rankbeam.pipelines.dataflow.uploads import refuse_local
     from rankbeam.pipelines.run import evaluate as evaluation
     from rankbeam.pipelines.run import notices
-    from rankbeam.pipelines.run.options import is_dataflow, pipeline_options, works_elsewhere
+    from rankbeam.pipelines.run.options import is_dataflow, is_portable, works_elsewhere
 
-    own = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
-    options = pipeline_options(beam_options, own)
     if works_elsewhere(options):
         refuse_local(experiment, options)
     execution = evaluation.new_run(experiment, run_id)
@@ -163,6 +172,8 @@ def _run(
         results = on_dataflow(experiment, execution, options, form, wait=wait)
         if results is None:
             return
+    elif is_portable(options):
+        results = on_engine(experiment, execution, options, beam_options, _own_options())
     else:
         results = _here(experiment, execution, options, temporary=temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
@@ -175,7 +186,7 @@ def _run(
 
 
 def _here(experiment: "Experiment", execution: "Run", options: "PipelineOptions", *, temporary: bool) -> "Results":
-    """Run an experiment to its end while this process waits, on any runner but Dataflow."""
+    """Run an experiment to its end in this process and the worker processes that it starts."""
     from rankbeam.pipelines.run import evaluate as evaluation
     from rankbeam.pipelines.run import progress
     from rankbeam.transforms.clients.storage import spill
@@ -202,6 +213,11 @@ def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Paths of runs, and Beam's options after them."""
     first = next((position for position, word in enumerate(words) if word.startswith("--")), len(words))
     return words[:first], words[first:]
+
+
+def _own_options() -> list[str]:
+    """The options of the current command itself."""
+    return [name for parameter in click.get_current_context().command.params for name in parameter.opts]
 
 
 def _refuse_option(word: str) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from rankbeam.pipelines.dataflow.record import Job
     from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.portable.job import Job as EngineJob
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def status(
     place: str, run_id: str | None, project: str | None, region: str | None, dataflow_endpoint: str | None, form: str
 ) -> None:
-    """Show the state and the counters of a job on Dataflow.
+    """Show the state and the counters of a job on Dataflow, or the state of one on Flink or another engine.
 
     DIR is the output folder of the job; a JOB id needs --project and --region. The exit status is 1 if the job has
     failed or was cancelled.
@@ -42,7 +43,11 @@ def status(
 
         from rankbeam.pipelines.dataflow import show
         from rankbeam.pipelines.dataflow.service import Service
+        from rankbeam.pipelines.portable import show as show_engine
 
+        if (on_engine := _on_engine(place, run_id)) is not None:
+            click.echo(show_engine.as_json(on_engine) if form == "json" else show_engine.as_text(on_engine))
+            return
         job = _job(place, run_id, project, region)
         job = job if dataflow_endpoint is None else replace(job, endpoint=dataflow_endpoint)
         snapshot = Service(job.endpoint).snapshot(job)
@@ -58,13 +63,14 @@ def on_dataflow(
 
     Without `wait` the result is None, and the job goes on.
     """
-    from rankbeam.pipelines.dataflow import launch, record, settings, show
+    from rankbeam.pipelines.dataflow import launch, record, show
     from rankbeam.pipelines.results.run import Results
+    from rankbeam.pipelines.run.jobs import job_name
 
     try:
         job = in_background(lambda: launch.submit(experiment, execution, options))
     except KeyboardInterrupt:
-        name = settings.job_name(execution)
+        name = job_name(execution)
         listing = f"`gcloud dataflow jobs list --filter name={name}`"
         raise Interrupted([], f"a job that was already submitted goes on; {listing} shows it") from None
     if form == "json" and not wait:
@@ -86,6 +92,18 @@ def _follow(job: "Job", experiment: "Experiment", options: "PipelineOptions") ->
         launch.follow(job, options, lambda snapshot: click.echo(status_line.line(snapshot), err=True))
     except KeyboardInterrupt:
         raise Interrupted([], f"the job goes on; `{show.command(job)}` shows it, `{job.cancel}` cancels it") from None
+
+
+def _on_engine(place: str, run_id: str | None) -> "EngineJob | None":
+    """The job of a folder, where it is not on Dataflow."""
+    from rankbeam.pipelines.dataflow.record import is_job_id
+    from rankbeam.pipelines.portable.job import is_record_of_engine, of_record
+    from rankbeam.pipelines.run import jobs
+
+    if is_job_id(place):
+        return None
+    record = jobs.find(place, run_id)
+    return of_record(record, place) if is_record_of_engine(record) else None
 
 
 def _job(place: str, run_id: str | None, project: str | None, region: str | None) -> "Job":

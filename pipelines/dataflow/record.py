@@ -1,17 +1,14 @@
 """The record of a submitted job beside its output: enough to find the job again, and no secrets."""
 
-import json
 import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
-from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.pipelines.run import jobs
 from rankbeam.transforms.records.errors import InputError
 
-_FOLDER = "jobs"
-_MOST_NAMED = 20
 _JOB_ID = re.compile(r"\d{4}-\d\d-\d\d_\d\d_\d\d_\d\d-\d+")
 _RECORDED = (
     "runner",
@@ -106,7 +103,7 @@ def save(job: Job) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    files.write(_path(job.output, job.run_id), json.dumps(asdict(job), indent=2).encode())
+    jobs.save(job.output, job.run_id, asdict(job))
 
 
 def find(output: str, run_id: str | None = None) -> Job:
@@ -119,25 +116,16 @@ def find(output: str, run_id: str | None = None) -> Job:
     Raises:
         InputError: the folder has no record of such a job.
     """
+    return of_record(jobs.find(output, run_id), output)
+
+
+def of_record(record: dict[str, Any], output: str) -> Job:
+    """The job that a record describes.
+
+    Raises:
+        InputError: it is not a record of a job on Dataflow.
+    """
     try:
-        paths = matching.expand(_path(output, "*"))
-    except InputError as error:
-        raise InputError("holds no submitted job (no jobs/*.json)", path=output) from error
-    by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
-    if run_id is None:
-        return max(map(_read, paths), key=lambda job: job.submitted_at)
-    if run_id not in by_run:
-        named = ", ".join(sorted(by_run)[-_MOST_NAMED:])
-        raise InputError(f"holds no job of a run {run_id!r}; there are: {named}", path=output)
-    return _read(by_run[run_id])
-
-
-def _path(output: str, run_id: str) -> str:
-    return files.join(output, _FOLDER, f"{run_id}.json")
-
-
-def _read(path: str) -> Job:
-    try:
-        return Job(**json.loads(files.read_all(path)))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"is not a record of a job: {error}", path=path) from error
+        return Job(**record)
+    except TypeError as error:
+        raise InputError(f"holds no job on Dataflow: {error}", path=output) from error

@@ -102,6 +102,18 @@ class Service:
             snapshot = Snapshot(state, counts_of(metrics, is_final=state == DONE))
             return Snapshot(state, snapshot.counts, self._problems(place)) if snapshot.has_failed else snapshot
 
+    def cancel(self, job: Job) -> None:
+        """Ask for the end of a job; it goes on for a while.
+
+        Raises:
+            ServiceError: Dataflow does not answer, or refuses.
+        """
+        wanted = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
+        place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
+        with translated(job.job_id):
+            request = dataflow.UpdateJobRequest(job=wanted, **place)
+            dataflow.JobsV1Beta3Client(**self._client).update_job(request, **self._call)
+
     def _state(self, place: dict[str, str]) -> str:
         request = dataflow.GetJobRequest(place)
         try:

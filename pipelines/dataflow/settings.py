@@ -3,7 +3,6 @@
 `deploy/dataflow.md` lists them with their reasons, and the options that keep the defaults of Dataflow and Beam.
 """
 
-import re
 from pathlib import Path
 
 from apache_beam.options.pipeline_options import (
@@ -14,6 +13,7 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
+from rankbeam.pipelines.run.jobs import LONGEST_NAME, job_name, plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
@@ -21,7 +21,6 @@ from rankbeam.transforms.records.run import Run
 _WORKERS = 4
 _THREADS, _THREADS_BESIDE_LANES = 12, 4
 _SINGLE, _MULTIPLE = "no_use_multiple_sdk_containers", "use_multiple_sdk_containers"
-_LONGEST_NAME = 63  # of jobs and of the values of labels
 _REQUIRED = ("project", "region", "temp_location")
 
 
@@ -51,18 +50,6 @@ def set_defaults(options: PipelineOptions, execution: Run, lanes: int) -> None:
         debug.add_experiment(_SINGLE)
 
 
-def job_name(execution: Run) -> str:
-    """The name of a run's job: at most 63 lower-case letters, digits and hyphens, a letter first.
-
-    >>> from datetime import datetime
-    >>> job_name(Run("20260102-030405-ab12", "FiQA, chunked", datetime(2026, 1, 2), ""))
-    'rankbeam-fiqa-chunked-20260102-030405-ab12'
-    """
-    last = _plain(execution.run_id)[-_LONGEST_NAME // 2 :].strip("-")
-    first = f"rankbeam-{_plain(execution.experiment)}"[: _LONGEST_NAME - len(last) - 1].strip("-")
-    return f"{first}-{last}".strip("-")
-
-
 def labels(execution: Run) -> list[str]:
     """The labels of a run's job, in the form of Beam's option.
 
@@ -71,11 +58,7 @@ def labels(execution: Run) -> list[str]:
     ['rankbeam-run-id=r_1-a', 'rankbeam-experiment=fiqa']
     """
     values = {"rankbeam-run-id": execution.run_id, "rankbeam-experiment": execution.experiment}
-    return [f"{name}={_plain(value, '_')[:_LONGEST_NAME]}" for name, value in values.items()]
-
-
-def _plain(text: str, also: str = "") -> str:
-    return re.sub(rf"[^a-z0-9{also}]+", "-", text.lower()).strip("-")
+    return [f"{name}={plain(value, '_')[:LONGEST_NAME]}" for name, value in values.items()]
 
 
 def _refuse_incomplete(options: PipelineOptions) -> None:

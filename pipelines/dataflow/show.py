@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.pipelines.dataflow.record import Job
 from rankbeam.pipelines.dataflow.service import DONE, Snapshot, gist
-from rankbeam.pipelines.run.progress import clock, overview
+from rankbeam.pipelines.run.progress import status_line
 from rankbeam.transforms.records.counters import Counter
 
 _WORDS = {
@@ -43,14 +43,8 @@ class StatusLine:
 
     def line(self, snapshot: Snapshot) -> str:
         """The state and the counters, in one line."""
-        seconds, counts = time.monotonic() - self._began, snapshot.counts
-        if not counts[Counter.JUDGED_QUERIES, ""]:
-            return f"{snapshot.state} · {clock(seconds)}"
-        parts = [snapshot.state]
-        if planned := counts[Counter.CALLS_PLANNED, ""]:
-            needed = planned - counts[Counter.LEDGER_HITS, ""]
-            parts.append(f"{counts[Counter.CALLS_DONE, '']:,}/{needed:,} calls")
-        return " · ".join([*parts, overview(counts, self.sources, self.configurations, seconds)])
+        seconds = time.monotonic() - self._began
+        return status_line(snapshot.state, snapshot.counts, self.sources, self.configurations, seconds)
 
 
 def submitted(job: Job) -> str:

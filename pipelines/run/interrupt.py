@@ -1,10 +1,13 @@
 """Ctrl-C: respond at once, even while Beam holds a lock, and remove partial output."""
 
 import os
+import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn, TypeVar
 
 import click
@@ -46,7 +49,7 @@ def finish_calls(ledger: str) -> str:
         return kept
     wait = f"calls in flight have {GRACE_S:.0f} s to end, press Ctrl-C again to stop at once"
     click.echo(f"rankbeam: stopping; {wait}", err=True)
-    threading.excepthook = _silent
+    silence_threads()
     try:
         fanout.stop_all(GRACE_S)
         worker_processes.stop(GRACE_S + _WRITING_S)
@@ -57,6 +60,42 @@ def finish_calls(ledger: str) -> str:
     return kept
 
 
+@contextmanager
+def deferred(message: str) -> Iterator[Callable[[], None]]:
+    """Hold the first Ctrl-C back while the block runs, and print a message; a second one interrupts the block.
+
+    Args:
+        message: printed when Ctrl-C is held back.
+
+    Yields:
+        A function that raises the interrupt that was held back, if any.
+    """
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if held:
+            signal.default_int_handler(number, frame)
+        held.append(number)
+        click.echo(f"rankbeam: {message}", err=True)
+
+    def raise_held() -> None:
+        if held:
+            raise KeyboardInterrupt
+
+    interrupting = [
+        each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is signal.default_int_handler
+    ]
+    if threading.current_thread() is not threading.main_thread():
+        interrupting = []  # only the main thread handles signals
+    for each in interrupting:
+        signal.signal(each, hold)
+    try:
+        yield raise_held
+    finally:
+        for each in interrupting:
+            signal.signal(each, signal.default_int_handler)
+
+
 def end_process(folders: list[str]) -> NoReturn:
     """End this process and its threads at once, and delete the local folders that they were writing to.
 
@@ -65,7 +104,7 @@ def end_process(folders: list[str]) -> NoReturn:
     """
     from rankbeam.pipelines.run import worker_processes
 
-    threading.excepthook = _silent
+    silence_threads()
     folders = [*folders, *worker_processes.kill()]
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # None where it is closed, as under cron
@@ -74,8 +113,13 @@ def end_process(folders: list[str]) -> NoReturn:
     os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", _REMOVE, str(INTERRUPTED), *local])  # noqa: S606  no shell
 
 
+def silence_threads() -> None:
+    """Ignore errors of Beam's threads about workers and servers that were ended."""
+    threading.excepthook = _silent
+
+
 def _silent(_: threading.ExceptHookArgs) -> None:
-    """Ignore errors of Beam's threads about workers that were ended."""
+    pass
 
 
 def in_background(work: Callable[[], Result]) -> Result:

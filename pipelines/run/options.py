@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -12,18 +12,23 @@ from apache_beam.options.pipeline_options import (
     PortableOptions,
     SparkRunnerOptions,
     StandardOptions,
+    WorkerOptions,
 )
+from apache_beam.portability.api import beam_job_api_pb2
 
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 View = TypeVar("View", bound=PipelineOptions)
 LOCAL_RUNNERS = ("FnApiRunner", "DirectRunner")
+_PORTABLE_RUNNERS = ("FlinkRunner", "PrismRunner", "SparkRunner", "PortableRunner")
 _SAME_MACHINE = re.compile(r"(.*://)?(\[?(auto|local)\b.*|embed|localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?/?")
 
 
 def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> PipelineOptions:
     """Beam's options; the default runner is Beam's local one.
+
+    A job server has options of its own: where one runs the pipeline, `refuse_unknown` is called once it is known.
 
     Args:
         arguments: such as `--runner=DataflowRunner --project=p`.
@@ -33,25 +38,71 @@ def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> Pipel
         InputError: neither rankbeam nor Beam knows an option, an option has an invalid value, or a word is neither an
             option nor the value of one.
     """
-    parser = _beam_parser()
-    known = {*parser._option_string_actions, *own}  # argparse has no public list of them
-    for argument in arguments:
-        name = argument.partition("=")[0]
-        if name.startswith("--") and name not in known:
-            raise InputError(f"unknown option {name}; {did_you_mean(name, known)}")
-    _, stray = parser.parse_known_args(arguments)
-    if stray:
-        raise InputError(f"{stray[0]!r} is not an option; put files before Beam's options")
+    _beam_parser().parse_known_args(arguments)  # refuses invalid values
     options = _Options(list(arguments))
     standard = options.view_as(StandardOptions)
     if standard.runner in (None, *LOCAL_RUNNERS):
         standard.runner = "FnApiRunner"  # DirectRunner would first try to download Prism
+    if is_portable(options):
+        _set_workers(options)
+    else:
+        refuse_unknown(arguments, own)
     return options
+
+
+def refuse_unknown(arguments: Sequence[str], own: Sequence[str] = (), of_server: Iterable[Any] = ()) -> None:
+    """Refuse options that neither rankbeam nor Beam nor a job server knows.
+
+    Args:
+        arguments: as `pipeline_options`.
+        own: as `pipeline_options`.
+        of_server: a job server's descriptions of its options.
+
+    Raises:
+        InputError: an option is unknown, or a word is neither an option nor the value of one.
+    """
+    parser = _beam_parser()
+    for option in of_server:
+        if f"--{option.name}" not in parser._option_string_actions:  # argparse has no public list of them
+            _add(parser, option)
+    known = {*parser._option_string_actions, *own}
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if name.startswith("--") and name not in known:
+            raise InputError(f"unknown option {name}; {nearest(name, known)}")
+    _, stray = parser.parse_known_args(arguments)
+    if stray:
+        raise InputError(f"{stray[0]!r} is not an option; put files before Beam's options")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known option nearest to a misspelt one; Beam has too many to list.
+
+    >>> nearest("--paralelism", ["--parallelism", "--runner"]), nearest("--zzz", ["--parallelism", "--runner"])
+    ("did you mean '--parallelism'?", 'Beam and the runner have none of a similar name')
+    """
+    said = did_you_mean(name, known)
+    return said if said.startswith("did you mean") else "Beam and the runner have none of a similar name"
+
+
+def runner_name(options: PipelineOptions) -> str:
+    """The runner's class name, without its module."""
+    return str(options.view_as(StandardOptions).runner).rpartition(".")[2]
+
+
+def is_portable(options: PipelineOptions) -> bool:
+    """Whether a job server runs the pipeline in a process of its own.
+
+    >>> [is_portable(PipelineOptions([f"--runner={name}"])) for name in ("FlinkRunner", "PrismRunner", "FnApiRunner")]
+    [True, True, False]
+    """
+    is_embedded = options.view_as(PortableOptions).job_endpoint == "embed"
+    return runner_name(options) in _PORTABLE_RUNNERS and not is_embedded
 
 
 def is_dataflow(options: PipelineOptions) -> bool:
     """Whether the options submit a job to Dataflow."""
-    return _runner(options) == "DataflowRunner"
+    return runner_name(options) == "DataflowRunner"
 
 
 def works_elsewhere(options: PipelineOptions) -> bool:
@@ -70,19 +121,42 @@ def works_elsewhere(options: PipelineOptions) -> bool:
     portable = options.view_as(PortableOptions)
     places = {
         "PortableRunner": portable.job_endpoint,
+        "PrismRunner": portable.job_endpoint,
         "FlinkRunner": options.view_as(FlinkRunnerOptions).flink_master,
         "SparkRunner": options.view_as(SparkRunnerOptions).spark_master_url,
     }
-    if _runner(options) not in places or portable.environment_type == "LOOPBACK":
+    if runner_name(options) not in places or portable.environment_type == "LOOPBACK":
         return False
-    named = [places[_runner(options)], portable.environment_config if portable.environment_type == "EXTERNAL" else None]
+    named = [
+        places[runner_name(options)],
+        portable.environment_config if portable.environment_type == "EXTERNAL" else None,
+    ]
     here = all(_SAME_MACHINE.fullmatch(place) for place in named if place is not None)
     return not here or portable.environment_type == "DOCKER"
 
 
-def _runner(options: PipelineOptions) -> str:
-    """The runner's class name, without its module."""
-    return str(options.view_as(StandardOptions).runner).rpartition(".")[2]
+def _set_workers(options: PipelineOptions) -> None:
+    """Have workers in this process, where the engine is on this machine and no other environment is named.
+
+    Beam's own default is a container with Beam alone.
+    """
+    portable = options.view_as(PortableOptions)
+    given = (portable.environment_type, portable.environment_config, options.view_as(WorkerOptions).sdk_container_image)
+    if not any(given) and not works_elsewhere(options):
+        portable.environment_type = "LOOPBACK"
+
+
+def _add(parser: argparse.ArgumentParser, option: Any) -> None:
+    """Add an option of a job server to a parser, as Beam does when it submits the job."""
+    kind = beam_job_api_pb2.PipelineOptionType
+    if option.type == kind.BOOLEAN:
+        parser.add_argument(
+            f"--{option.name}", action="store_false" if option.default_value == "true" else "store_true"
+        )
+    elif option.type == kind.INTEGER:
+        parser.add_argument(f"--{option.name}", type=int)
+    else:
+        parser.add_argument(f"--{option.name}", action="append" if option.type == kind.ARRAY else "store")
 
 
 class _Options(PipelineOptions):

@@ -88,6 +88,21 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
     return " · ".join([*parts, f"{failures:,} failures", f"{seconds:.0f} s"])
 
 
+def status_line(state: str, counts: Counts, sources: int, configurations: int, seconds: float) -> str:
+    """The state and the counters of a job elsewhere, in one line; its counters do not tell pools apart.
+
+    >>> status_line("running", Counts({(Counter.JUDGED_QUERIES, ""): 10}), 0, 1, 70.0)
+    'running · scored 0/10 · 0 failures · 70 s'
+    """
+    if not counts[Counter.JUDGED_QUERIES, ""]:
+        return f"{state} · {clock(seconds)}"
+    parts = [state]
+    if planned := counts[Counter.CALLS_PLANNED, ""]:
+        needed = planned - counts[Counter.LEDGER_HITS, ""]
+        parts.append(f"{counts[Counter.CALLS_DONE, '']:,}/{needed:,} calls")
+    return " · ".join([*parts, overview(counts, sources, configurations, seconds)])
+
+
 def clock(seconds: float) -> str:
     """A duration as text.
 
@@ -108,26 +123,38 @@ def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
         progress: the work of the run.
         stream: to print to; stderr by default.
     """
-    out = sys.stderr if stream is None else stream
-    if out is None:  # stderr is closed, as under cron
-        yield
-        return
     began = time.monotonic()
     with tallying() as tally:
 
         def current() -> str:
             return "\n".join(progress.lines(tally(), time.monotonic() - began))
 
-        stop = threading.Event()
-        show = _on_terminal if out.isatty() else _plain
-        thread = threading.Thread(target=show, args=(out, stop, current), daemon=True)
-        thread.start()
-        try:
+        with repeated(current, stream):
             yield
-        finally:
-            stop.set()
-            thread.join()
-        print(current(), file=out, flush=True)
+
+
+@contextmanager
+def repeated(current: Callable[[], str], stream: TextIO | None = None) -> Iterator[None]:
+    """Print the current text again and again while the block runs, and once more when it ends without an error.
+
+    Args:
+        current: makes the text; called in another thread.
+        stream: to print to; stderr by default.
+    """
+    out = sys.stderr if stream is None else stream
+    if out is None:  # stderr is closed, as under cron
+        yield
+        return
+    stop = threading.Event()
+    show = _on_terminal if out.isatty() else _plain
+    thread = threading.Thread(target=show, args=(out, stop, current), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    print(current(), file=out, flush=True)
 
 
 def _on_terminal(out: TextIO, stop: threading.Event, current: Callable[[], str]) -> None:

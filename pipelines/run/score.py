@@ -63,11 +63,11 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
     metrics = [_with(metric, options) for metric in _metrics(options.metrics or DEFAULT_METRICS)]
     configurations = []
     for name, path in zip(_names(runs), runs, strict=True):
-        retriever = {"type": "run_file", "path": _absolute(path), "duplicates": options.duplicates}
+        retriever = {"type": "run_file", "path": files.absolute(path), "duplicates": options.duplicates}
         configurations.append({"name": name, "retriever": retriever, "top_k": options.max_documents})
     experiment = {
         "name": "score",
-        "dataset": {"qrels": _absolute(qrels)},
+        "dataset": {"qrels": files.absolute(qrels)},
         "configurations": configurations,
         "metrics": [str(metric) for metric in metrics],
         "ties": options.ties,
@@ -77,7 +77,7 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
             "confidence": options.confidence,
             "pairs": "all" if options.all_pairs else "baseline",
         },
-        "output": {"path": _absolute(options.output), "rankings": False},
+        "output": {"path": files.absolute(options.output), "rankings": False},
     }
     return parse_experiment(yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True), None)
 
@@ -119,9 +119,3 @@ def _names(paths: Sequence[str]) -> list[str]:
         stems = [stem.removesuffix(ending) or stem for stem in stems]
     counts = Counter(stems)
     return [stem if counts[stem] == 1 else path for stem, path in zip(stems, paths, strict=True)]
-
-
-def _absolute(path: str) -> str:
-    from pathlib import Path
-
-    return str(Path(path).expanduser().absolute()) if files.is_local(path) else path

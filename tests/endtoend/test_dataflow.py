@@ -201,6 +201,16 @@ def test_a_job_as_json(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     assert (outcome.exit_code, document["job_id"], document["run_id"]) == (0, next(iter(service.jobs)), "r1")
 
 
+def test_a_job_is_cancelled_by_its_folder(bucket: str, service: Dataflow, tmp_path: Path) -> None:
+    service.holds = True
+    assert rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service)).exit_code == 0
+    outcome = rankbeam("cancel", f"{bucket}/out", "--run-id", "r1")
+    assert (outcome.exit_code, service.last.state) == (0, "JOB_STATE_CANCELLED"), outcome.stderr
+    again = rankbeam("cancel", f"{bucket}/out", "--run-id", "r1")
+    assert again.exit_code == 2
+    assert "has ended (cancelled); there is nothing to cancel" in again.stderr
+
+
 @pytest.mark.parametrize(
     ("said", "status", "message", "kept"),
     [

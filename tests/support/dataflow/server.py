@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from google.cloud.dataflow import JobState
 from support.dataflow.execution import execute
 
 JOBS = re.compile(
@@ -160,7 +161,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         if (job := self._job()) is not None:
-            job.enter(self._body()["requestedState"])
+            state = str(self._body()["requestedState"])  # Google's clients write enums as numbers
+            job.enter(JobState(int(state)).name if state.isdigit() else state)
             job.may_run.set()
             self._say(job.body)
 

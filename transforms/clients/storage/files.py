@@ -79,6 +79,15 @@ def below(folder: str, path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~") else path if absolute else join(folder, path)
 
 
+def absolute(path: str) -> str:
+    """A path that is the same file for a process with another current folder.
+
+    >>> absolute("gs://bucket/q.tsv"), absolute("/data/q.tsv")
+    ('gs://bucket/q.tsv', '/data/q.tsv')
+    """
+    return str(Path(path).expanduser().absolute()) if is_local(path) else path
+
+
 def exists(path: str) -> bool:
     """Whether there is a file or a folder of that name.
 

@@ -1,0 +1,58 @@
+"""The command that cancels a job."""
+
+import click
+
+from rankbeam.pipelines.cli.group import main
+from rankbeam.pipelines.run.messages import messages
+
+_CANCELLING_S = 120.0
+
+
+@main.command()
+@click.argument("place", metavar="DIR")
+@click.option("--run-id", metavar="ID", help="Which run of DIR; by default the one that was submitted last.")
+def cancel(place: str, run_id: str | None) -> None:
+    """Cancel the job that writes to DIR, on Dataflow, Flink, or another engine, and delete its partial rows.
+
+    The ledger keeps the answers that have come: the same `rankbeam evaluate` continues without paying for them again.
+
+    \b
+    Example:
+      rankbeam cancel gs://bucket/helpdesk/out
+    """
+    with messages():
+        from rankbeam.pipelines.portable.job import is_record_of_engine
+        from rankbeam.pipelines.run import jobs
+
+        record = jobs.find(place, run_id)
+        said = _on_engine(record, place) if is_record_of_engine(record) else _on_dataflow(record, place)
+        click.echo(said)
+
+
+def _on_engine(record: dict[str, object], place: str) -> str:
+    from rankbeam.pipelines.portable.job import of_record
+    from rankbeam.pipelines.portable.launch import kept
+    from rankbeam.pipelines.portable.service import ServiceError
+    from rankbeam.pipelines.run.evaluate import delete_rows
+    from rankbeam.transforms.records.errors import InputError
+
+    job = of_record(record, place)
+    if not job.is_at_work():
+        raise InputError(f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel", path=place)
+    if not job.cancel(_CANCELLING_S):
+        raise ServiceError(f"the job {job.job_name} was asked to end, and has not within {_CANCELLING_S:.0f} s")
+    delete_rows(job.output, job.run_id)
+    return f"cancelled {job.job_name}; {kept(job)}"
+
+
+def _on_dataflow(record: dict[str, object], place: str) -> str:
+    from rankbeam.pipelines.dataflow.record import of_record
+    from rankbeam.pipelines.dataflow.service import Service
+    from rankbeam.transforms.records.errors import InputError
+
+    job = of_record(record, place)
+    service = Service(job.endpoint)
+    if (snapshot := service.snapshot(job)).has_ended:
+        raise InputError(f"the job {job.job_id} has ended ({snapshot.state}); there is nothing to cancel", path=place)
+    service.cancel(job)
+    return f"asked Dataflow to cancel {job.job_id}; `rankbeam status {place}` shows its state"

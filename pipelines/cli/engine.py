@@ -1,0 +1,126 @@
+"""Jobs behind Beam's Job API (Flink, Prism, Spark) on the command line."""
+
+import time
+from collections import Counter
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import click
+
+from rankbeam.pipelines.run.interrupt import Interrupted, deferred, finish_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.portable.launch import Submitted
+    from rankbeam.pipelines.results.run import Results
+    from rankbeam.transforms.records.counters import Counts
+    from rankbeam.transforms.records.run import Run
+
+_SUBMITTING = "the job is being submitted, and cancelled right afterwards; press Ctrl-C again to stop at once"
+_CANCELLING = "cancelling the job; press Ctrl-C again to leave without waiting"
+
+
+def on_engine(
+    experiment: "Experiment",
+    execution: "Run",
+    options: "PipelineOptions",
+    beam_options: "Sequence[str]",
+    own: "Sequence[str]",
+) -> "Results":
+    """Submit a run to a job server, follow its job to its end, and return its results.
+
+    Beam's runners handle signals, so this is called on the main thread.
+    """
+    from rankbeam.pipelines.portable import launch
+    from rankbeam.pipelines.portable.job_server import job_server
+    from rankbeam.pipelines.portable.quiet import quiet
+    from rankbeam.pipelines.results.run import Results
+    from rankbeam.pipelines.run import notices
+    from rankbeam.pipelines.run.options import refuse_unknown
+
+    with quiet(), job_server(options) as service:
+        refuse_unknown(beam_options, own, service.options())
+        click.echo(f"rankbeam: submitting the job to {service.endpoint}", err=True)
+        with notices.shown():
+            with deferred(_SUBMITTING) as raise_held:
+                submitted = launch.submit(experiment, execution, options, service)
+            try:
+                raise_held()
+                _follow(submitted, experiment)
+            except KeyboardInterrupt:
+                raise _cancelled(submitted, experiment) from None
+    return Results(experiment.output, execution.run_id)
+
+
+def _follow(submitted: "Submitted", experiment: "Experiment") -> None:
+    from rankbeam.pipelines.portable import launch
+    from rankbeam.pipelines.portable.job import LOOPBACK
+    from rankbeam.pipelines.run import progress
+
+    shown = _Shown(submitted, experiment)
+    if submitted.job.workers == LOOPBACK:  # then this process counts, and knows the pools apart
+        work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
+        showing: AbstractContextManager[None] = progress.shown(work)
+    else:
+        showing = progress.repeated(shown.line)
+    with showing:
+        launch.follow(submitted, shown.look)
+
+
+@dataclass
+class _Shown:
+    """What is shown of a job whose workers are elsewhere."""
+
+    submitted: "Submitted"
+    experiment: "Experiment"
+    _page: str | None = None
+    _state: str = "submitted"
+    _counts: "Counts" = field(default_factory=Counter)
+    _began: float = field(default_factory=time.monotonic)
+
+    def look(self) -> None:
+        """Ask the engine."""
+        from rankbeam.pipelines.portable.service import ServiceError
+
+        with suppress(ServiceError):  # the next look may succeed; the end of the job is learnt in another way
+            self._state, self._counts = self.submitted.state(), self.submitted.counts()
+            if self._page is None and (page := self.submitted.page()) is not None:
+                self._page = page
+                click.echo(f"rankbeam: the job runs at {page}", err=True)
+
+    def line(self) -> str:
+        """The state and the counters, in one line."""
+        from rankbeam.pipelines.run.progress import status_line
+
+        sources, configurations = len(self.experiment.local), len(self.experiment.evaluation.configurations)
+        return status_line(self._state, self._counts, sources, configurations, time.monotonic() - self._began)
+
+
+def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
+    """Cancel a job that this process has submitted; the partial output is deleted once the job has ended."""
+    from rankbeam.pipelines.portable import launch
+    from rankbeam.pipelines.portable.job import LOOPBACK
+    from rankbeam.pipelines.portable.service import ServiceError
+    from rankbeam.pipelines.run import evaluate as evaluation
+
+    job = submitted.job
+    left = f"the job may go on; `{job.cancel_command}` cancels it"
+    if not job.outlives_submission:
+        left = "the job's workers or its job server end with this process, and so does the job"
+    click.echo(f"rankbeam: {_CANCELLING}", err=True)
+    try:
+        submitted.cancel()
+        kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.kept(job)
+        if not submitted.wait_until_ended():
+            return Interrupted([], f"the job does not end; {left}")
+    except KeyboardInterrupt:
+        return Interrupted([], left)
+    except ServiceError as error:
+        return Interrupted([], f"{error}; {left}")
+    evaluation.delete_rows(job.output, job.run_id)
+    return Interrupted(evaluation.run_folders(job.output, job.run_id), f"the job is cancelled; {kept}")

@@ -1,0 +1,109 @@
+"""Flink's REST API: it knows a job after the job server has gone, and its counters before the job has ended."""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
+from apache_beam.portability.api import metrics_pb2
+from google.protobuf.json_format import ParseDict
+
+from rankbeam.pipelines.portable.service import ServiceError, counts_of
+from rankbeam.transforms.records.counters import Counts
+from rankbeam.transforms.records.errors import InputError
+
+_TIMEOUT_S, _PAUSE_S = 5.0, 0.25
+_ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
+_URL = re.compile("https?://")
+
+
+def address_of(options: PipelineOptions) -> str | None:
+    """The address of Flink's REST API and dashboard, where the options name a cluster."""
+    master: str = options.view_as(FlinkRunnerOptions).flink_master
+    return master.rstrip("/") if _URL.match(master) else None
+
+
+def refuse_unreachable(options: PipelineOptions) -> None:
+    """Refuse a cluster that does not answer.
+
+    Raises:
+        InputError: no Flink answers at the address.
+    """
+    if (address := address_of(options)) is None:
+        return
+    try:
+        Flink(address).get("/config")
+    except ServiceError as error:
+        raise InputError(f"--flink_master: {error}; it is the address of Flink's REST API and dashboard") from error
+
+
+class Flink:
+    """A Flink cluster.
+
+    Args:
+        address: of its REST API, with the scheme.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def get(self, path: str) -> Mapping[str, Any]:
+        """An answer of the API.
+
+        Raises:
+            ServiceError: Flink does not answer, or refuses.
+        """
+        return self._request("GET", path)
+
+    def job(self, name: str) -> str | None:
+        """The id of the latest job of that name; None where Flink has none, or no longer has it."""
+        jobs = [job for job in self.get("/jobs/overview")["jobs"] if job["name"] == name]
+        return max(jobs, key=lambda job: int(job["start-time"]))["jid"] if jobs else None
+
+    def page(self, job: str) -> str:
+        """A job's page in the dashboard."""
+        return f"{self._address}/#/job/running/{job}"
+
+    def state(self, job: str) -> str:
+        """Flink's name of a job's state."""
+        return str(self.get(f"/jobs/{job}")["state"])
+
+    def state_and_tasks(self, job: str) -> str:
+        """A job's state, and how many of its tasks have ended, such as "running, 24 of 88 tasks done"."""
+        found = self.get(f"/jobs/{job}")
+        tasks = [vertex["tasks"] for vertex in found["vertices"]]
+        done, every = sum(each["FINISHED"] for each in tasks), sum(sum(each.values()) for each in tasks)
+        return f"{found['state'].lower()}, {done} of {every} tasks done"
+
+    def counts(self, job: str) -> Counts:
+        """Rankbeam's counters of a job, summed over all steps, as the latest heartbeats of its tasks brought them."""
+        for each in self.get(f"/jobs/{job}/accumulators?includeSerializedValue=false")["user-task-accumulators"]:
+            if each["type"] == "MetricsAccumulator":
+                infos = json.loads(each["value"])["metrics"].get("attempted", ())
+                return counts_of(ParseDict(info, metrics_pb2.MonitoringInfo()) for info in infos)
+        return counts_of(())
+
+    def cancel(self, job: str) -> None:
+        """Ask for the end of a job; it goes on for a while."""
+        self._request("PATCH", f"/jobs/{job}?mode=cancel")
+
+    def wait_until_ended(self, job: str, within_s: float) -> str | None:
+        """Wait for the end of a job; returns its last state, or None if it is still at work."""
+        deadline = time.monotonic() + within_s
+        while time.monotonic() < deadline:
+            if (state := self.state(job)) in _ENDED:
+                return state
+            time.sleep(_PAUSE_S)
+        return None
+
+    def _request(self, method: str, path: str) -> Mapping[str, Any]:
+        try:
+            answer = httpx.request(method, f"{self._address}{path}", timeout=_TIMEOUT_S, follow_redirects=True)
+            answer.raise_for_status()
+            found: Mapping[str, Any] = answer.json() if answer.content else {}
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise ServiceError(f"no Flink answers at {self._address}: {error}") from error
+        return found

@@ -1,0 +1,161 @@
+"""A job on an engine behind Beam's Job API: what is recorded beside its output, and how it is reached again."""
+
+import os
+import shlex
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import grpc
+
+from rankbeam.pipelines.portable.engine import Flink
+from rankbeam.pipelines.portable.service import JobService, ServiceError
+from rankbeam.pipelines.run import jobs
+from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.records.errors import InputError
+
+LOOPBACK = "LOOPBACK"
+_PAUSE_S = 0.25
+
+
+@dataclass(frozen=True)
+class Job:
+    """A submitted job.
+
+    Attributes:
+        runner: Beam's runner.
+        job_id: the job server's id of the job.
+        job_name: the engine's name of the job.
+        run_id, experiment: of the run.
+        output: the folder that it writes to.
+        ledger: the folder of its answers; None where no call is made.
+        submitted_at: in UTC, in ISO 8601.
+        endpoint: of a job server that outlives the submitting process; None where that process started its own.
+        flink: the address of Flink's REST API; None on another engine.
+        workers: Beam's type of their environment.
+        machine, pid, pid_started: identify the submitting process.
+    """
+
+    runner: str
+    job_id: str
+    job_name: str
+    run_id: str
+    experiment: str
+    output: str
+    ledger: str | None
+    submitted_at: str
+    endpoint: str | None
+    flink: str | None
+    workers: str
+    machine: str
+    pid: int
+    pid_started: str
+
+    def save(self) -> None:
+        """Write the record beside the output."""
+        jobs.save(self.output, self.run_id, asdict(self))
+
+    @property
+    def cancel_command(self) -> str:
+        """The command that cancels the job."""
+        return shlex.join(["rankbeam", "cancel", self.output, "--run-id", self.run_id])
+
+    @property
+    def outlives_submission(self) -> bool:
+        """Whether the job can go on without the process that submitted it."""
+        return self.workers != LOOPBACK and (self.flink is not None or self.endpoint is not None)
+
+    def state(self) -> str:
+        """The engine's name of the job's state; "gone" where the engine does not know the job.
+
+        Raises:
+            ServiceError: the engine does not answer.
+        """
+        if self.flink is not None:
+            flink = Flink(self.flink)
+            return "gone" if (job := flink.job(self.job_name)) is None else flink.state(job).lower()
+        if self.endpoint is not None:
+            with _connected(self.endpoint) as service:
+                return service.state(self.job_id).lower()
+        return "running" if self._is_submitter_alive() else "gone"
+
+    def is_at_work(self) -> bool:
+        """Whether the job has not ended, as far as its engine can be asked."""
+        try:
+            return self.state() not in ("gone", "done", "finished", "failed", "canceled", "cancelled", "drained")
+        except ServiceError:
+            return self._is_submitter_alive()
+
+    def cancel(self, within_s: float) -> bool:
+        """Cancel the job, and wait until it has ended; returns whether it has.
+
+        Raises:
+            ServiceError: the engine does not answer.
+        """
+        if self.flink is not None:
+            flink = Flink(self.flink)
+            if (job := flink.job(self.job_name)) is not None:
+                flink.cancel(job)
+                return flink.wait_until_ended(job, within_s) is not None
+        elif self.endpoint is not None:
+            with _connected(self.endpoint) as service:
+                service.cancel(self.job_id)
+                return service.wait_until_ended(self.job_id, within_s) is not None
+        elif self._is_submitter_alive():  # its own job server ends with it
+            os.kill(self.pid, signal.SIGINT)
+        return self._wait_until_gone(within_s)
+
+    def _wait_until_gone(self, within_s: float) -> bool:
+        deadline = time.monotonic() + within_s
+        while self._is_submitter_alive() and time.monotonic() < deadline:
+            time.sleep(_PAUSE_S)
+        return not self._is_submitter_alive()
+
+    def _is_submitter_alive(self) -> bool:
+        if self.machine != process.machine():
+            return False
+        return process.started(self.pid) == self.pid_started
+
+
+def of_record(record: dict[str, Any], output: str) -> Job:
+    """The job that a record describes.
+
+    Raises:
+        InputError: the record cannot be read.
+    """
+    try:
+        return Job(**record)
+    except TypeError as error:
+        raise InputError(f"holds a record of a job that cannot be read: {error}", path=output) from error
+
+
+def is_record_of_engine(record: dict[str, Any]) -> bool:
+    """Whether a record is of a job behind Beam's Job API, not of one on Dataflow."""
+    return "runner" in record
+
+
+def refuse_second(output: str, run_id: str) -> None:
+    """Refuse a run that another job is still writing: that job would lose its rows.
+
+    Raises:
+        InputError: such a job is at work.
+    """
+    try:
+        record = jobs.find(output, run_id)
+    except InputError:  # no job was submitted
+        return
+    if not is_record_of_engine(record):
+        return
+    earlier = of_record(record, output)
+    if earlier.is_at_work():
+        advice = f"wait for it, cancel it ({earlier.cancel_command}), or choose another --run-id"
+        raise InputError(f"the job {earlier.job_name} is still writing the run {run_id}; {advice}")
+
+
+@contextmanager
+def _connected(endpoint: str) -> Iterator[JobService]:
+    with grpc.insecure_channel(endpoint) as channel:
+        yield JobService(channel, endpoint)

@@ -1,0 +1,190 @@
+"""Submit a run to a job server, and follow its job to the end."""
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import grpc
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, PortableOptions
+from apache_beam.runners.runner import PipelineResult
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.portable import engine
+from rankbeam.pipelines.portable.job import Job, refuse_second
+from rankbeam.pipelines.portable.service import JobService, ServiceError
+from rankbeam.pipelines.run import evaluate, jobs
+from rankbeam.pipelines.run.options import runner_name
+from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.load import failure_behind
+from rankbeam.transforms.records.counters import Counts
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.suggestions import shortened
+
+_LOOK_S = 2.0
+_CANCELLING_S = 90.0
+_STEP = re.compile(r"(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]")
+_LONGEST = 600
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job that this process has submitted and follows.
+
+    Attributes:
+        job: its record.
+        result: Beam's handle.
+        service: the job server.
+    """
+
+    job: Job
+    result: PipelineResult
+    service: JobService
+
+    def page(self) -> str | None:
+        """The engine's page about the job; None where it has none, or does not know the job yet."""
+        if self.job.flink is None:
+            return None
+        flink = engine.Flink(self.job.flink)
+        return None if (job := flink.job(self.job.job_name)) is None else flink.page(job)
+
+    def state(self) -> str:
+        """The job's state in words, with how many of its tasks have ended where the engine says so."""
+        if self.job.flink is None:
+            return self.service.state(self.job.job_id).lower()
+        flink = engine.Flink(self.job.flink)
+        return "starting" if (job := flink.job(self.job.job_name)) is None else flink.state_and_tasks(job)
+
+    def counts(self) -> Counts:
+        """Rankbeam's counters, as far as the engine reports them now."""
+        if self.job.flink is not None:
+            flink = engine.Flink(self.job.flink)
+            job = flink.job(self.job.job_name)
+            return Counts() if job is None else flink.counts(job)
+        return self.service.counts(self.job.job_id)
+
+    def cancel(self) -> None:
+        """Ask for the end of the job; it goes on for a while."""
+        self.service.cancel(self.job.job_id)
+
+    def wait_until_ended(self) -> bool:
+        """Wait for the end of the job after `cancel`; returns whether it has come."""
+        has_ended = self.service.wait_until_ended(self.job.job_id, _CANCELLING_S) is not None
+        if self.job.flink is None:
+            return has_ended
+        flink = engine.Flink(self.job.flink)  # the job server calls a job cancelled before its tasks have ended
+        job = flink.job(self.job.job_name)
+        return job is None or flink.wait_until_ended(job, _CANCELLING_S) is not None
+
+
+def submit(experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService) -> Submitted:
+    """Submit a run, and record its job beside the output.
+
+    Raises:
+        InputError: an input or an option cannot be used, or another job is still writing the same run.
+    """
+    refuse_second(experiment.output, execution.run_id)
+    cloud, portable = options.view_as(GoogleCloudOptions), options.view_as(PortableOptions)
+    cloud.job_name = cloud.job_name or jobs.job_name(execution)
+    runner, is_external = runner_name(options), service.is_external
+    try:
+        result = evaluate.submit(experiment, execution, options)
+    except grpc.RpcError as error:
+        reason = error.details() if isinstance(error, grpc.Call) else error
+        raise ServiceError(f"the job server at {service.endpoint} refused the job: {reason}") from error
+    job = Job(
+        runner=runner,
+        job_id=result._job_id,  # Beam has no public name for it
+        job_name=cloud.job_name,
+        run_id=execution.run_id,
+        experiment=execution.experiment,
+        output=experiment.output,
+        ledger=experiment.ledger if experiment.remote or experiment.calls_models else None,
+        submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        endpoint=service.endpoint if is_external else None,
+        flink=engine.address_of(options) if runner == "FlinkRunner" else None,
+        workers=portable.environment_type or "DOCKER",
+        machine=process.machine(),
+        pid=os.getpid(),
+        pid_started=process.this_started(),
+    )
+    job.save()
+    return Submitted(job, result, service)
+
+
+def follow(submitted: Submitted, look: Callable[[], None]) -> None:
+    """Wait until a job is done.
+
+    Args:
+        submitted: the job.
+        look: called every two seconds.
+
+    Raises:
+        InputError: the job failed because an input cannot be used.
+        RunFailed: the job failed for another reason.
+    """
+    end = _in_thread(submitted.result.wait_until_finish)
+    with evaluate.quiet_beam():
+        while not wait([end], timeout=_LOOK_S).done:
+            look()
+    look()
+    if (error := end.exception()) is None:
+        if (state := end.result()) != "DONE":
+            raise evaluate.RunFailed(f"the job ended in state {state}; {kept(submitted.job)}")
+        return
+    if (not_loaded := failure_behind(error)) is not None:  # all files are complete
+        raise evaluate.RunFailed(not_loaded) from error
+    _refuse_lost(submitted, error)
+    evaluate.delete_rows(submitted.job.output, submitted.job.run_id)
+    if (refused := evaluate.find_input_error(error)) is not None:
+        raise refused from error
+    raise evaluate.RunFailed(f"{reason(str(error))}; {kept(submitted.job)}") from error
+
+
+def reason(message: str) -> str:
+    """The cause of a job's failure: the step that failed, where the message names one.
+
+    >>> reason("Pipeline j_1 failed in state FAILED: java.io.IOException: Insufficient number of buffers\\n\\tat a.B")
+    'the job failed: java.io.IOException: Insufficient number of buffers'
+    >>> reason("Traceback (most recent call last):\\n  …\\nValueError: no [while running 'Read-ptransform-3']")
+    'the job failed: ValueError: no (in step Read)'
+    """
+    if (step := _STEP.search(message)) is not None:
+        name = re.sub(r"-ptransform-\d+$", "", step["step"])
+        return f"the job failed: {shortened(step['what'].strip(), _LONGEST)} (in step {name})"
+    if "in state CANCELLED" in message:
+        return "the job was cancelled"
+    first = message.partition("failed in state FAILED: ")[2] or message
+    return f"the job failed: {shortened(first.strip().partition(chr(10))[0], _LONGEST)}"
+
+
+def kept(job: Job) -> str:
+    """A message about the parts of an unfinished run that are kept, and how to go on."""
+    if job.ledger is None:
+        return "nothing of this run was kept, other runs are unchanged"
+    return f"all answers that had come are in {job.ledger}, and the same command continues from there"
+
+
+def _refuse_lost(submitted: Submitted, error: BaseException) -> None:
+    """Say that a job may go on, where the connection to the job server was lost rather than the job."""
+    try:
+        submitted.service.state(submitted.job.job_id)
+    except ServiceError as lost:
+        advice = f"the job may go on; {submitted.job.cancel_command} cancels it"
+        raise evaluate.RunFailed(f"{lost}; {advice}") from error
+
+
+def _in_thread(work: Callable[[], str]) -> "Future[str]":
+    outcome: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome

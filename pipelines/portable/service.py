@@ -1,0 +1,92 @@
+"""A job server's API: the state of a job, its counters, and its end."""
+
+import time
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import grpc
+from apache_beam.metrics import monitoring_infos
+from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
+from apache_beam.runners.runner import PipelineState
+
+from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
+from rankbeam.transforms.records.errors import RankbeamError
+
+_TIMEOUT_S, _PAUSE_S = 10.0, 0.25
+
+
+class ServiceError(RankbeamError):
+    """The job server does not answer, or refuses a request: exit status 1."""
+
+
+class JobService:
+    """Beam's Job API.
+
+    Args:
+        channel: to the server.
+        endpoint: its host and port.
+        is_external: whether the server outlives this process.
+    """
+
+    def __init__(self, channel: grpc.Channel, endpoint: str, is_external: bool = True) -> None:
+        self._stub = beam_job_api_pb2_grpc.JobServiceStub(channel)
+        self.endpoint, self.is_external = endpoint, is_external
+
+    def options(self) -> Sequence[Any]:
+        """Descriptions of the pipeline options that the server knows."""
+        with self._translated():
+            request = beam_job_api_pb2.DescribePipelineOptionsRequest()
+            described: Sequence[Any] = self._stub.DescribePipelineOptions(request, timeout=_TIMEOUT_S).options
+            return described
+
+    def state(self, job_id: str) -> str:
+        """The state of a job, as `PipelineState` names it."""
+        with self._translated():
+            request = beam_job_api_pb2.GetJobStateRequest(job_id=job_id)
+            state = self._stub.GetState(request, timeout=_TIMEOUT_S).state
+            return str(beam_job_api_pb2.JobState.Enum.Name(state))
+
+    def counts(self, job_id: str) -> Counts:
+        """Rankbeam's counters, summed over all steps; none where the engine reports them at the end only."""
+        with self._translated():
+            request = beam_job_api_pb2.GetJobMetricsRequest(job_id=job_id)
+            return counts_of(self._stub.GetJobMetrics(request, timeout=_TIMEOUT_S).metrics.attempted)
+
+    def cancel(self, job_id: str) -> None:
+        """Ask for the end of a job; it goes on for a while."""
+        with self._translated():
+            self._stub.Cancel(beam_job_api_pb2.CancelJobRequest(job_id=job_id), timeout=_TIMEOUT_S)
+
+    def wait_until_ended(self, job_id: str, within_s: float) -> str | None:
+        """Wait for the end of a job; returns its last state, or None if it is still at work."""
+        deadline = time.monotonic() + within_s
+        while time.monotonic() < deadline:
+            state = self.state(job_id)
+            if PipelineState.is_terminal(state):
+                return state
+            time.sleep(_PAUSE_S)
+        return None
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except grpc.RpcError as error:
+            reason = error.details() if isinstance(error, grpc.Call) else error
+            raise ServiceError(f"the job server at {self.endpoint} refused a request: {reason}") from error
+
+
+def counts_of(infos: Iterable[Any]) -> Counts:
+    """The values of rankbeam's counters, summed over all steps.
+
+    Args:
+        infos: Beam's `MonitoringInfo` messages.
+    """
+    total: Counts = Tally()
+    for info in infos:
+        if info.urn == monitoring_infos.USER_COUNTER_URN and info.labels.get("NAMESPACE") == NAMESPACE:
+            with suppress(ValueError):  # a counter of another version of rankbeam
+                total[Counter(info.labels["NAME"]), ""] += monitoring_infos.extract_counter_value(info)
+    return total

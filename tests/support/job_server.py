@@ -1,0 +1,35 @@
+"""Beam's own job server in Python, in a process of its own: the Job API without Java or Go."""
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from support.flink.processes import free_ports, kill, start
+
+_STARTING_S = 60.0
+
+
+@contextmanager
+def job_server(folder: Path) -> Iterator[str]:
+    """The address of a job server that works in a folder, for as long as the block lasts."""
+    (port,) = free_ports(1)
+    module = "apache_beam.runners.portability.local_job_service_main"
+    process = start([sys.executable, "-m", module, "--port", str(port)], folder / "log.txt", cwd=folder)
+    try:
+        _wait_for(port)
+        yield f"localhost:{port}"
+    finally:
+        kill(process)
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + _STARTING_S
+    while time.monotonic() < deadline:
+        with suppress(OSError):
+            socket.create_connection(("localhost", port), 1).close()
+            return
+        time.sleep(0.05)
+    raise RuntimeError("Beam's job server did not start")
