@@ -44,7 +44,7 @@ def test_answers_are_judged_by_their_contexts_and_the_reference() -> None:
     made: list[Call] = []
     evaluated = driven(work(*ALL), ITEM, made)
     values = by_metric(evaluated, 0)
-    assert evaluated.answers[0].answer.text == "Owners pay the invoices. [1]"
+    assert evaluated.answers[0].answer.text == "Owners pay the invoices [1]."
     assert evaluated.answers[0].answer.cited == (0,)
     assert values["Faithfulness"] == values["ClaimPrecision"] == 1.0
     assert values["Hallucination"] == values["SelfKnowledge"] == 0.0

@@ -90,8 +90,8 @@ def test_a_refusal_is_known_by_its_words(answer: str, kind: AnswerKind, relevanc
 
 def test_extractive_answers_with_sentences_and_the_numbers_of_their_contexts() -> None:
     values = {"query": "Who can pay, and what do members see?", "contexts": CONTEXTS}
-    assert said(Extractive(), Prompt("answer", values)).text == "Only owners can pay. [1] Members see no invoices. [2]"
-    assert said(Extractive(most_sentences=1), Prompt("answer", values)).text == "Only owners can pay. [1]"
+    assert said(Extractive(), Prompt("answer", values)).text == "Only owners can pay [1]. Members see no invoices [2]."
+    assert said(Extractive(most_sentences=1), Prompt("answer", values)).text == "Only owners can pay [1]."
     assert said(Extractive(), Prompt("answer", {"query": "bicycles", "contexts": CONTEXTS})).text == NO_ANSWER
     assert said(Extractive(), Prompt("answer", {"query": "Who can pay?", "contexts": []})).text == NO_ANSWER
 

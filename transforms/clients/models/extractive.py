@@ -14,6 +14,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
 NO_ANSWER = "The contexts do not say."
+_ENDS = ".!?…。！？"
 
 
 class Extractive(LocalModel):
@@ -34,7 +35,7 @@ class Extractive(LocalModel):
 
         >>> values = {"query": "Who pays invoices?", "contexts": ["It rains. Owners pay invoices."]}
         >>> Extractive().answer(Prompt("answer", values)).text
-        'Owners pay invoices. [1]'
+        'Owners pay invoices [1].'
         """
         written = cloze.write(prompt, self.language)
         if written is not None:
@@ -48,9 +49,15 @@ class Extractive(LocalModel):
             number, text, words = max(found, key=lambda one: (len(one[2] & wanted), -one[0], -len(one[1])))
             if not words & wanted:
                 break
-            chosen.append(f"{text} [{number}]")
+            chosen.append(_cited(text, number))
             wanted -= words
         return Stored(" ".join(chosen) or NO_ANSWER, STOP, model_version=self.model)
+
+
+def _cited(text: str, number: int) -> str:
+    """A sentence with the number of its context before its end, so that no further sentence begins with it."""
+    words = text.rstrip(_ENDS)
+    return f"{words} [{number}]{text[len(words) :]}"
 
 
 def _sentences(contexts: list[Any]) -> Iterator[tuple[int, str]]:
