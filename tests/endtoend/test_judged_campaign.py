@@ -12,12 +12,13 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.cli import Outcome, rankbeam_process
+from support.cli import Outcome, rankbeam
 from support.remote import signalled
 from support.standin_models import KEY, dataset, rows, run_file, service, write_experiment
 from support.standins import Faults, Stats, serve
@@ -41,7 +42,7 @@ PASSING = (
 FINAL = {"gemini": ("safety", "truncated", "blocked_prompt", "recitation"), "openai": ("safety", "truncated")}
 FINAL_KINDS = {"blocked", "truncated"}
 MISBEHAVING = ("prose", "broken_json", "wrong_enum", "wrong_type", "missing_item", "empty", "no_candidates")
-FEW = 40
+FEW, IN_FLIGHT = 25, 16
 _LONGEST_S = 3600.0
 TABLES = {
     "query_metrics": (),
@@ -68,7 +69,7 @@ def experiment(
     **quota: Any,
 ) -> str:
     """An experiment that answers and judges under a quota; its output is a folder of its name."""
-    quota = {"requests_per_minute": 60_000, "timeout_s": 5, "attempts": 9, **quota}
+    quota = {"requests_per_minute": 60_000, "timeout_s": 5, "attempts": 9, "concurrent_calls": IN_FLIGHT, **quota}
     rankings = [[n % DOCUMENTS, (n * 7 + 3) % DOCUMENTS] for n in range(answers)]
     base = {
         "dataset": dataset(folder, answers, DOCUMENTS),
@@ -92,7 +93,7 @@ def experiment(
 def until_nothing_passes(path: str) -> tuple[Outcome, Results]:
     """Evaluate, again as long as something failed that another run may mend: three bad answers in a row."""
     for number in range(4):
-        outcome = rankbeam_process("evaluate", path, "--run-id", f"r{number}", timeout_s=_LONGEST_S)
+        outcome = rankbeam("evaluate", path, "--run-id", f"r{number}")
         assert outcome.status == 0, outcome.stderr
         results = Results(path.removesuffix(".yaml"), f"r{number}")
         if set(results.table("failures")["kind"].to_pylist()) <= FINAL_KINDS:
@@ -113,13 +114,13 @@ def test_every_verdict_and_value_is_that_of_a_run_without_faults(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     per_minute = int(ANSWERS * TOKENS_AN_ANSWER / MINUTES)
-    final = Faults(contents=0.05, content_kinds=FINAL[kind])
+    final = Faults(contents=0.05, content_kinds=FINAL[kind], seed=21)
     with serve(kind, faults=final) as server:
         port = int(server.address.rpartition(":")[2])
         _, clean = until_nothing_passes(experiment(tmp_path, "clean", service(kind, server)))
         needed = server.stats()
     assert needed.faults.keys() == set(FINAL[kind])
-    every = Faults(rate=0.1, kinds=PASSING, hang_s=60, contents=0.05, content_kinds=FINAL[kind])
+    every = replace(final, rate=0.1, kinds=PASSING, hang_s=60)
     with serve(kind, faults=every, latency_s=LATENCY_S, port=port) as server:
         path = experiment(tmp_path, "faulty", service(kind, server), tokens_per_minute=per_minute)
         is_half_done = lambda: server.stats().calls >= 0.4 * needed.calls  # noqa: E731
@@ -136,7 +137,7 @@ def test_every_verdict_and_value_is_that_of_a_run_without_faults(
     with capsys.disabled():
         sys.stdout.write(f"{kind}: {stats.calls:,} calls of {needed.calls:,} needed, ")
         sys.stdout.write(f"busiest minute {busiest:.1%} of {per_minute:,} tokens\n")
-    assert stats.calls <= 1.15 * needed.calls, stats.faults
+    assert stats.calls <= 1.15 * needed.calls + IN_FLIGHT, stats.faults  # those are lost when it is killed
     assert busiest <= 1.005
 
 
@@ -156,7 +157,7 @@ def test_a_judge_that_misbehaves_takes_values_away_and_changes_none(kind: str, t
         _, clean = until_nothing_passes(experiment(tmp_path, "clean", service(kind, server), answers=FEW))
     with serve(kind, faults=Faults(contents=0.1, content_kinds=MISBEHAVING), port=port) as server:
         path = experiment(tmp_path, "faulty", service(kind, server), answers=FEW)
-        outcome = rankbeam_process("evaluate", path, "--run-id", "r", timeout_s=300)
+        outcome = rankbeam("evaluate", path, "--run-id", "r")
         stats = server.stats()
     assert outcome.status == 0, outcome.stderr
     assert set(stats.faults) == set(MISBEHAVING)
@@ -171,22 +172,21 @@ def test_a_judge_that_misbehaves_takes_values_away_and_changes_none(kind: str, t
 
 @pytest.mark.parametrize("kind", ["gemini", "openai"])
 def test_a_run_that_spent_the_quota_of_the_day_goes_on_the_next_day(kind: str, tmp_path: Path) -> None:
-    in_flight = 8
     with serve(kind) as server:
         port = int(server.address.rpartition(":")[2])
         _, clean = until_nothing_passes(experiment(tmp_path, "clean", service(kind, server), FEW))
         needed = server.stats()
-        path = experiment(tmp_path, "faulty", service(kind, server), FEW, 0.1, concurrent_calls=in_flight)
+        path = experiment(tmp_path, "faulty", service(kind, server), FEW, 0.1)
     spent = Faults(after=needed.calls // 2, first=10**9, kinds=("quota_day",))
     with serve(kind, faults=spent, port=port) as server:
-        stopped = rankbeam_process("evaluate", path, "--run-id", "today")
+        stopped = rankbeam("evaluate", path, "--run-id", "today")
         today = server.stats()
     assert stopped.status == 3, stopped.stderr
-    assert 0 < today.faults["quota_day"] <= in_flight
+    assert 0 < today.faults["quota_day"] <= IN_FLIGHT
     failures = Results(str(tmp_path / "faulty"), "today").table("failures")
     assert set(failures["kind"].to_pylist()) == {"quota"}
     with serve(kind, port=port) as server:
-        resumed = rankbeam_process("evaluate", path, "--run-id", "tomorrow")
+        resumed = rankbeam("evaluate", path, "--run-id", "tomorrow")
         tomorrow = server.stats()
     assert resumed.status == 0, resumed.stderr
     faulty = Results(str(tmp_path / "faulty"), "tomorrow")
