@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import apache_beam as beam
@@ -75,7 +76,7 @@ def answers_of(
     work = work_of(experiment)
     if not work.services:
         return None
-    ask = known_of(experiment, work, execution)
+    ask = known_of(experiment, work, execution.started_at)
     counts = contexts_wanted(work) | dict.fromkeys(_replayed(experiment))
     gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, buckets)
     items = parts | "GatherContexts" >> gather
@@ -143,11 +144,17 @@ def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
     return None if None in cutoffs else max(cutoff or 0 for cutoff in cutoffs)
 
 
-def known_of(experiment: Experiment, work: EvaluateAnswers, execution: Run) -> AskKnown | None:
-    """What asks the judge known items; None where it is offline, and would say the same every time."""
+def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> AskKnown | None:
+    """What asks the judge known items; None where it is offline, and would say the same every time.
+
+    Args:
+        experiment: with a judge or without one.
+        work: what is done for each query.
+        began: when the run began.
+    """
     if work.asking is None or work.asking.model.parameters.offline is not None:
         return None
-    return AskKnown(work.asking, execution.started_at, known_steps(experiment.judged))
+    return AskKnown(work.asking, began, known_steps(experiment.judged))
 
 
 def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[str]:

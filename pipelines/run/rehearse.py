@@ -5,6 +5,7 @@ queries ─► retrieved in process, read, or recalled from the ledger ─► co
 
 import pickle
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.run.answers import contexts_wanted, work_of
+from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings, retrieve_stage
 from rankbeam.pipelines.run.build import buckets_of
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -20,7 +21,8 @@ from rankbeam.transforms.clients.calls.task_batches import groups_in
 from rankbeam.transforms.clients.ledger import Entry, Ledger
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.contexts import GatherContexts
-from rankbeam.transforms.judge.counting import Counted, Unknown, counted
+from rankbeam.transforms.judge.ask_known import AskKnown
+from rankbeam.transforms.judge.counting import Counted, Unknown, add_known, counted
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.call import Call
@@ -65,7 +67,7 @@ def count_models(
         | "GatherContexts" >> GatherContexts(experiment.evaluation, wanted, experiment.corpus, buckets)
         | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown))
         | "CountsTogether" >> beam.combiners.ToList()
-        | "JoinCounts" >> beam.Map(_join, file)
+        | "JoinCounts" >> beam.Map(_join, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
     )
 
 
@@ -155,8 +157,12 @@ class RehearseFn(beam.DoFn):
         yield counted(self._work, items_in(element[1]), self._lookup, self._unknown)
 
 
-def _join(parts: list[Counted], file: str) -> None:
+def _join(parts: list[Counted], ask: AskKnown | None, ledger: str, file: str) -> None:
     total = Counted()
     for part in parts:
         total.join(part)
+    if ask is not None and ask.items():
+        lookup = Ledger(ledger).lookup()
+        lookup.refresh()
+        add_known(total, ask, lookup)
     Path(file).write_bytes(pickle.dumps(total))

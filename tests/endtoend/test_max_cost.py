@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answering import model, write_experiment
+from support.answering import cost, model, write_experiment
 from support.cli import rankbeam
 from support.remote import answers, dataset, failure_rows, http
 from support.remote import write_experiment as write_retrieving
@@ -19,11 +19,6 @@ PRICES = {"price_per_million": {"input": 100.0, "output": 4.0}}
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
-
-
-def cost(folder: Path, run_id: str) -> float:
-    """What a run has cost, by its table."""
-    return sum(row["cost"] or 0.0 for row in Results(str(folder / "out"), run_id).table("usage").to_pylist())
 
 
 def values(folder: Path, run_id: str) -> list[Any]:

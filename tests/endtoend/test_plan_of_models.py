@@ -1,12 +1,10 @@
 """What `rankbeam plan` says of models: no call is made, and what it says is what a run then makes."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from support.answering import QUERIES, model, write_experiment
+from support.answering import QUERIES, model, planned, write_experiment
 from support.cli import rankbeam
 from support.data import REPOSITORY
 from support.remote import rag
@@ -19,14 +17,6 @@ HELPDESK = REPOSITORY / "examples" / "helpdesk"
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
-
-
-def planned(path: str) -> dict[str, Any]:
-    """The one pool of models of a plan."""
-    outcome = rankbeam("plan", path, "--format", "json")
-    assert outcome.status == 0, outcome.stderr
-    (pool,) = json.loads(outcome.stdout)["models"]
-    return dict(pool)
 
 
 def test_twelve_configurations_of_the_helpdesk_share_their_verdicts_on_pairs(tmp_path: Path) -> None:

@@ -138,5 +138,5 @@ def test_an_offline_judge_is_asked_nothing_known(tmp_path: Path, monkeypatch: py
         given = judged(tmp_path, QUERIES) | {"services": {"judge": {"type": kind}}}
         path.write_text(yaml.safe_dump({"name": "test", "output": {"path": "out"}, **given}), encoding="utf-8")
         loaded = load_experiment(str(path))
-        ask = known_of(loaded, work_of(loaded), Run("r", loaded.name, MONDAY, loaded.text))
+        ask = known_of(loaded, work_of(loaded), MONDAY)
         assert (ask is not None) == is_asked

@@ -6,7 +6,10 @@ from typing import Any
 
 import yaml
 from support import inputs
+from support.cli import rankbeam
 from support.standins import Standin
+
+from rankbeam.pipelines.results.run import Results
 
 QUERIES = 12
 _TOPICS = ("tides", "glass", "bees", "maps", "salt", "trains", "paper", "clocks")
@@ -59,3 +62,16 @@ def write_experiment(folder: Path, service: dict[str, Any], quota: dict[str, Any
     path = folder / "experiment.yaml"
     path.write_text(yaml.safe_dump(experiment, sort_keys=False), encoding="utf-8")
     return str(path)
+
+
+def cost(folder: Path, run_id: str) -> float:
+    """What a run has cost, by its table."""
+    return sum(row["cost"] or 0.0 for row in Results(str(folder / "out"), run_id).table("usage").to_pylist())
+
+
+def planned(path: str) -> dict[str, Any]:
+    """The one pool of models of a plan."""
+    outcome = rankbeam("plan", path, "--format", "json")
+    assert outcome.status == 0, outcome.stderr
+    (pool,) = json.loads(outcome.stdout)["models"]
+    return dict(pool)

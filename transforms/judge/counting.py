@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rankbeam.transforms.clients.ledger import Lookup
+from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.rehearsal import LEAST, MOST, Guess, Recall, imagined_text, items_of, rehearsed_together
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
@@ -22,6 +23,8 @@ from rankbeam.transforms.records.rankings.contexts import Passage
 _LEAST_OUTPUT, _MOST_OUTPUT = 10, 60  # tokens of a reply, and of each item in it: an id, a verdict, and a reason
 _ITEMS_AT_ONCE = 256
 _KEY_DIGITS = 16
+KNOWN = "known items"
+"""The step of a plan that asks the judge what is known."""
 
 Unknown = Mapping[int, tuple[int, int]]
 """For each configuration whose ranking may not be known so far: its source, and how many contexts it has."""
@@ -51,6 +54,7 @@ class Counted:
         apart: by step, the calls of all configurations together where each makes its own.
         seen: by step, calls that the ledger has with their tokens: their number, characters, and tokens.
         unknown: queries for which the ranking of some remote retriever is not known.
+        texts: contexts and answers to judge, least and most.
     """
 
     least: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
@@ -58,6 +62,7 @@ class Counted:
     apart: defaultdict[Step, int] = field(default_factory=lambda: defaultdict(int))
     seen: dict[Step, "Seen"] = field(default_factory=dict)
     unknown: int = 0
+    texts: tuple[int, int] = (0, 0)
 
     def join(self, other: "Counted") -> None:
         """Add what was counted of other queries."""
@@ -69,6 +74,7 @@ class Counted:
         for step, seen in other.seen.items():
             self.seen[step] = self.seen.get(step, NOT_SEEN).plus(seen)
         self.unknown += other.unknown
+        self.texts = (self.texts[0] + other.texts[0], self.texts[1] + other.texts[1])
 
 
 class Seen(NamedTuple):
@@ -136,17 +142,42 @@ def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknow
     return total
 
 
+def add_known(total: Counted, ask: AskKnown, lookup: Lookup) -> None:
+    """Count the known items that the judge is asked, where there are texts enough to judge.
+
+    Args:
+        total: what was counted of all queries; it is added to.
+        ask: how they are asked.
+        lookup: of the ledger.
+    """
+    calls = [ask.call(item) for item in ask.items()]
+    for texts, sizes, guess in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
+        for call in calls if texts >= LEAST_TEXTS else ():
+            key = call.key or ""
+            held = lookup.place(key, call.reach) is not None
+            sizes[Step(call.service, KNOWN)][_number(key)] = measured(call, guess, held=held)[1]
+    if total.texts[1] >= LEAST_TEXTS:
+        total.apart[Step(calls[0].service, KNOWN)] = len(calls)
+
+
+def _number(key: str) -> int:
+    return int(key[:_KEY_DIGITS], 16)
+
+
 def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> Counted:
     found, known = Counted(), Known(lookup, work)
+    texts = []
     for guess, sizes in ((LEAST, found.least), (MOST, found.most)):
         imagined = [with_imagined(item, guess, unknown) for item in items]
+        texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
         for call in _distinct(work, imagined, guess, known.recall):
             step, size = measured(call, guess, held=call.key in known.recall(()))
-            sizes[step][int((call.key or "0")[:_KEY_DIGITS], 16)] = size
+            sizes[step][_number(call.key or "0")] = size
         if guess is MOST:
             for alone in _alone(work):
                 for call in _distinct(alone, imagined, guess, known.recall):
                     found.apart[Step(call.service, Prompt.parse(call.payload).step)] += 1
+    found.texts = (min(texts), max(texts))
     found.seen = known.seen
     found.unknown = sum(_is_unknown(item, unknown) for item in items)
     return found
