@@ -16,7 +16,7 @@ from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.ask_known import KNOWN, AskKnown, known_steps
 from rankbeam.transforms.judge.asking import Asking
-from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, tasks_of, unevaluated
+from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
 from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality_rows import QualityRows
@@ -38,13 +38,13 @@ class AnswerBranch:
     Attributes:
         values: of judged metrics, by bucket.
         rows: by table, rows without the common columns; a table may have several collections.
-        usage: of the quota pools.
+        usage: of the quota pools; None where no model is called.
         warnings: texts that users should see.
     """
 
     values: beam.PCollection
     rows: Mapping[str, list[beam.PCollection]]
-    usage: beam.PCollection
+    usage: beam.PCollection | None
     warnings: beam.PCollection
 
     def together(self, others: Mapping[str, beam.PCollection]) -> dict[str, beam.PCollection]:
@@ -63,7 +63,7 @@ def answers_of(
     buckets: int,
     earlier: beam.PCollection | None = None,
 ) -> AnswerBranch | None:
-    """Let models answer, and a judge judge; None where an experiment has neither.
+    """Let models answer, and a judge judge; None where an experiment has neither, nor answers that exist already.
 
     Args:
         experiment: what is to be done.
@@ -74,12 +74,14 @@ def answers_of(
         earlier: what the retrievers used, and took from the budget; None where there are none.
     """
     work = work_of(experiment)
-    if not work.services:
-        return None
-    ask = known_of(experiment, work, execution.started_at)
     counts = contexts_wanted(work) | dict.fromkeys(_replayed(experiment))
+    if not counts:
+        return None
     gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, buckets)
     items = parts | "GatherContexts" >> gather
+    if not work.services:
+        return _as_given(experiment, work, items, tuple(counts))
+    ask = known_of(experiment, work, execution.started_at)
     owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
     stage = answer_stage(experiment, work, ask)
     call = CallServices(stage, Ledger(experiment.ledger, owner), dataset.summary, earlier)
@@ -101,6 +103,16 @@ def answers_of(
         known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
         warnings = (warnings, measured.warnings, known) | "WarningsOfModels" >> beam.Flatten()
     return AnswerBranch(collected.values, tables, called.usage, warnings)
+
+
+def _as_given(
+    experiment: Experiment, work: EvaluateAnswers, items: beam.PCollection, configurations: tuple[int, ...]
+) -> AnswerBranch:
+    """Answers that exist already, and that nothing judges."""
+    given = items | "GivenAnswers" >> beam.FlatMap(given_answers, work, configurations)
+    collected = given | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
+    rows = {name: [collected.rows[name]] for name in ("answers", "texts")}
+    return AnswerBranch(collected.values, rows, None, items.pipeline | "NoWarnings" >> beam.Create([], reshuffle=False))
 
 
 def work_of(experiment: Experiment) -> EvaluateAnswers:

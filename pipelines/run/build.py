@@ -130,8 +130,8 @@ def _answers(
     parts: dict[str, beam.PCollection],
     earlier: beam.PCollection | None,
 ) -> "AnswerBranch | None":
-    """What models answer and judge; None where no model is called, and nothing of it is imported."""
-    if not experiment.calls_models:
+    """What models answer and judge, and answers that exist already; else None, and nothing of it is imported."""
+    if not experiment.calls_models and not experiment.replayed:
         return None
     from rankbeam.pipelines.run.answers import answers_of
 

@@ -149,6 +149,21 @@ def test_a_query_without_an_answer_has_failed_and_an_answer_without_a_query_is_c
     assert (row["status"], row["message"], row["answer"]) == ("failed", problem, None)
 
 
+def test_answers_that_nothing_judges_are_kept_as_they_are(own: Path, tmp_path: Path) -> None:
+    dataset(tmp_path)
+    answers(tmp_path, written_out(own))
+    unjudged = SWEPT.replace("judge: {service: overlap, repeat_share: 0}\n", "")
+    path = write(tmp_path / "e.yaml", f"{unjudged}metrics: [nDCG@3, R@3]\noutput: {{path: out}}\n".lstrip())
+    done = rankbeam("evaluate", path)
+    assert done.status == 0, done.stderr
+    kept = ("answer", "contexts", "citations", "status")
+    assert {key: [row[name] for name in kept] for key, row in by_query(tmp_path, "answers").items()} == {
+        key: [row[name] for name in kept] for key, row in by_query(own, "answers").items()
+    }
+    assert sorted(written_out(tmp_path), key=repr) == sorted(written_out(own), key=repr)
+    assert rankbeam("report", str(tmp_path / "out")).status == 0
+
+
 WRONG = [
     ('{"query_id": "q1"}', "answers.jsonl:2: answer: is missing"),
     ('{"query_id": "q1", "answer": " "}',

@@ -16,10 +16,11 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.judge.rows import Rows, texts_of
+from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
-from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.calls.steps import Subject, Task, without_calls
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluated import Evaluated, Value
 from rankbeam.transforms.records.items import items_in
@@ -52,6 +53,20 @@ def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[Tas
     )
     for batch in batches_of(tasks):
         yield WORK, batch
+
+
+def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tuple[int, ...]) -> Iterator[Answer]:
+    """What comes of the queries of a bucket where no model is called.
+
+    Args:
+        element: a bucket, and its `ITEMS`.
+        work: without services.
+        configurations: positions of those that have answers.
+    """
+    bucket, items = element
+    for item in items_in(items):
+        subjects = (Subject(PANEL, item.query_id, bucket, configurations),)
+        yield Answer(WORK, item.query_id, subjects, without_calls(work.steps(item)))
 
 
 class Collected(NamedTuple):

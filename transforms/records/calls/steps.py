@@ -125,3 +125,19 @@ def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:
         given = iter(together)
         sent = {place: [next(given) for _ in wanted] for place, wanted in calls.items()}
     return [values[place] for place in range(len(parts))]
+
+
+def without_calls(steps: Steps[Value]) -> Value:
+    """The value of a task none of whose steps has a call.
+
+    Raises:
+        ValueError: a step has one.
+    """
+    try:
+        calls = next(steps)
+        while not calls:
+            calls = steps.send(())
+    except StopIteration as end:
+        value: Value = end.value
+        return value
+    raise ValueError(f"the task makes {len(calls)} calls")
