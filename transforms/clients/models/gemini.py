@@ -40,6 +40,8 @@ class Gemini(ModelParameters):
     thinking: Annotated[int, Field(ge=-1, le=1_000_000)] | None = None
     dimensions: Annotated[int, Field(ge=1, le=65_536)] | None = None
 
+    # Another address reaches the same models. A tuned model belongs to a project and location.
+    operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"api_endpoint"}
     # Newer models have no fixed quota on Vertex AI: five calls a second, and slower where the service says so.
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 

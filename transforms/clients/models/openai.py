@@ -42,6 +42,8 @@ class OpenAi(ModelParameters):
     limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     dimensions: Annotated[int, Field(ge=1, le=65_536)] | None = None
 
+    # The same name may be another model elsewhere, or the same one with rounded weights: base_url is decisive.
+    operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"limit_name"}
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 
     def scope(self) -> str:
