@@ -60,6 +60,7 @@ def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str
     if aggregate.unjudged:
         yield f"{aggregate.unjudged:,} rankings of queries without judgements, not scored"
     yield from evaluation.warnings()
+    yield from _unplaced(aggregate, evaluation)
     without_judged = _without_judged(aggregate, evaluation)
     for position in sorted((aggregate.with_results - aggregate.with_judged) & set(aggregate.examples)):
         configuration, (retrieved, judged) = evaluation.configurations[position], aggregate.examples[position]
@@ -68,6 +69,14 @@ def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str
         is_paid = evaluation.sources[configuration.source].pool is not None
         is_unmet = is_paid and configuration.source in without_judged and not evaluation.allow_disjoint
         yield f"{warning}; make the ids agree (doc_id), or {UNMET}" if is_unmet else warning
+
+
+def _unplaced(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
+    for source, (part, whole) in sorted(aggregate.unplaced.items()):
+        if part:
+            name = evaluation.configurations[evaluation.owner(source)].name
+            what = f"{part:,} of {whole:,} results have no known place in their document"
+            yield f"{name}: {what}, so they are relevant to no evidence; their text counts as retrieved"
 
 
 def met(aggregate: RunAggregate, evaluation: Evaluation, qrels: str) -> RunAggregate:

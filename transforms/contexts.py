@@ -126,15 +126,22 @@ class UniqueHashesFn(beam.CombineFn):
         return accumulator
 
 
-def documents_of(path: str, hashes: HashArray, buckets: int) -> Iterator[Bucketed]:
-    """The documents of a file whose texts are wanted, by their bucket, as `DOCUMENTS`; each with its title, if any."""
+def documents_of(path: str, hashes: HashArray, buckets: int, *, titled: bool = True) -> Iterator[Bucketed]:
+    """The documents of a file whose texts are wanted, by their bucket, as `DOCUMENTS`.
+
+    Args:
+        path: the file.
+        hashes: of the wanted ids.
+        buckets: how many there are.
+        titled: each text begins with the title of its document, if that has one.
+    """
     entries = texts.read_entries(path, "corpus") if len(hashes) else iter(())
     while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
         doc_id = pa.array([entry.id for entry in part], pa.string())
         hashed = hashing.hash_strings(doc_id)
         by_bucket: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
         for place in np.flatnonzero(np.isin(hashed, hashes)).tolist():
-            text = "\n".join(filter(None, [part[place].title, part[place].text]))
+            text = "\n".join(filter(None, [part[place].title if titled else "", part[place].text]))
             by_bucket[int(hashed[place]) % buckets].append({"doc_id": part[place].id, "text": text})
         for bucket, rows in by_bucket.items():
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)

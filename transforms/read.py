@@ -18,6 +18,7 @@ from apache_beam.transforms.window import GlobalWindows
 from rankbeam.transforms.clients.bigquery.read_source import is_table, shown
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap, rows, sources, tables, texts
+from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
 from rankbeam.transforms.clients.formats.references import read_references, referenced
 from rankbeam.transforms.clients.storage import batches
@@ -58,6 +59,8 @@ class ReadDataset(beam.PTransform):
         compared: role and path of the files that must share queries, or documents, with the judgements.
         references: the place of reference answers; None where there are none.
         everyone: queries without judgements are evaluated, too.
+        spans: the judgements are evidence spans.
+        quoted: the corpus whose text the evidence quotes; None where there is none to compare it with.
     """
 
     qrels: str | None
@@ -68,6 +71,8 @@ class ReadDataset(beam.PTransform):
     compared: tuple[tuple[str, str], ...] = ()
     references: References | None = None
     everyone: bool = False
+    spans: bool = False
+    quoted: str | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
         """Add the steps."""
@@ -86,18 +91,26 @@ class ReadDataset(beam.PTransform):
             | "Check"
             >> beam.Map(checked, self._named(self.queries), self._named(self.qrels), self.slices, self.references)
         )
-        if self.qrels is not None:
+        if self.qrels is not None and self.spans:
+            summary = summary | "Quotes" >> beam.Map(quoting, self.qrels, self.quoted)
+        elif self.qrels is not None:
             summary = summary | "Compare" >> beam.Map(compared, self.qrels, self.compared)
         return Dataset(joined.judged, summary)
 
     def _files(self) -> Iterator[tuple[str, "ReadFiles"]]:
         if self.qrels is not None:
-            yield "qrels", ReadFiles(self.qrels, "qrels", rows.read_qrels, columns.QRELS, self.buckets)
+            role = "evidence" if self.spans else "qrels"
+            yield "qrels", ReadFiles(self.qrels, role, self.read_judgements, columns.QRELS, self.buckets)
         if self.queries is not None:
             yield "queries", ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
         if self.references is not None and self.references.path is not None:
             path = self.references.path
             yield "references", ReadFiles(path, "answers", read_references, columns.REFERENCES, self.buckets)
+
+    @property
+    def read_judgements(self) -> Callable[[str], Iterator[pa.RecordBatch]]:
+        """The reader of one file of judgements."""
+        return read_evidence if self.spans else rows.read_qrels
 
     @staticmethod
     def _named(path: str | None) -> str | None:
@@ -214,7 +227,7 @@ class JudgeQueriesFn(beam.DoFn):
             if dataset.references is not None:
                 asked, summary = referenced(dataset.references, asked, given, summary)
         except Conflict as conflict:
-            raise conflict.located(dataset.queries, dataset.qrels or "") from None
+            raise conflict.located(dataset.queries, dataset.qrels or "", dataset.read_judgements) from None
         return bucket, asked, summary
 
     def _outputs(self, bucket: int, judged: pa.RecordBatch, summary: DatasetSummary) -> Iterator[object]:
@@ -270,6 +283,17 @@ def compared(summary: DatasetSummary, qrels: str, others: tuple[tuple[str, str],
         InputError: they share none.
     """
     overlap.refuse_disjoint(qrels, others)
+    return summary
+
+
+def quoting(summary: DatasetSummary, evidence: str, corpus: str | None) -> DatasetSummary:
+    """The summary of a dataset whose evidence quotes its corpus.
+
+    Raises:
+        InputError: a quote is not the text of its span.
+    """
+    if corpus is not None:
+        refuse_misquoted(evidence, corpus)
     return summary
 
 

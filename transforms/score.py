@@ -26,12 +26,20 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.names import metric_values, tie_bounds
+from rankbeam.transforms.records.metrics.under_spans import span_values
 from rankbeam.transforms.records.rankings.cuts import cuts_of
-from rankbeam.transforms.records.rankings.fused import answers_of
+from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 from rankbeam.transforms.records.rankings.ranked import RankedSource
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
+from rankbeam.transforms.records.rankings.spans import Evidence, RankedSpans, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, with_judged
-from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
+from rankbeam.transforms.records.scores.scored import (
+    Counts,
+    ScoredConfiguration,
+    ScoredPanel,
+    ScoredPartition,
+    Status,
+)
 from rankbeam.transforms.records.slices import slices_of
 
 _NO_DISTANCES = (
@@ -121,6 +129,7 @@ def score(
     """
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
     pool, unjudged = pool_of(queries), queries["judgements"].is_null().to_numpy(zero_copy_only=False)
+    evidence = Evidence.of(pool.queries, pool.query, pool.doc_id, pool.grade) if evaluation.spans else None
     answers = answers_of(queries, rows, failures, evaluation)
     scored: dict[int, ScoredConfiguration] = {}
     for number, answer in enumerate(answers):
@@ -136,8 +145,9 @@ def score(
             if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
                 raise _repeated(ranked.retrieved, again, queries, answer.source.path)
             failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked
+            spans = None if evidence is None else RankedSpans(ranked, evidence)
             for i in cut.configurations:
-                scored[i] = _score_one(i, ranked, pool, failed, absent, evaluation)
+                scored[i] = _score_one(i, ranked, spans, pool, failed, absent, evaluation)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
@@ -146,6 +156,7 @@ def score(
         ),
         unjudged=sum(answer.retrieved.unjudged for answer in answers),
         failures=sum(map(len, failures.values())),
+        unplaced=dict(_unplaced(answers)) if evaluation.spans else {},
     )
 
 
@@ -158,16 +169,33 @@ def pool_of(queries: pa.RecordBatch) -> Pool:
     return Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
 
 
+def _unplaced(answers: Sequence[Answers]) -> Iterator[tuple[int, Counts]]:
+    for number, answer in enumerate(answers):
+        if answer.source.fusion is None:
+            without = without_place(answer.retrieved.doc_id)
+            yield number, (int(without.sum()), len(without))
+
+
 def _score_one(
-    position: int, ranked: RankedSource, pool: Pool, failed: BoolArray, absent: BoolArray, evaluation: Evaluation
+    position: int,
+    ranked: RankedSource,
+    spans: RankedSpans | None,
+    pool: Pool,
+    failed: BoolArray,
+    absent: BoolArray,
+    evaluation: Evaluation,
 ) -> ScoredConfiguration:
     configuration = evaluation.configurations[position]
     source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k
     metrics = [dialect.metric(metric) for metric in evaluation.retrieval]
     chunks = any(metric.definition.chunks for metric in metrics)
-    documents, every_chunk = ranked.assess(pool, top_k, chunks=chunks)
-    values = metric_values(metrics, documents, every_chunk)
-    status = np.where(documents.retrieved == 0, Status.EMPTY, Status.OK).astype(np.int8)
+    if spans is None:
+        documents, every_chunk = ranked.assess(pool, top_k, chunks=chunks)
+        values, retrieved = metric_values(metrics, documents, every_chunk), documents.retrieved
+    else:
+        cut = spans.assessment.upto(top_k)
+        values, retrieved = span_values(metrics, cut), cut.retrieved
+    status = np.where(retrieved == 0, Status.EMPTY, Status.OK).astype(np.int8)
     if dialect.skips_missing:
         status[ranked.missing] = Status.MISSING
     status[failed] = Status.FAILED
@@ -177,8 +205,10 @@ def _score_one(
     no_repeats = source.refuse_repeats or source.fusion is not None
     if evaluation.ties and ranked.by_score and (top_k is None or no_repeats):
         bounds = tie_bounds(metrics, *ranked.assess(pool, None, chunks=chunks), top_k)
-    kept = ranked.documents(pool, top_k) if source.keep_rankings else None
-    has_results, has_judged = bool(documents.retrieved.any()), bool((ranked.judgement >= 0).any())
+    row_grade = None if spans is None else spans.row_grade
+    kept = ranked.documents(pool, top_k, row_grade) if source.keep_rankings else None
+    has_judged = bool((ranked.judgement >= 0).any()) if spans is None else spans.touches
+    has_results = bool(retrieved.any())
     examples = ranked.first_ids(pool) if has_results and not has_judged and len(pool.doc_id) else None
     retrieval = ScoredPanel(status, values, bounds)
     values[~retrieval.scored] = np.nan

@@ -97,6 +97,7 @@ def evaluate(
 @click.option("--confidence", type=_CONFIDENCE, default=0.95, show_default=True, help="Of the intervals.")
 @click.option("--all-pairs", is_flag=True, help="Compare every pair of runs, not only each run with the first.")
 @click.option("--dialect", "dialects", default="", metavar="NAME,…", help=_DIALECT_HELP)
+@click.option("--corpus", metavar="FILE", help="The documents that evidence quotes, to check and to locate chunks.")
 @allow_disjoint
 @click.option("--format", "form", type=_SCORE_FORMATS, default="table", show_default=True)
 @click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
@@ -111,7 +112,8 @@ def score(
 ) -> None:
     """Score existing runs against QRELS, like trec_eval.
 
-    Means are over all judged queries; a query that is missing from a run scores 0 (trec_eval -c).
+    Means are over all judged queries; a query that is missing from a run scores 0 (trec_eval -c). QRELS may also be
+    evidence spans (JSON lines), which judge chunks with ids such as doc#0-120.
 
     \b
     Examples:

@@ -45,6 +45,7 @@ class Experiment:
         references: where reference answers stand; None where there are none.
         judged: the judged metrics.
         unit: what the judgements judge.
+        evidence: the path of evidence spans, where they are the judgements.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Experiment:
     references: References | None = None
     judged: tuple[JudgedMetric, ...] = ()
     unit: str = "document"
+    evidence: str | None = None
 
     @property
     def calls_models(self) -> bool:
@@ -131,7 +133,8 @@ class Experiment:
         """The path of every file that is read."""
         own = [path for each in self.sources for path in each.retriever.parameters.inputs().values()]
         references = None if self.references is None else self.references.path
-        return [path for path in (self.qrels, self.queries, self.corpus, references, *own) if path is not None]
+        given = (self.qrels, self.evidence, self.queries, self.corpus, references, *own)
+        return [path for path in given if path is not None]
 
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:

@@ -46,7 +46,7 @@ def wrong_inputs(
 ) -> Iterator[InputError]:
     """Every input that is missing, of a wrong format or empty, and every table that cannot be read."""
     inputs: list[tuple[Place, str | None, str | None]] = [
-        (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus")
+        (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus", "evidence")
     ]
     if model.dataset.answers is not None:
         inputs.append((("dataset", "answers", "path"), "answers", model.dataset.answers.path))

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.experiment import configurations, dataset_checks, needs
+from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, span_units
 from rankbeam.pipelines.experiment.corpora import corpora_of, named_by, unused
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.grid import Around
@@ -81,6 +81,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     gates = gates_of(located, model.gates or (), known, problems)
     problems += missing_inputs(located, model, expanded.sources)
     problems += needs.unmet(located, model, metrics, expanded.cells)
+    problems += span_units.wrong(located, model, metrics)
     unusable = list(wrong_inputs(located, model, expanded.sources, folder))
     if not unusable:
         queries = _below(folder, model.dataset.queries)
@@ -110,6 +111,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         queries=_below(folder, model.dataset.queries),
         corpus=_below(folder, model.dataset.corpus),
         references=_references(model, folder),
+        evidence=_below(folder, model.dataset.evidence),
         judged=judged,
         sources=sources,
         evaluation=Evaluation(
@@ -120,7 +122,8 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
             ties=model.ties,
             statistics=_statistics(model.statistics),
-            notes=(*notes(model.metrics or ()), *unused(located, corpora, searched)),
+            notes=(*notes(model.metrics or ()), *span_units.notes(model), *unused(located, corpora, searched)),
+            spans=model.dataset.unit == span_units.UNIT,
         ),
         output=files.below(folder, model.output.path),
         pools=pools.quotas,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment import span_units
 from rankbeam.pipelines.experiment.cells import Cell
 from rankbeam.pipelines.experiment.components import ANSWERS
 from rankbeam.pipelines.experiment.models import ExperimentModel
@@ -29,7 +30,8 @@ def unmet(
     given = located.value.get("dataset")
     if not isinstance(given, dict):
         return  # reported
-    yield from _of_rankings(located, given, [metric for metric in metrics if isinstance(metric, Metric)])
+    if model.dataset.unit != span_units.UNIT:  # where evidence judges, that is what is needed
+        yield from _of_rankings(located, given, [metric for metric in metrics if isinstance(metric, Metric)])
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
     answering = any(each.generator is not None or each.retriever.role == ANSWERS for each in cells)
     for metric, position in judged.items():

@@ -21,6 +21,7 @@ from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
 from rankbeam.transforms.load import LoadTables
+from rankbeam.transforms.locate import LocateChunks
 from rankbeam.transforms.read import Dataset, ReadDataset
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
@@ -54,13 +55,14 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     dataset = read_dataset(pipeline, experiment)
     branches = rankings_of(pipeline, experiment, execution, dataset, buckets_of(experiment))
     parts = {JUDGED: dataset.judged, **branches.rankings}
+    located = _located(experiment, branches.rankings)
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
     known = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
     answers = _answers(experiment, execution, dataset, known, branches.usage)
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
-    scored = parts | "ScoreRankings" >> ScoreRankings(evaluation)
+    scored = {**parts, **located} | "ScoreRankings" >> ScoreRankings(evaluation)
     aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
     if experiment.qrels is not None:
         aggregate = aggregate | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
@@ -110,6 +112,14 @@ def _rows(
         yield "comparisons", aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
     if any(source.keep_rankings for source in evaluation.sources):
         yield "rankings", scored | "RankingRows" >> beam.FlatMap(row.rankings, evaluation)
+
+
+def _located(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> dict[str, beam.PCollection]:
+    """The same rankings with the places of chunks in their documents, where spans are judged."""
+    if not experiment.evaluation.spans or experiment.corpus is None:
+        return {}
+    locate = LocateChunks(experiment.corpus, buckets_of(experiment))
+    return {name: rows | f"Locate_{name}" >> locate for name, rows in rankings.items()}
 
 
 def _call_stages(experiment: Experiment) -> Iterator[CallStage]:
@@ -163,7 +173,7 @@ def table_folders(output: str, run_id: str) -> dict[str, str]:
 def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
     """Read queries and judgements."""
     dataset: Dataset = pipeline | "ReadDataset" >> ReadDataset(
-        experiment.qrels,
+        experiment.evidence if experiment.evaluation.spans else experiment.qrels,
         experiment.queries,
         buckets_of(experiment),
         experiment.evaluation.attributes,
@@ -171,6 +181,8 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
         _compared(experiment),
         experiment.references,
         everyone=bool(experiment.judged),
+        spans=experiment.evaluation.spans,
+        quoted=experiment.corpus,
     )
     return dataset
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import yaml
@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.metrics.under_spans import DEFAULT_METRICS as SPAN_DEFAULTS
 
 DEFAULT_METRICS = ("nDCG@10", "P@10", "R@100", "RR", "AP")
 
@@ -34,6 +35,7 @@ class ScoreOptions:
         replicates: of the bootstrap; 0 for Student's intervals.
         confidence: of intervals.
         all_pairs: compare every pair of runs, not only each run with the first.
+        corpus: where the judgements are evidence spans, the documents that they quote.
     """
 
     output: str
@@ -47,27 +49,30 @@ class ScoreOptions:
     replicates: int = 1000
     confidence: float = 0.95
     all_pairs: bool = False
+    corpus: str | None = None
 
 
 def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -> Experiment:
     """The experiment that scores runs.
 
     Args:
-        qrels: path of the judgements.
+        qrels: path of the judgements, or of evidence spans.
         runs: paths of runs.
         options: how to score.
 
     Raises:
         InputErrors: a file is missing or of a wrong format, or a metric is unknown.
     """
-    metrics = [_with(metric, options) for metric in _metrics(options.metrics or DEFAULT_METRICS)]
+    spans = are_spans(qrels)
+    defaults = SPAN_DEFAULTS if spans else DEFAULT_METRICS
+    metrics = [_with(metric, options) for metric in _metrics(options.metrics or defaults)]
     configurations = []
     for name, path in zip(_names(runs), runs, strict=True):
         retriever = {"type": "run_file", "path": files.absolute(path), "duplicates": options.duplicates}
         configurations.append({"name": name, "retriever": retriever, "top_k": options.max_documents})
     experiment = {
         "name": "score",
-        "dataset": {"qrels": files.absolute(qrels)},
+        "dataset": _dataset(qrels, spans, options.corpus),
         "configurations": configurations,
         "metrics": [str(metric) for metric in metrics],
         "ties": options.ties,
@@ -80,6 +85,23 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
         "output": {"path": files.absolute(options.output), "rankings": False},
     }
     return parse_experiment(yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True), None)
+
+
+def are_spans(qrels: str) -> bool:
+    """Whether a file of judgements holds evidence spans, which are JSON lines."""
+    try:
+        return files.is_local(qrels) and files.read_head(files.absolute(qrels)).lstrip().startswith(b"{")
+    except InputError:
+        return False  # reported where the file is checked
+
+
+def _dataset(qrels: str, spans: bool, corpus: str | None) -> dict[str, str]:
+    if corpus is not None and not spans:
+        raise InputError("--corpus is for evidence spans (JSON lines); these judgements are of documents", path=qrels)
+    if not spans:
+        return {"qrels": files.absolute(qrels)}
+    documents = {} if corpus is None else {"corpus": files.absolute(corpus)}
+    return {"evidence": files.absolute(qrels), "unit": "span", **documents}
 
 
 def tags(experiment: Experiment) -> dict[str, str]:
@@ -109,7 +131,7 @@ def _metrics(names: Sequence[str]) -> list[Metric]:
 def _with(metric: Metric, options: ScoreOptions) -> Metric:
     if options.relevance_level is not None:
         metric = metric.with_default("rel", options.relevance_level)
-    return Metric(metric.name, metric.options, metric.cutoff, metric.judged_only or options.judged_only)
+    return replace(metric, judged_only=metric.judged_only or options.judged_only)
 
 
 def _names(paths: Sequence[str]) -> list[str]:

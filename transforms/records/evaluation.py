@@ -105,6 +105,7 @@ class Evaluation:
         statistics: how intervals and comparisons are made.
         allow_disjoint: rankings and corpora may share no query, or no document, with the judgements.
         notes: on names of metrics that other tools define differently.
+        spans: evidence spans are the judgements, and rankings are of chunks.
     """
 
     configurations: tuple[Configuration, ...]
@@ -116,6 +117,7 @@ class Evaluation:
     statistics: Statistics = Statistics()
     allow_disjoint: bool = False
     notes: tuple[str, ...] = ()
+    spans: bool = False
 
     @property
     def panels(self) -> tuple[Panel, ...]:

@@ -10,10 +10,19 @@ from support.assessments import assessment_of
 from support.strategies import metrics
 
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.names import ALIASES, METRICS, Metric, metric_values, parse_metric
+from rankbeam.transforms.records.metrics.names import (
+    ALIASES,
+    METRICS,
+    SPAN_METRICS,
+    Metric,
+    metric_values,
+    parse_metric,
+)
 
 NAMES = (*METRICS, *ALIASES)
-ONE_SPELLING = {name.lower(): name for name in [*ALIASES, *METRICS]}.values()  # ours, where two differ in case
+ONE_SPELLING = {
+    name.lower(): name for name in [*ALIASES, *METRICS, *SPAN_METRICS]
+}.values()  # ours, where two differ in case
 
 
 def with_cutoff(name: str) -> str:

@@ -19,6 +19,9 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
+Reader = Callable[[str], Iterator[pa.RecordBatch]]
+"""Yields the rows of one file of judgements."""
+
 
 def judge(
     queries: Sequence[pa.RecordBatch] | None,
@@ -100,15 +103,21 @@ class Conflict(Exception):
         super().__init__(query_id, doc_id)
         self.query_id, self.doc_id = query_id, doc_id
 
-    def located(self, queries: str | None, qrels: str) -> InputError:
-        """The error to report."""
+    def located(self, queries: str | None, qrels: str, reader: Reader = rows.read_qrels) -> InputError:
+        """The error to report.
+
+        Args:
+            queries: their path.
+            qrels: path of the judgements.
+            reader: of the judgements.
+        """
         query = shortened(repr(self.query_id))
         if self.doc_id is None:
             assert queries is not None  # noqa: S101  only a file of queries can repeat one
             problem = f"query {query} is given more than once; ids must differ"
             return _at_last(problem, queries, texts.read_queries, {"query_id": self.query_id})
         problem = f"document {shortened(repr(self.doc_id))} has two grades for query {query}; keep one"
-        return _at_last(problem, qrels, rows.read_qrels, {"query_id": self.query_id, "doc_id": self.doc_id})
+        return _at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id})
 
 
 class TooHigh(Conflict):
@@ -118,16 +127,19 @@ class TooHigh(Conflict):
         super().__init__(query_id, doc_id)
         self.grade, self.highest = grade, highest
 
-    def located(self, queries: str | None, qrels: str) -> InputError:  # noqa: ARG002  the queries have no grades
-        """The error to report."""
+    def located(
+        self,
+        queries: str | None,  # noqa: ARG002  the queries have no grades
+        qrels: str,
+        reader: Reader = rows.read_qrels,
+    ) -> InputError:
+        """The error to report; see `Conflict.located`."""
         grade, metric = self.highest
         problem = f"{metric} cannot be computed with the grade {self.grade:g}: gains overflow above {grade:g}"
-        return _at_last(problem, qrels, rows.read_qrels, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
+        return _at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
 
 
-def _at_last(
-    problem: str, pattern: str, reader: Callable[[str], Iterator[pa.RecordBatch]], wanted: dict[str, str]
-) -> InputError:
+def _at_last(problem: str, pattern: str, reader: Reader, wanted: dict[str, str]) -> InputError:
     places = []
     for path in sources.expand(pattern):
         for batch in reader(path):

@@ -64,6 +64,7 @@ EXPECTED = {
     "run": "a run was",
     "answers": "reference answers were",
     "replay": "answers were",
+    "evidence": "evidence was",
 }
 """What was expected instead of an empty file, by role."""
 _WANTED = {
@@ -73,9 +74,10 @@ _WANTED = {
     "run": "a run: TREC (query Q0 document rank score tag) or Parquet",
     "answers": "a file of reference answers: JSON lines with query_id and answer",
     "replay": "a file of answers: JSON lines with query_id and answer",
+    "evidence": "a file of evidence: JSON lines with query_id, doc_id, start, end and quote",
 }
 
-_LINES_ONLY = ("answers", "replay")
+_LINES_ONLY = ("answers", "replay", "evidence")
 """The roles of files that are JSON lines and nothing else."""
 
 
@@ -119,6 +121,7 @@ _READERS = {
     "run": _run,
     "answers": _answers,
     "replay": _answers,
+    "evidence": _answers,
 }
 """By role, what tells its formats."""
 

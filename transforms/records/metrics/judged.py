@@ -114,6 +114,8 @@ def parse_judged(text: str) -> JudgedMetric:
             raise InputError(f"metric {text!r}: {option}={value} is not the name of a service")
     name = known_name if not words else f"{known_name.partition('(')[0]}({','.join(words)})"
     metric = JudgedMetric(_variant(text, name), written.cutoff, models.get("judge"), models.get("embeddings"))
+    if written.in_tokens:
+        raise InputError(f"metric {text!r} takes no budget of tokens: write {metric}")
     if written.cutoff is not None and not metric.definition.takes_cutoff:
         raise InputError(f"metric {text!r} takes no cutoff: write {replace(metric, cutoff=None)}")
     return metric.shown()

@@ -1,13 +1,13 @@
-"""Metric names, as ir_measures writes them: `nDCG@10`, `P(rel=2)@5`, `nDCG(gain=exp)@10`.
+"""Metric names, as ir_measures writes them: `nDCG@10`, `P(rel=2)@5`, `nDCG(gain=exp)@10`, `SpanRecall@2000t`.
 
 A metric's identity is its canonical name: aliases are resolved, options stand in one order, and options at
-their default are left out. `METRICS` lists every metric with its formula (a kernel), options and aliases.
+their default are left out. `METRICS` and `SPAN_METRICS` list every metric with its formula (a kernel).
 """
 
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
-from rankbeam.transforms.kernels.ranking import ties
+from rankbeam.transforms.kernels.ranking import spans, ties
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.written import split_name
@@ -46,9 +46,9 @@ class Definition:
 
     @cached_property
     def options(self) -> dict[str, inspect.Parameter]:
-        """The keyword arguments of the kernel, except the cutoff."""
+        """The keyword arguments of the kernel, except the cutoffs."""
         parameters = inspect.signature(self.kernel).parameters
-        return {name: parameter for name, parameter in parameters.items() if name not in ("a", "cutoff")}
+        return {name: parameter for name, parameter in parameters.items() if name not in ("a", "cutoff", "budget")}
 
     @cached_property
     def cutoff(self) -> str:
@@ -57,6 +57,11 @@ class Definition:
         if parameter is None:
             return "refused"
         return "required" if parameter.default is inspect.Parameter.empty else "optional"
+
+    @cached_property
+    def takes_budget(self) -> bool:
+        """Whether a cutoff may be a number of tokens."""
+        return "budget" in inspect.signature(self.kernel).parameters
 
 
 METRICS: Mapping[str, Definition] = MappingProxyType(
@@ -86,14 +91,26 @@ METRICS: Mapping[str, Definition] = MappingProxyType(
         "chunk_nDCG": Definition(kernels.chunk_ndcg, highest=None, chunks=True),
     }
 )
+"""Metrics of documents, by name."""
 
+SPAN_METRICS: Mapping[str, Definition] = MappingProxyType(
+    {
+        "SpanRecall": Definition(spans.span_recall),
+        "SpanPrecision": Definition(spans.span_precision),
+        "SpanIoU": Definition(spans.span_iou),
+        "AllGroups": Definition(spans.all_groups),
+    }
+)
+"""Metrics of chunks and evidence spans, by name: their kernels take a `SpanAssessment`."""
+
+_DEFINITIONS: Mapping[str, Definition] = {**METRICS, **SPAN_METRICS}
 DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 """The metrics of an experiment that names none."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"MRR": "RR", "MAP": "AP", "Recall": "R", "Precision": "P", "Hit": "Success", "RPrec": "Rprec", "BPref": "Bpref"}
 )
-_BY_LOWER = {name.lower(): name for name in METRICS} | {alias.lower(): name for alias, name in ALIASES.items()}
+_BY_LOWER = {name.lower(): name for name in _DEFINITIONS} | {alias.lower(): name for alias, name in ALIASES.items()}
 
 
 @dataclass(frozen=True)
@@ -101,23 +118,26 @@ class Metric:
     """One metric with its options and cutoff.
 
     Attributes:
-        name: a key of `METRICS`.
+        name: a key of `METRICS` or `SPAN_METRICS`.
         options: options that differ from their default, sorted by name.
         cutoff: the number of ranks that count; None for all.
         judged_only: documents without a judgement are removed first (trec_eval -J).
+        budget: the number of tokens that count, for metrics of spans; None for all.
     """
 
     name: str
     options: tuple[tuple[str, Option], ...] = field(default=())
     cutoff: int | None = None
     judged_only: bool = False
+    budget: int | None = None
 
     def __str__(self) -> str:
         """The canonical name, such as `P(rel=2)@5`."""
         written = [f"{name}={_written(value)}" for name, value in self.options]
         written += ["judged_only=True"] * self.judged_only
         options = f"({','.join(written)})" if written else ""
-        return f"{self.name}{options}" + (f"@{self.cutoff}" if self.cutoff is not None else "")
+        cut = f"@{self.cutoff}" if self.cutoff is not None else "" if self.budget is None else f"@{self.budget}t"
+        return f"{self.name}{options}{cut}"
 
     def exceeds(self, top_k: int | None) -> bool:
         """Whether its cutoff exceeds the number of documents: R@100 of ten documents is R@10."""
@@ -126,7 +146,7 @@ class Metric:
     @property
     def definition(self) -> Definition:
         """The definition of the metric."""
-        return METRICS[self.name]
+        return _DEFINITIONS[self.name]
 
     def with_default(self, option: str, value: Option) -> "Metric":
         """The same metric with an option set, if it has that option and leaves it at its default.
@@ -136,12 +156,14 @@ class Metric:
         """
         if option not in self.definition.options or option in dict(self.options):
             return self
-        return _checked(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
+        changed = _checked(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
+        return replace(changed, budget=self.budget)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the kernel."""
-        return {**dict(self.options), **({} if self.cutoff is None else {"cutoff": self.cutoff})}
+        cuts = {"cutoff": self.cutoff, "budget": self.budget}
+        return {**dict(self.options), **{name: cut for name, cut in cuts.items() if cut is not None}}
 
     @property
     def highest_grade(self) -> float:
@@ -184,7 +206,7 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
     written = split_name(text)
     name = _BY_LOWER.get(written.name.lower())
     if name is None:
-        hint = did_you_mean(written.name, [*METRICS, *ALIASES, *also])
+        hint = did_you_mean(written.name, [*_DEFINITIONS, *ALIASES, *also])
         raise InputError(f"unknown metric {written.name!r}; {hint}")
     options: dict[str, Option] = {}
     judged_only = False
@@ -193,13 +215,17 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
             judged_only = _parse_bool(text, value or "")
         else:
             options[option] = _parse_option(text, name, option, value or "")
-    return _checked(name, options, written.cutoff, judged_only, text)
+    if not written.in_tokens:
+        return _checked(name, options, written.cutoff, judged_only, text)
+    if not _DEFINITIONS[name].takes_budget:
+        raise InputError(f"metric {text!r} takes no budget of tokens: write {name}@{written.cutoff}")
+    return replace(_checked(name, options, None, judged_only, text), budget=written.cutoff)
 
 
 def _checked(
     name: str, options: dict[str, Option], cutoff: int | None, judged_only: bool, text: str | None = None
 ) -> Metric:
-    definition = METRICS[name]
+    definition = _DEFINITIONS[name]
     text = text or name
     if cutoff is None and definition.cutoff == "required":
         raise InputError(f"metric {text!r} needs a cutoff, such as {name}@10")
@@ -211,7 +237,7 @@ def _checked(
 
 
 def _parse_option(text: str, name: str, option: str, written: str) -> Option:
-    options = METRICS[name].options
+    options = _DEFINITIONS[name].options
     if option not in options:
         raise InputError(
             f"metric {text!r}: unknown option {option!r}; {did_you_mean(option, [*options, 'judged_only'])}"

@@ -17,11 +17,13 @@ class Written:
         name: as it is written.
         options: in the order in which they are written; the value is None where the option is a bare word.
         cutoff: None where there is none.
+        in_tokens: the cutoff is a number of tokens, as in `SpanRecall@2000t`.
     """
 
     name: str
     options: tuple[tuple[str, str | None], ...]
     cutoff: int | None
+    in_tokens: bool = False
 
 
 def split_name(text: str) -> Written:
@@ -31,7 +33,7 @@ def split_name(text: str) -> Written:
         InputError: the syntax is wrong, an option is given twice, or the cutoff is not a positive whole number.
 
     >>> split_name("nDCG( gain = exp )@10")
-    Written(name='nDCG', options=(('gain', 'exp'),), cutoff=10)
+    Written(name='nDCG', options=(('gain', 'exp'),), cutoff=10, in_tokens=False)
     >>> split_name("Faithfulness(ragas,judge=lexical)").options
     (('ragas', None), ('judge', 'lexical'))
     """
@@ -44,7 +46,11 @@ def split_name(text: str) -> Written:
         if option in options:
             raise InputError(f"metric {text!r}: the option {option!r} is given twice; keep one")
         options[option] = value if equals else None
-    return Written(match["name"], tuple(options.items()), _cutoff(text, match["cutoff"]))
+    cutoff = match["cutoff"]
+    in_tokens = cutoff is not None and cutoff.endswith("t")
+    return Written(
+        match["name"], tuple(options.items()), _cutoff(text, cutoff[:-1] if in_tokens else cutoff), in_tokens
+    )
 
 
 def _cutoff(text: str, written: str | None) -> int | None:

@@ -90,18 +90,27 @@ class RankedSource:
         """The smallest id of the retrieved documents, and of the judged ones."""
         return pc.min(self.retrieved.doc_id).as_py(), pc.min(pool.doc_id).as_py()
 
-    def documents(self, pool: Pool, top_k: int | None) -> pa.ListArray:
-        """The rankings as lists of `tables.DOCUMENT`."""
+    def documents(self, pool: Pool, top_k: int | None, row_grade: FloatArray | None = None) -> pa.ListArray:
+        """The rankings as lists of `tables.DOCUMENT`.
+
+        Args:
+            pool: the judgements.
+            top_k: where they are cut; None for nowhere.
+            row_grade: float64[m], the grade of each row, NaN for none; None for that of its judgement.
+        """
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved
         row = pa.array(ranked.row)
         judged_by = self.judgement[ranked.row]
         pool_row = pa.array(judged_by, mask=judged_by < 0)
         text = pa.nulls(len(row), pa.string()) if retrieved.text is None else retrieved.text.take(row)
+        grade = pa.array(pool.grade).take(pool_row)
+        if row_grade is not None:
+            grade = pa.array(row_grade[ranked.row], from_pandas=True)
         fields = [
             pa.array(ranked.rank, pa.int32()),
             retrieved.doc_id.take(row),
             pa.array(retrieved.score[ranked.row], from_pandas=True),  # NaN becomes null
-            pa.array(pool.grade).take(pool_row),
+            grade,
             text,
         ]
         structs = pa.StructArray.from_arrays(fields, fields=list(tables.DOCUMENT))

@@ -11,7 +11,7 @@ from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.differences import PairedAggregate
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.resampled import Layout
-from rankbeam.transforms.records.scores.scored import ScoredPartition
+from rankbeam.transforms.records.scores.scored import Counts, ScoredPartition
 
 UNMET = "--allow-disjoint takes this for good"
 """The end of a warning about paid results that share no document with the judgements."""
@@ -34,6 +34,7 @@ class RunAggregate:
         with_judged: positions of those for which something that was retrieved is judged.
         examples: by position, the first id of a document that was retrieved, and of one that is judged, of the queries
             for which nothing that was retrieved is judged.
+        unplaced: by source, how many of its results have no known place in their document, of how many.
     """
 
     queries: Mapping[tuple[int, int, str], QueryAggregate] = field(default_factory=dict)
@@ -44,6 +45,7 @@ class RunAggregate:
     with_results: frozenset[int] = frozenset()
     with_judged: frozenset[int] = frozenset()
     examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    unplaced: Mapping[int, Counts] = field(default_factory=dict)
 
     @classmethod
     def of(cls, partition: ScoredPartition, evaluation: Evaluation) -> "RunAggregate":
@@ -89,6 +91,7 @@ class RunAggregate:
             frozenset(each.configuration for each in partition.configurations if each.has_results),
             frozenset(each.configuration for each in partition.configurations if each.has_judged),
             {each.configuration: each.examples for each in partition.configurations if each.examples is not None},
+            partition.unplaced,
         )
 
     def merge(self, other: "RunAggregate") -> "RunAggregate":
@@ -102,6 +105,7 @@ class RunAggregate:
             self.with_results | other.with_results,
             self.with_judged | other.with_judged,
             _first_of_both(self.examples, other.examples),
+            _sums(self.unplaced, other.unplaced),
         )
 
 
@@ -109,6 +113,14 @@ def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key
     merged = dict(one)
     for key, state in other.items():
         merged[key] = merged[key].merge(state) if key in merged else state
+    return merged
+
+
+def _sums(one: Mapping[int, Counts], other: Mapping[int, Counts]) -> dict[int, Counts]:
+    merged = dict(one)
+    for source, (part, whole) in other.items():
+        known = merged.get(source, (0, 0))
+        merged[source] = known[0] + part, known[1] + whole
     return merged
 
 

@@ -1,13 +1,18 @@
 """The queries of one bucket, scored for every configuration: the input of the stages after scoring."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
+
+Counts: TypeAlias = tuple[int, int]
+"""A part and the whole."""
 
 
 class Status(IntEnum):
@@ -95,6 +100,8 @@ class ScoredPartition:
         configurations: one each, in the experiment's order.
         unjudged: how many rankings were of queries without judgements, and so were not scored.
         failures: how many calls failed.
+        unplaced: by source, how many of its results have no known place in their document, and how many it has; only
+            where evidence spans are the judgements.
     """
 
     queries: pa.RecordBatch
@@ -102,3 +109,4 @@ class ScoredPartition:
     configurations: tuple[ScoredConfiguration, ...]
     unjudged: int = 0
     failures: int = 0
+    unplaced: Mapping[int, Counts] = field(default_factory=dict)

@@ -1,0 +1,103 @@
+"""Evidence spans: JSON lines {query_id, doc_id, start, end, quote, group?, grade?}, checked against the corpus."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from rankbeam.transforms.clients.formats import json_lines, sources, texts
+from rankbeam.transforms.clients.formats.texts import json_id
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.evidence import evidence_id
+from rankbeam.transforms.records.suggestions import shortened
+
+_BATCH_ROWS = 10_000
+_MOST = 10**18 - 1
+_MOST_SHOWN = 60
+
+
+class _Evidence(BaseModel):
+    """One line; further keys are the user's own."""
+
+    model_config = ConfigDict(strict=True)
+
+    query_id: Any
+    doc_id: Any
+    start: Annotated[int, Field(ge=0, le=_MOST)]
+    end: Annotated[int, Field(ge=1, le=_MOST)]
+    quote: str
+    group: Annotated[str, Field(pattern=r"^[^#]+$")] | None = None
+    grade: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
+
+    @model_validator(mode="after")
+    def _is_a_span(self) -> "_Evidence":
+        if self.start >= self.end:
+            raise ValueError(f"the span [{self.start}, {self.end}) is empty; end is the position behind the last one")
+        if len(self.quote) != self.end - self.start:
+            problem = f"the quote has {len(self.quote):,} characters, the span {self.end - self.start:,}"
+            raise ValueError(f"{problem}; both count code points of the document's text")
+        return self
+
+
+def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
+    """Read evidence as judgements, whose documents are spans.
+
+    Yields:
+        Batches of `columns.QRELS`, with ids as `evidence_id` makes them, and the line of each row.
+
+    Raises:
+        InputError: a line is not valid evidence.
+    """
+    rows = (
+        {"query_id": given.query_id, "doc_id": _id_of(given), "grade": given.grade, "line": line}
+        for line, given in _lines(path)
+    )
+    while part := list(islice(rows, _BATCH_ROWS)):
+        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.QRELS))
+
+
+def refuse_misquoted(pattern: str, corpus: str) -> None:
+    """Compare every quote with the text of its document.
+
+    Raises:
+        InputError: a document is not in the corpus, or a quote is not the text of its span; with the line.
+    """
+    wanted: defaultdict[str, list[tuple[str, int, _Evidence]]] = defaultdict(list)
+    for path in sources.expand(pattern):
+        for line, given in _lines(path):
+            wanted[given.doc_id].append((path, line, given))
+    problems = {}
+    for path in sources.expand(corpus):
+        for entry in texts.read_entries(path, "corpus"):
+            for place, line, given in wanted.pop(entry.id, ()):
+                if (there := entry.text[given.start : given.end]) != given.quote:
+                    problems[place, line] = _misquoted(given, there, entry.text.find(given.quote))
+    for doc_id, some in wanted.items():
+        for place, line, _ in some:
+            problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {corpus}"
+    if problems:
+        (place, line), more = min(problems), len(problems) - 1
+        also = f" ({more} more such lines follow)" if more else ""
+        raise InputError(problems[place, line] + also, path=place, line=line)
+
+
+def _misquoted(given: _Evidence, there: str, found: int) -> str:
+    quote, text = (shortened(repr(words), _MOST_SHOWN) for words in (given.quote, there))
+    problem = f"text[{given.start}:{given.end}] of document {given.doc_id!r} is {text}, not the quote {quote}"
+    advice = "; spans count code points of the text as the corpus has it, without the title"
+    return problem + (f"; the quote begins at {found}" if found >= 0 else advice)
+
+
+def _lines(path: str) -> Iterator[tuple[int, _Evidence]]:
+    for line, text in json_lines.numbered(path):
+        given = json_lines.validated(path, line, text, _Evidence)
+        ids = {name: json_id(path, line, getattr(given, name)) for name in ("query_id", "doc_id")}
+        yield line, given.model_copy(update=ids)
+
+
+def _id_of(given: _Evidence) -> str:
+    return evidence_id(given.doc_id, given.start, given.end, given.group)

@@ -1,0 +1,87 @@
+"""Locate the text of a chunk in its document, for services that return texts without places."""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import IntArray
+
+_LEAST_FIFTHS = 4
+"""Of a chunk, how many fifths must stand in the document in one piece, where it does not stand there as it is."""
+
+_BLANKS = re.compile(r"\s+")
+
+
+class Folded(NamedTuple):
+    """A text with every run of white space as one blank, and none at its ends.
+
+    Attributes:
+        text: the folded text.
+        place: int64[len(text)], where each of its characters stands in the text.
+    """
+
+    text: str
+    place: IntArray
+
+
+@lru_cache(maxsize=64)  # many chunks of one document are located together
+def folded(text: str) -> Folded:
+    r"""Fold the white space of a text.
+
+    >>> folded(" a\n b")
+    Folded(text='a b', place=array([1, 2, 4]))
+    """
+    place = np.arange(len(text))
+    kept = np.ones(len(text), bool)
+    pieces, last = [], 0
+    for match in _BLANKS.finditer(text):
+        start, end = match.span()
+        outside = start == 0 or end == len(text)
+        pieces += [text[last:start], "" if outside else " "]
+        kept[start if outside else start + 1 : end] = False
+        last = end
+    return Folded("".join([*pieces, text[last:]]), place[kept])
+
+
+def located(chunk: str, document: str) -> tuple[int, int] | None:
+    """The span of a document that a chunk's text is taken from; the first one, where it stands there several times.
+
+    The text itself is looked for, then the text with its white space folded, and at last the longest piece that chunk
+    and document share, if that is at least four fifths of the chunk.
+
+    Returns:
+        Start and end in code points; None where there is no such place.
+
+    >>> located("b c", "a b  c d"), located("b x", "a b  c d")
+    ((2, 6), None)
+    """
+    if not chunk.strip():
+        return None
+    if (start := document.find(chunk)) >= 0:
+        return start, start + len(chunk)
+    within, piece = folded(document), folded(chunk).text
+    start, end = _shared(piece, within.text)
+    return None if start == end else (int(within.place[start]), int(within.place[end - 1]) + 1)
+
+
+def _shared(piece: str, text: str) -> tuple[int, int]:
+    """The longest span of a text that is part of a piece, if it has the least share of the piece; else an empty one.
+
+    Such a span holds the middle of the piece, wherever it begins: only places of the middle are looked at.
+    """
+    least = -(-_LEAST_FIFTHS * len(piece) // 5)
+    middle_start, middle_end = len(piece) - least, least
+    middle = piece[middle_start:middle_end]
+    best, at = (0, 0), text.find(middle)
+    while at >= 0:
+        start, before = at, middle_start
+        while start and before and text[start - 1] == piece[before - 1]:
+            start, before = start - 1, before - 1
+        end, after = at + len(middle), middle_end
+        while end < len(text) and after < len(piece) and text[end] == piece[after]:
+            end, after = end + 1, after + 1
+        best = max(best, (start, end), key=lambda span: span[1] - span[0])
+        at = text.find(middle, at + 1)
+    return best if best[1] - best[0] >= least else (0, 0)

@@ -1,0 +1,118 @@
+"""The rankings of one source as spans, joined with the evidence of their queries."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
+from rankbeam.transforms.kernels.ranking.spans import SpanAssessment, Spans
+from rankbeam.transforms.records.chunk_ids import parse_chunk_id
+from rankbeam.transforms.records.evidence import parse_evidence_id
+from rankbeam.transforms.records.rankings.ranked import RankedSource
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence of n queries.
+
+    Attributes:
+        queries: n.
+        spans: by query.
+        grade: float64[p].
+        group: int64[p], a number for each group. Evidence without a group is not needed (-1) where other evidence of
+            its query has one; else it is a group of its own.
+        document: the number of each document that has evidence for some of the queries.
+    """
+
+    queries: int
+    spans: Spans
+    grade: FloatArray
+    group: IntArray
+    document: dict[str, int]
+
+    @classmethod
+    def of(cls, queries: int, query: IntArray, ids: pa.StringArray, grade: FloatArray) -> "Evidence":
+        """The evidence in a pool of judgements.
+
+        Args:
+            queries: n.
+            query: int64[p], position of the query of each evidence, ascending.
+            ids: Arrow strings [p], as `evidence_id` makes them.
+            grade: float64[p].
+        """
+        document: dict[str, int] = {}
+        group: dict[tuple[int, int | str], int] = {}
+        parsed = list(zip(query.tolist(), map(parse_evidence_id, ids.to_pylist()), strict=True))
+        with_groups = {one for one, (*_, named) in parsed if named is not None}
+        rows = []
+        for row, (one, (doc_id, start, end, named)) in enumerate(parsed):
+            of_group = -1
+            if named is not None or one not in with_groups:
+                of_group = group.setdefault((one, row if named is None else named), len(group))
+            rows.append((document.setdefault(doc_id, len(document)), start, end, of_group))
+        documents, starts, ends, groups = np.array(rows, np.int64).reshape(-1, 4).T
+        return cls(queries, Spans(query, documents, starts, ends), grade, groups, document)
+
+
+@dataclass(frozen=True)
+class RankedSpans:
+    """The rankings of one source under one dialect.
+
+    Attributes:
+        ranked: the rows in order, not cut.
+        evidence: of their queries.
+    """
+
+    ranked: RankedSource
+    evidence: Evidence
+
+    @cached_property
+    def assessment(self) -> SpanAssessment:
+        """All rankings, not cut."""
+        evidence, in_order = self.evidence, self.ranked.ranked
+        return SpanAssessment(
+            evidence.queries,
+            self._chunks,
+            in_order.rank,
+            evidence.spans,
+            evidence.grade,
+            evidence.group,
+        )
+
+    @cached_property
+    def row_grade(self) -> FloatArray:
+        """float64[m], by row of the source: the grade that it is credited with; NaN where no evidence is near it."""
+        grade = np.full(len(self.ranked.retrieved.query), np.nan)
+        grade[self.ranked.ranked.row] = self.assessment.chunk_grade
+        return grade
+
+    @property
+    def touches(self) -> bool:
+        """Whether some chunk is of a document that has evidence for its query."""
+        chunks, evidence = self._chunks, self.evidence.spans
+        judged = set(zip(evidence.query.tolist(), evidence.document.tolist(), strict=True))
+        return not judged.isdisjoint(zip(chunks.query.tolist(), chunks.document.tolist(), strict=True))
+
+    @cached_property
+    def _chunks(self) -> Spans:
+        """The rows in rank order. Documents without evidence have numbers, too: their chunks may overlap."""
+        row = self.ranked.ranked.row
+        retrieved = self.ranked.retrieved
+        number = dict(self.evidence.document)
+        texts = [None] * len(row) if retrieved.text is None else retrieved.text.take(pa.array(row)).to_pylist()
+        spans = []
+        for name, text in zip(retrieved.doc_id.take(pa.array(row)).to_pylist(), texts, strict=True):
+            span = parse_chunk_id(name)
+            if span is None:
+                spans.append((-1, 0, len(text or "")))
+            else:
+                spans.append((number.setdefault(span[0], len(number)), *span[1:]))
+        document, start, end = np.array(spans, np.int64).reshape(-1, 3).T
+        return Spans(self.ranked.ranked.query, document, start, end)
+
+
+def without_place(doc_ids: pa.StringArray) -> BoolArray:
+    """Which ids of results say nothing of a span."""
+    return np.array([parse_chunk_id(name) is None for name in doc_ids.to_pylist()], bool)
