@@ -13,6 +13,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, span_units
 from rankbeam.pipelines.experiment.corpora import corpora_of, named_by, unused
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.goldens_dataset import with_files
 from rankbeam.pipelines.experiment.grid import Around
 from rankbeam.pipelines.experiment.inputs import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.judging import called_services, judging_of, shown, with_judged
@@ -57,6 +58,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
     located = load(text, path)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
+    located = with_files(located, files.parent(path or ""), problems)
     model = _validated(located, problems)
     metrics = _metrics(located, model, problems)
     dialects = _dialects(located, model, problems)

@@ -61,6 +61,8 @@ class DatasetModel(_Model):
         unit: what the judgements judge. With "document", several chunks of one document count as that document, at
             the best of their ranks; with "chunk", an id names one chunk and must not stand twice in a ranking. With
             "span", chunks are judged by the evidence that they overlap, however documents are cut.
+        goldens: instead of the files above, the folder of a benchmark that `rankbeam goldens` made.
+        split: of that benchmark; `test` by default.
     """
 
     qrels: Location | None = None
@@ -69,6 +71,14 @@ class DatasetModel(_Model):
     answers: ReferencesModel | None = None
     evidence: Word | None = None
     unit: Literal["document", "chunk", "span"] = "document"
+    goldens: Word | None = None
+    split: Word | None = None
+
+    @model_validator(mode="after")
+    def _split_of_goldens(self) -> "DatasetModel":
+        if self.split is not None and self.goldens is None:
+            raise ValueError("has a split and no goldens; a split is one of a benchmark's")
+        return self
 
 
 class ConfigurationModel(_Model):

@@ -5,6 +5,7 @@ What readers accept and refuse:
     byte order mark, CRLF, blank lines, .gz      accepted
     ids with blanks, quotes, slashes, unicode    accepted (blanks not in TREC's blank-separated files)
     float grades, grades below 0                 accepted; below 0 means "pooled, not judged"
+    a fourth column `source` of BEIR judgements  accepted, read over
     trailing words on a run's line, # comments   accepted, ignored, as trec_eval does (100 words at most)
     an empty document or query                   accepted, counted in a warning
     a repeated judgement                         accepted once, counted in a warning

@@ -16,6 +16,7 @@ class Format(StrEnum):
     JSON_LINES = "JSON lines (BEIR)"
     TAB_TEXT = "id and text, tab separated"
     BEIR_QRELS = "BEIR judgements, tab separated with a header"
+    SOURCED_QRELS = "BEIR judgements with a column for their source"
     TREC_QRELS = "TREC judgements (query iteration document grade)"
     TREC_RUN = "TREC run (query Q0 document rank score tag)"
 
@@ -96,8 +97,9 @@ def _texts(line: str) -> Format | None:
 
 
 def _qrels(line: str) -> Format | None:
-    if _is_beir_header(line):
-        return Format.BEIR_QRELS
+    header, has_source = _without_source(line)
+    if _is_beir_header(header):
+        return Format.SOURCED_QRELS if has_source else Format.BEIR_QRELS
     fields = line.split("\t")
     if len(fields) == 3 and _is_number(fields[2]):
         return Format.BEIR_QRELS
@@ -124,6 +126,13 @@ _READERS = {
     "evidence": _answers,
 }
 """By role, what tells its formats."""
+
+
+def _without_source(line: str) -> tuple[str, bool]:
+    """A header without its fourth column `source`, in benchmarks that `rankbeam goldens` makes, and whether it has it."""
+    before, _, last = line.rpartition("\t")
+    has_source = last.strip().lower() == "source" and before.count("\t") == 2
+    return (before, True) if has_source else (line, False)
 
 
 def _is_beir_header(line: str) -> bool:

@@ -34,6 +34,8 @@ class _Kind:
 _RUN = _Kind("run", columns.RUN, "score", text.Layout((0, 2, 4), at_least=5, at_most=100, rank=3))
 _TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 2, 3), at_least=4, at_most=4))
 _BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
+_SOURCED_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=4, at_most=4, tabs=True))
+_QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
@@ -85,7 +87,7 @@ def run_tag(path: str) -> str | None:
 
 def _qrels(path: str) -> Iterator[pa.RecordBatch]:
     form = recognise(path, "qrels")
-    yield from _read(path, _BEIR_QRELS if form is Format.BEIR_QRELS else _TREC_QRELS, form)
+    yield from _read(path, _QRELS.get(form, _TREC_QRELS), form)
 
 
 def _run(path: str) -> Iterator[pa.RecordBatch]:
@@ -146,7 +148,7 @@ def _header(block: bytes) -> bytes:
         block[begin:end].decode()
     except UnicodeDecodeError:
         return b""  # the reader of judgements refuses it
-    is_header = fields.count.tolist() == [3] and not _is_number(fields.columns[0][0])
+    is_header = fields.count.tolist() in ([3], [4]) and not _is_number(fields.columns[0][0])
     return block[:end] if is_header else b""
 
 
