@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import main
+from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main
 from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.run.messages import MISSED, leave, messages, warn
 
@@ -60,13 +60,17 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
     """
     with messages():
         from rankbeam.pipelines.goldens.load import load_goldens
+        from rankbeam.pipelines.goldens.plan import costs_of, refuse_above_budget
         from rankbeam.pipelines.goldens.rounds import plan_of
         from rankbeam.pipelines.run.options import pipeline_options
 
         own = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
         options = pipeline_options(beam_options, own)
         loaded = load_goldens(file, output)
-        outcome = _made(loaded, plan_of(loaded), options)
+        plan = plan_of(loaded)
+        if loaded.max_cost is not None:
+            refuse_above_budget(loaded, costs_of(loaded, plan), file)
+        outcome = _made(loaded, plan, options)
         for warning in outcome.warnings:
             warn(warning)
         calls = f"{outcome.calls:,} calls, {outcome.hits:,} more from the ledger"
@@ -88,3 +92,27 @@ def _made(goldens: "Goldens", plan: "Plan", options: "PipelineOptions") -> "Outc
     except KeyboardInterrupt:
         folder = spill.folder()
         raise Interrupted([] if folder is None else [folder], finish_calls(goldens.ledger)) from None
+
+
+@goldens.command()
+@click.argument("file")
+@click.option("--output", metavar="DIR", help="The folder of the benchmark, instead of the file's output.")
+@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+def plan(file: str, output: str | None, form: str) -> None:
+    """Show what making the benchmark of FILE would cost, before any call is made.
+
+    Shown are questions by type, and calls, tokens, minutes and cost by step: at least, where every question is
+    accepted, and where every second one is rejected.
+
+    \b
+    Example:
+      rankbeam goldens plan examples/goldens.yaml
+    """
+    with messages():
+        from rankbeam.pipelines.goldens.load import load_goldens
+        from rankbeam.pipelines.goldens.plan import costs_of
+        from rankbeam.pipelines.goldens.rounds import plan_of
+
+        loaded = load_goldens(file, output)
+        costs = costs_of(loaded, plan_of(loaded))
+        click.echo(costs.as_json() if form == "json" else costs.as_text())

@@ -129,7 +129,7 @@ _READERS = {
 
 
 def _without_source(line: str) -> tuple[str, bool]:
-    """A header without its fourth column `source`, in benchmarks that `rankbeam goldens` makes, and whether it has it."""
+    """A header without the fourth column `source` that `rankbeam goldens` writes, and whether it has one."""
     before, _, last = line.rpartition("\t")
     has_source = last.strip().lower() == "source" and before.count("\t") == 2
     return (before, True) if has_source else (line, False)

@@ -1,0 +1,222 @@
+"""What making a benchmark would cost: items, calls, tokens, minutes and money, before any call is made."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.pipelines.goldens.goldens import Goldens
+from rankbeam.pipelines.run.answer_plan import Range, shown
+from rankbeam.pipelines.run.progress import clock
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.goldens.grading import Pool
+from rankbeam.transforms.goldens.planning import Plan
+from rankbeam.transforms.goldens.rehearsal import OUTPUT_TOKENS, Size, rehearsed, size_of
+from rankbeam.transforms.goldens.writing import WriteItems
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.errors import CallError
+
+WRITTEN_AGAIN = 2
+"""Candidates for an item, at most about: where every second one is rejected."""
+_STEPS = (*OUTPUT_TOKENS,)
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What a step takes.
+
+    Attributes:
+        service: that is called.
+        step: its name.
+        calls: where every candidate is accepted, and where every second one is rejected.
+        ledger_hits: how many of the first the ledger answers.
+        input_tokens, output_tokens: of those that are left, about.
+    """
+
+    service: str
+    step: str
+    calls: tuple[int, int]
+    ledger_hits: int
+    input_tokens: Range
+    output_tokens: Range
+
+
+@dataclass(frozen=True)
+class PoolCost:
+    """What a quota pool pays.
+
+    Attributes:
+        pool: its name.
+        seconds: at the quota.
+        cost: None where no price is known.
+        steps: of its services.
+    """
+
+    pool: str
+    seconds: Range
+    cost: Range | None
+    steps: tuple[StepCost, ...]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a benchmark would cost.
+
+    Attributes:
+        items: that are wanted.
+        planned: candidates of the first round; fewer where documents do not suffice.
+        topics, documents, spans: what the documents consist of.
+        types: of the candidates.
+        pools: what they pay.
+        max_cost: the limit; None for none.
+    """
+
+    items: int
+    planned: int
+    topics: int
+    documents: int
+    spans: int
+    types: Mapping[str, int]
+    pools: tuple[PoolCost, ...]
+    max_cost: float | None
+
+    @property
+    def cost(self) -> Range | None:
+        """Of all pools, least and most; None where a price is not known."""
+        known = [each.cost for each in self.pools if each.cost is not None]
+        if len(known) < len(self.pools):
+            return None
+        return sum(least for least, _ in known), sum(most for _, most in known)
+
+    def as_json(self) -> str:
+        """One JSON document."""
+        return json.dumps({**asdict(self), "cost": self.cost}, indent=2, ensure_ascii=False)
+
+    def as_text(self) -> str:
+        """For people."""
+        lines = [
+            f"{self.items:,} questions from {self.documents:,} documents ({self.spans:,} spans, {self.topics} topics)",
+            "types: " + ", ".join(f"{kind} {number}" for kind, number in self.types.items()),
+        ]
+        for pool in self.pools:
+            parts = [f"{pool.pool}: {_clocks(pool.seconds)} at the quota"]
+            parts += [] if pool.cost is None else [f"cost {shown(pool.cost, '{:,.4g}')}"]
+            lines += [" · ".join(parts), *(f"  {_step_line(step)}" for step in pool.steps)]
+        if self.max_cost is not None:
+            lines.append(f"max_cost: {self.max_cost:,.4g}")
+        return "\n".join([*lines, "least: every question is accepted; most: every second one is rejected"])
+
+
+def costs_of(goldens: Goldens, plan: Plan) -> Costs:
+    """What a benchmark would cost; reads the ledger, and makes no call."""
+    work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions)
+    sources = plan.round(1, [], ())
+    sizes = [*rehearsed(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
+    graded = _graded(goldens, plan)
+    types = Counter(candidate.type for source in sources for candidate in source.candidates)
+    quotas = goldens.pools.items()
+    library = plan.library
+    return Costs(
+        goldens.wanted.items,
+        types.total(),
+        len(library.labels),
+        len(library.documents),
+        len(library.spans),
+        {kind: types[kind] for kind in goldens.wanted.types if types[kind]},
+        tuple(_of_pool(name, quota, goldens, sizes, graded) for name, quota in quotas),
+        goldens.max_cost,
+    )
+
+
+def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
+    """Refuse a benchmark whose calls cost more than its limit, even if every question is accepted.
+
+    Raises:
+        InputError: they do.
+    """
+    if goldens.max_cost is None or costs.cost is None or costs.cost[0] <= goldens.max_cost:
+        return
+    problem = (
+        f"is {goldens.max_cost:,.6g}, and the calls are planned to cost {shown(costs.cost, '{:,.4g}')}: nothing was "
+        "asked; raise it, or ask less (`rankbeam goldens plan` says what costs how much)"
+    )
+    raise load(goldens.text, path).error(("max_cost",), problem)
+
+
+def _recalled(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dict[str, Any]:
+    by_key = {call.key: call for call in calls if call.key is not None}
+    known: dict[str, Any] = {}
+    for entry in Ledger(ledger).find(dict.fromkeys(by_key)):
+        try:
+            known[entry.key] = work.read(by_key[entry.key], Reply(entry.answer, entry.tokens))
+        except CallError as error:
+            known[entry.key] = error
+    return known
+
+
+def _graded(goldens: Goldens, plan: Plan) -> list[Size]:
+    """The grades of other documents: which ones is not known yet, so each is as long as the longest passages."""
+    passages = sorted(plan.library.passages, key=lambda span: len(span.text))
+    each = passages[len(passages) * 3 // 4]
+    count = min(goldens.pool, len(plan.library.documents) - 1) * goldens.wanted.items
+    pool = Pool("", "x" * 100, (each,))
+    call = goldens.asking.call("grade", {"query": pool.question, "context": each.text})
+    return [size_of(call)] * count
+
+
+def _of_pool(pool: str, quota: Quota, goldens: Goldens, written: Sequence[Size], graded: Sequence[Size]) -> PoolCost:
+    services = {each.name: each for each in (goldens.writer, goldens.checker) if each.pool == pool}
+    steps = tuple(_steps_of(services, written, graded))
+    ends = [(sum(step.calls[end] - step.ledger_hits for step in steps), _tokens(steps, end)) for end in (0, 1)]
+    is_free = all(service.parameters.offline is not None for service in services.values())
+    costs = [0.0 if is_free else quota.cost(calls, tokens) for calls, tokens in ends]
+    least, most = costs
+    seconds = [_seconds(calls, tokens, quota) for calls, tokens in ends]
+    return PoolCost(pool, (seconds[0], seconds[1]), None if least is None or most is None else (least, most), steps)
+
+
+def _tokens(steps: Sequence[StepCost], end: int) -> Tokens:
+    given = sum(step.input_tokens[end] for step in steps)
+    return Tokens(round(given), 0, round(sum(step.output_tokens[end] for step in steps)))
+
+
+def _steps_of(services: Mapping[str, object], written: Sequence[Size], graded: Sequence[Size]) -> Iterator[StepCost]:
+    for service in services:
+        for step in _STEPS:
+            own = [size for size in (*written, *graded) if (size.service, size.step) == (service, step)]
+            if not own:
+                continue
+            again = 1 if step == "grade" else WRITTEN_AGAIN
+            left = [size for size in own if not size.is_known]
+            calls = (len(own), again * len(own))
+            yield StepCost(service, step, calls, len(own) - len(left), *_of_tokens(own, left, again))
+
+
+def _of_tokens(own: Sequence[Size], left: Sequence[Size], again: int) -> tuple[Range, Range]:
+    """Input and output of calls that are left, at least, and with those of later rounds."""
+    given, said = sum(size.tokens.input for size in left), sum(size.tokens.output for size in left)
+    more_given, more_said = (sum(size.tokens.input for size in own), sum(size.tokens.output for size in own))
+    further = again - 1
+    return (given, given + further * more_given), (said, said + further * more_said)
+
+
+def _seconds(calls: int, tokens: Tokens, quota: Quota) -> float:
+    by_tokens = 0.0 if quota.tokens_per_minute is None else tokens.total / quota.tokens_per_minute
+    return 60 * max(calls / quota.requests_per_minute, by_tokens)
+
+
+def _step_line(step: StepCost) -> str:
+    parts = [f"{step.step}: {shown(step.calls)} calls"]
+    if step.ledger_hits:
+        parts.append(f"{step.ledger_hits:,} in the ledger")
+    parts.append(f"about {shown(step.input_tokens)} input and {shown(step.output_tokens)} output tokens")
+    return " · ".join(parts)
+
+
+def _clocks(seconds: Range) -> str:
+    least, most = (clock(each) for each in seconds)
+    return least if least == most else f"{least} to {most}"

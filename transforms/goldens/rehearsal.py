@@ -1,0 +1,136 @@
+"""Which calls the tasks of a round take, learned by going through their steps with answers that are known or imagined.
+
+No call is made. What the ledger has is known; the rest is imagined so that every candidate passes all checks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.goldens.asking import Reading
+from rankbeam.transforms.goldens.writing import WriteItems
+from rankbeam.transforms.kernels.judged import Assigned
+from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.goldens.forms import CRITERIA, Decision, Derived, Draft, Fact, Facts, YesNo
+from rankbeam.transforms.records.goldens.items import Asked, Nugget, Vote
+from rankbeam.transforms.records.goldens.sources import Source
+from rankbeam.transforms.records.judgements import Judged, Verdict
+
+OUTPUT_TOKENS: Mapping[str, int] = {
+    "facts": 900,
+    "question": 300,
+    "unanswerable": 80,
+    "checks": 300,
+    "critic": 90,
+    "derive": 150,
+    "support": 150,
+    "nugget_assign": 130,
+    "closed_book": 60,
+    "grade": 80,
+}
+"""Of an answer to a step, about."""
+
+_FACTS, _QUOTE = 6, 120
+_NO = "unanswerable"
+_NOBODY = Asked("", "", "", "")
+
+Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
+"""The outcomes, by key, of those of some calls that are known."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a call takes.
+
+    Attributes:
+        service: that is called.
+        step: of the prompt.
+        tokens: about.
+        is_known: whether the ledger answers it.
+    """
+
+    service: str
+    step: str
+    tokens: Tokens
+    is_known: bool
+
+
+def size_of(call: Call, is_known: bool = False) -> Size:
+    """The size of a call, by its characters."""
+    prompt = Prompt.parse(call.payload)
+    rendered = prompt.rendered()
+    asked = (len(rendered.system) + len(rendered.user)) // CHARACTERS_PER_TOKEN
+    return Size(call.service, prompt.step, Tokens(asked, 0, OUTPUT_TOKENS[prompt.step]), is_known)
+
+
+def rehearsed(work: WriteItems, sources: Sequence[Source], recall: Recall) -> dict[str, Size]:
+    """The distinct calls of a round, by key.
+
+    Args:
+        work: that does its tasks.
+        sources: the tasks.
+        recall: what is known; it is asked for one step of all tasks at once.
+    """
+    sizes: dict[str, Size] = {}
+    open_tasks = [(steps, next(steps)) for steps in map(work.steps, sources)]
+    while open_tasks:
+        known = recall([call for _, calls in open_tasks for call in calls])
+        following = []
+        for steps, calls in open_tasks:
+            sizes |= {call.key or "": size_of(call, (call.key or "") in known) for call in calls}
+            sent = [known.get(call.key or "") or _imagined(call) for call in calls]
+            try:
+                following.append((steps, steps.send(sent)))
+            except StopIteration:
+                continue
+        open_tasks = following
+    return sizes
+
+
+def _imagined(call: Call) -> Reading:
+    prompt = Prompt.parse(call.payload)
+    return Reading(_VALUES[prompt.step](prompt.values, f"{_word(prompt.step)} {call.key}"), _NOBODY)
+
+
+def _word(step: str) -> str:
+    return _NO if step == _NO else "imagined"
+
+
+def _facts(values: Mapping[str, Any], _: str) -> Facts:
+    texts = {int(number): text for number, text in values["texts"].items()}
+    quotes = ((number, text[:_QUOTE]) for number, text in sorted(texts.items()) for _ in range(_FACTS))
+    return Facts(tuple(Fact(quote, number, 0, len(quote), quote) for number, quote in quotes), 0)
+
+
+def _draft(values: Mapping[str, Any], name: str) -> Draft:
+    """One fact of the first text, and one of the last."""
+    used = tuple(dict.fromkeys((0, len(values["facts"]) - 1)))
+    return Draft(name, "x" * 2 * _QUOTE, (Nugget("x" * _QUOTE, True), Nugget("y" * _QUOTE, True)), used)
+
+
+def _checks(values: Mapping[str, Any], _: str) -> tuple[Vote, ...]:
+    is_no = str(values["question"]).startswith(_NO)
+    verdicts = {name: YesNo.NO if is_no and name == "answerable_from_quotes" else YesNo.YES for name in CRITERIA}
+    return tuple(Vote("checks", name, verdict, "") for name, verdict in verdicts.items())
+
+
+def _derived(values: Mapping[str, Any], _: str) -> Derived:
+    if str(values["question"]).startswith(_NO):
+        return Derived(False, "", ())
+    return Derived(True, "x" * 2 * _QUOTE, ("x" * _QUOTE, "y" * _QUOTE))
+
+
+_VALUES: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
+    "facts": _facts,
+    "question": _draft,
+    "unanswerable": lambda _, name: Draft(name, "x" * _QUOTE),
+    "checks": _checks,
+    "critic": lambda values, _: Vote("critic", "approval", Decision.APPROVE, "", values["critic"]),
+    "derive": _derived,
+    "support": lambda values, _: tuple(Judged(Verdict.SUPPORTED, "") for _ in values["claims"]),
+    "nugget_assign": lambda values, _: tuple(Judged(Assigned.SUPPORT, "") for _ in values["nuggets"]),
+    "closed_book": lambda _, name: name,
+}
