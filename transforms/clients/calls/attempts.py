@@ -6,8 +6,6 @@ from collections import Counter as Tally
 from collections.abc import Sequence
 from typing import Any
 
-from tenacity import RetryCallState
-
 from rankbeam.transforms.clients.calls.health import NotAsked
 from rankbeam.transforms.records.calls.reply import NO_TOKENS
 from rankbeam.transforms.records.errors import CallError
@@ -62,9 +60,9 @@ class Attempts:
             self.number += 1
             raise errors[0]
 
-    def may_pass(self, error: BaseException) -> bool:
+    def may_pass(self, error: CallError) -> bool:
         """Whether another attempt may succeed after this error; called once per error."""
-        if not isinstance(error, CallError) or isinstance(error, NotAsked) or error.stops_pool:
+        if isinstance(error, NotAsked) or error.stops_pool:
             return False
         if error.changes_form and not self._has_changed_form:
             self._has_changed_form = True
@@ -79,13 +77,11 @@ class Attempts:
             return repeated < _MOST_MALFORMED
         return error.kind.is_transient
 
-
-def pause_s(state: RetryCallState) -> float:
-    """The pause before another attempt: longer each time, and never shorter than the service requests."""
-    error = state.outcome.exception() if state.outcome is not None else None
-    if isinstance(error, CallError) and error.changes_form:
-        return 0.0
-    asked_s = (error.retry_after_s or 0.0) if isinstance(error, CallError) else 0.0
-    longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (state.attempt_number - 1))
-    jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result
-    return max(longest_s * jitter, asked_s * (1 + 0.1 * jitter))
+    def pause_s(self, error: CallError) -> float:
+        """The pause before another attempt: longer each time, and never shorter than the service requests."""
+        if error.changes_form:
+            return 0.0
+        asked_s = error.retry_after_s or 0.0
+        longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (self.counted - 1))
+        jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result
+        return max(longest_s * jitter, asked_s * (1 + 0.1 * jitter))

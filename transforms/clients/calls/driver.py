@@ -16,7 +16,7 @@ Outcome = Answer | FailedTask
 Emit = Callable[[Outcome, int], None]
 """Takes the outcome of a task, and about how many bytes it holds."""
 
-_BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # besides its item, or its payload; measured
+_BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # besides its texts, or its payload; measured
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class OpenTask:
         steps: the generator of its calls.
         outcomes: of the calls of its present step.
         missing: how many of these calls have no outcome yet.
-        bytes_of_task: memory that it holds without its calls, roughly.
+        bytes_of_task: bytes of the task, as it travelled.
         bytes: memory that it holds, roughly.
     """
 
@@ -93,7 +93,7 @@ class Driver:
         """
         for task in tasks:
             work = self._works[task.work]
-            opened = OpenTask(task, work, work.steps(task.item), bytes_of_task=_BYTES_OF_A_TASK + size // len(tasks))
+            opened = OpenTask(task, work, work.steps(task.item), bytes_of_task=size // len(tasks))
             self.open += 1
             self._advance(opened, None)
         self._ask_new()
@@ -113,7 +113,9 @@ class Driver:
     def _advance(self, opened: OpenTask, sent: Sequence[Any] | None) -> None:
         """Send a generator its outcomes, until it requests further calls or ends."""
         self.held_bytes -= opened.bytes
-        held = max(opened.bytes_of_task, opened.bytes)  # a value may refer to all texts of the last step
+        held = max(
+            _BYTES_OF_A_TASK + opened.bytes_of_task, opened.bytes
+        )  # a value may refer to all texts of the last step
         try:
             calls = next(opened.steps) if sent is None else opened.steps.send(sent)
             while not calls:
@@ -128,7 +130,9 @@ class Driver:
         else:
             opened.outcomes, opened.missing = [None] * len(calls), len(calls)
             # One wide character anywhere, of a template say, makes two or four bytes of every other one.
-            opened.bytes = opened.bytes_of_task + sum(sys.getsizeof(call.payload) + _BYTES_OF_A_CALL for call in calls)
+            payloads = sum(sys.getsizeof(call.payload) for call in calls)
+            texts = max(opened.bytes_of_task, payloads)  # that they are made of: of the item, or read by the generator
+            opened.bytes = _BYTES_OF_A_TASK + texts + payloads + _BYTES_OF_A_CALL * len(calls)
             self.held_bytes += opened.bytes
             for place, call in enumerate(calls):
                 self._want(call, opened, place)

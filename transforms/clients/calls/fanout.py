@@ -26,7 +26,7 @@ from rankbeam.transforms.records.counters import Counter, Counts
 _TICK_S = 0.25
 _MOST_WAITING, _MOST_WAITING_BYTES = 1000, 16 << 20
 """Outcomes not taken yet, above which neither tasks nor answers of the ledger are read."""
-_MOST_READY_BYTES, _MOST_HELD_BYTES = 8 << 20, 96 << 20
+_MOST_READY_BYTES, _MOST_HELD_BYTES = 8 << 20, 64 << 20
 """Bytes of tasks that were read, and of those that were started and have no outcome; lanes have equal shares."""
 
 _started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()

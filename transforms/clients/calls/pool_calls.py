@@ -13,10 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
-from rankbeam.transforms.clients.calls.attempts import Attempts, pause_s
+from rankbeam.transforms.clients.calls.attempts import Attempts
 from rankbeam.transforms.clients.calls.budget import Budget, Reservation
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker
@@ -186,15 +184,9 @@ class PoolCalls:
     async def _ask(self, flight: Flight) -> None:
         """Make attempts until there is an answer, or until another attempt would not help."""
         attempts = Attempts()
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(attempts.may_pass),
-            wait=pause_s,
-            stop=lambda state: self._is_last(attempts, state),
-            sleep=self.admission.pause,
-            reraise=True,
-        )
         try:
-            await retrying(self._attempt, flight, attempts)
+            while (pause_s := await self._pause_after(flight, attempts)) is not None:
+                await self.admission.pause(pause_s)
         except CallError as error:
             if attempts.made and flight.call.key is not None:
                 self._tried.add(flight.call.key)
@@ -206,9 +198,24 @@ class PoolCalls:
                 self._next.release()
             self._open.release()
 
-    def _is_last(self, attempts: Attempts, state: RetryCallState) -> bool:
-        would_begin = self._clock.monotonic() + state.upcoming_sleep
-        return attempts.counted >= self._quota.attempts or would_begin - attempts.began >= self._quota.give_up_after_s
+    # Tenacity's loop would leave a cycle of some twenty objects behind each call, until Python collects all garbage.
+    async def _pause_after(self, flight: Flight, attempts: Attempts) -> float | None:
+        """Make an attempt; returns the pause before the next one, and None for an answer.
+
+        Raises:
+            CallError: another attempt would not help, or would be too late.
+        """
+        try:
+            await self._attempt(flight, attempts)
+        except CallError as error:
+            if not attempts.may_pass(error):
+                raise
+            pause_s = attempts.pause_s(error)
+            would_begin = self._clock.monotonic() + pause_s
+            if attempts.counted >= self._quota.attempts or would_begin - attempts.began >= self._quota.give_up_after_s:
+                raise
+            return pause_s
+        return None
 
     async def _attempt(self, flight: Flight, attempts: Attempts) -> None:
         service = flight.call.service
