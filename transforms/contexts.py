@@ -22,7 +22,7 @@ from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.items import DOCUMENTS, batch_of, items_in, items_of, with_texts, without_text
+from rankbeam.transforms.records.items import DOCUMENTS, batches_of, items_in, items_of, with_texts, without_text
 from rankbeam.transforms.records.rankings.contexts import contexts_of
 
 _DOCUMENTS_AT_ONCE = 1000
@@ -93,7 +93,7 @@ def gathered(
         replayed[source].append(batch)
     for queries in parts[JUDGED]:
         contexts = contexts_of(queries, rows, failures, evaluation, counts, replayed)
-        yield bucket, batch_of(items_of(queries, contexts))
+        yield from ((bucket, batch) for batch in batches_of(items_of(queries, contexts)))
 
 
 def requests(element: Bucketed, buckets: int) -> Iterator[tuple[int, tuple[int, list[str]]]]:
@@ -166,4 +166,5 @@ def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Buckete
     for batch in parts["texts"]:
         known |= zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True)
     for batch in parts["items"]:
-        yield bucket, batch_of(with_texts(item, known) for item in items_in(batch))
+        full = (with_texts(item, known) for item in items_in(batch))
+        yield from ((bucket, made) for made in batches_of(full))

@@ -1,7 +1,7 @@
 """Build the pipeline of an experiment: connect the stages; nothing runs here."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _BUCKET_BYTES = 8 << 20
 _LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
+_QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES = 64, 64, 4096  # of one of them, for an estimate
+_RESULTS = 1000  # of a retriever without a limit
 
 
 def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
@@ -227,5 +229,15 @@ def versions() -> dict[str, str]:
 
 def buckets_of(experiment: Experiment) -> int:
     """The number of buckets: one is small compared with memory, and all of them keep several workers busy."""
-    largest = max(sources.size(path) for path in experiment.inputs())
+    sizes = {path: sources.size(path) for path in experiment.inputs()}
+    largest = max(_expected_bytes(experiment, sizes), *sizes.values())
     return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-largest // _BUCKET_BYTES)))
+
+
+def _expected_bytes(experiment: Experiment, sizes: Mapping[str, int]) -> int:
+    """The bytes of what comes of the queries, roughly: results that retrievers give, and contexts for models."""
+    given = experiment.evaluation.sources
+    queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
+    results = sum(given[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
+    contexts = max(each.top_k or _RESULTS for each in given) if experiment.calls_models else 0
+    return queries * (results * _RESULT_BYTES + contexts * _CONTEXT_BYTES)

@@ -31,7 +31,7 @@ WORK = "evaluate answers"
 """The name of the stage's only work."""
 PANEL = "judged"
 
-_ROWS_AT_ONCE = 1000
+_ROWS_AT_ONCE, _LETTERS_AT_ONCE = 1000, 8 << 20
 _TEXT_SHARDS = 64
 _TABLES = ("answers", "claims", "verdicts")
 _FAILURES, _TEXTS = "failures", "texts"
@@ -110,6 +110,7 @@ class CollectFn(beam.DoFn):
         self._values: defaultdict[tuple[int, int, str], list[tuple[str, Value]]] = defaultdict(list)
         self._waiting: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         self._texts: dict[str, str] = {}
+        self._letters = 0
 
     def process(self, element: Answer) -> Iterator[object]:
         """Add what came of an item; yield rows when there are enough."""
@@ -123,7 +124,9 @@ class CollectFn(beam.DoFn):
         failed = list(self._rows.failures(evaluated))
         count(Counter.FAILURES, len(failed))
         self._waiting[_FAILURES] += failed
-        self._texts |= texts_of(evaluated)
+        for name, text in texts_of(evaluated):
+            self._letters += 0 if name in self._texts else len(text)
+            self._texts[name] = text
         yield from self._outputs(_ROWS_AT_ONCE)
 
     def finish_bundle(self) -> Iterator[object]:
@@ -139,14 +142,14 @@ class CollectFn(beam.DoFn):
             if len(rows) >= least:
                 yield beam.pvalue.TaggedOutput(name, pa.Table.from_pylist(rows, tables.own_columns(_schema(name))))
                 self._waiting[name] = []
-        if len(self._texts) >= least:
+        if len(self._texts) >= least or self._letters >= _LETTERS_AT_ONCE:
             by_shard: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
             for text_hash, text in self._texts.items():
                 by_shard[int(text_hash[:8], 16) % _TEXT_SHARDS].append({"text_hash": text_hash, "text": text})
             schema = tables.own_columns(ANSWER_TABLES["texts"])
             for shard, rows in by_shard.items():
                 yield beam.pvalue.TaggedOutput(_TEXTS, (shard, pa.RecordBatch.from_pylist(rows, schema)))
-            self._texts = {}
+            self._texts, self._letters = {}, 0
 
 
 def distinct_texts(element: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[pa.Table]:

@@ -44,6 +44,8 @@ ITEMS = pa.schema(
 DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string())])
 """One row a document of the corpus that some item lacks the text of."""
 
+_LETTERS = 4 << 20
+
 
 @dataclass(frozen=True)
 class Gold:
@@ -145,6 +147,20 @@ def _gold(reference: str | None, answerable: bool | None, nuggets: Sequence[Mapp
 def batch_of(items: Iterable[Item]) -> pa.RecordBatch:
     """Items as `ITEMS`."""
     return pa.RecordBatch.from_pylist([_row(item) for item in items], schema=ITEMS)
+
+
+def batches_of(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
+    """Items as `ITEMS`, in batches that are small compared with memory."""
+    some: list[Item] = []
+    letters = 0
+    for item in items:
+        some.append(item)
+        letters += sum(len(passage.text or "") for passage in item.passages)
+        if letters >= _LETTERS:
+            yield batch_of(some)
+            some, letters = [], 0
+    if some:
+        yield batch_of(some)
 
 
 def items_in(batch: pa.RecordBatch) -> Iterator[Item]:
