@@ -1,4 +1,4 @@
-"""CPU seconds that answers of the ledger cost: finding them, and reading them as the `http` retriever does.
+"""CPU seconds and peak memory that answers of the ledger cost: found, read, and in a whole run that makes no call.
 
 python tests/benchmarks/hits.py --answers 100000 --results 20
 """
@@ -9,6 +9,9 @@ import sys
 import tempfile
 import time
 from datetime import UTC, datetime
+from pathlib import Path
+
+from measure import measure
 
 from rankbeam.transforms.clients.ledger import Entry, Ledger, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
@@ -18,45 +21,78 @@ from rankbeam.transforms.records.calls.reach import Reach
 
 _PART = 10_000
 _TEXT = "some words of the document that was found, as services return them. "
+_SERVICE = {
+    "url": "http://127.0.0.1:9/search",
+    "results": "hits.hits",
+    "id": "_id",
+    "score": "_score",
+    "text": "_source.text",
+}
 
 
 def main() -> None:
-    """Write a ledger, find all of its answers, and read them."""
+    """Write a ledger, find all of its answers, read them, and evaluate an experiment that needs them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", type=int, default=100_000)
     parser.add_argument("--results", type=int, default=20)
+    parser.add_argument("--whole-run", action="store_true", help="only the whole run")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rankbeam-hits-") as folder:
+        reach = Reach(given.results)
+        keys = Http(**_SERVICE).keys("http", map(question, range(given.answers)), reach)
         for first in range(0, given.answers, _PART):
-            write_part(folder, range(first, min(given.answers, first + _PART)), given.results)
-        sys.stdout.write(f"{measured(folder, given.answers, given.results)}\n")
+            write_part(str(Path(folder, "ledger")), range(first, min(given.answers, first + _PART)), keys, reach)
+        if not given.whole_run:
+            sys.stdout.write(f"{measured(str(Path(folder, 'ledger')), keys, reach)}\n")
+            sys.stdout.flush()
+        used = measure(command(Path(folder), given.answers, given.results), Path(folder, "printed"))
+        took = f"{used.cpu_s:.1f} CPU s, peak {used.peak_bytes / 1e6:,.0f} MB"
+        sys.stdout.write(f"{given.answers:,} answers of {given.results} results in `evaluate`: {took}\n")
 
 
-def write_part(folder: str, numbers: range, results: int) -> None:
+def write_part(folder: str, numbers: range, keys: list[str], reach: Reach) -> None:
     """Write answers into a part of a ledger."""
     encoder = Encoder()
-    entries = (Entry(key(i), Reach(results), answer(i, results), 1, 0.1, datetime.now(UTC)) for i in numbers)
+    entries = (Entry(keys[i], reach, answer(i, reach.results), 1, 0.1, datetime.now(UTC)) for i in numbers)
     for group in row_groups(entries):
         encoder.add(table_of(group))
     store.put(folder, encoder.finish())
 
 
-def measured(folder: str, answers: int, results: int) -> str:
+def measured(folder: str, keys: list[str], reach: Reach) -> str:
     """What finding and reading all answers costs."""
-    http = Http(url="http://none.invalid/", results="hits.hits", id="_id", score="_score", text="_source.text")
+    http = Http(**_SERVICE)
     reading_s, began_s = 0.0, time.process_time()
-    for entry in Ledger(folder).find({key(i): Reach(results) for i in range(answers)}):
+    for entry in Ledger(folder).find(dict.fromkeys(keys, reach)):
         before_s = time.process_time()
         http.read(entry.answer)
         reading_s += time.process_time() - before_s
     finding_s = time.process_time() - began_s - reading_s
-    each = f"{reading_s / answers * 1e6:.0f} µs an answer"
-    return f"{answers:,} answers of {results} results: found in {finding_s:.1f} CPU s, read in {reading_s:.1f} ({each})"
+    each = f"{reading_s / len(keys) * 1e6:.0f} µs an answer"
+    shown = f"found in {finding_s:.1f} CPU s, read in {reading_s:.1f} ({each})"
+    return f"{len(keys):,} answers of {reach.results} results: {shown}"
 
 
-def key(number: int) -> str:
-    """The key of a call."""
-    return f"{number:032x}"
+def command(folder: Path, queries: int, results: int) -> list[str]:
+    """The run of an experiment whose every call is in the ledger."""
+    texts = (json.dumps({"_id": f"q{number}", "text": question(number)}) for number in range(queries))
+    (folder / "queries.jsonl").write_text("\n".join(texts))
+    (folder / "qrels").write_text("".join(f"q{number} 0 doc-{number * 7 + 1} 1\n" for number in range(queries)))
+    experiment = {
+        "name": "hits",
+        "dataset": {"queries": "queries.jsonl", "qrels": "qrels"},
+        "configurations": [{"name": "search", "retriever": {"type": "http", **_SERVICE}, "top_k": results}],
+        "metrics": ["nDCG@10", "R@20"],
+        "output": {"path": "out", "ledger": "ledger"},
+    }
+    path = folder / "hits.yaml"
+    path.write_text(json.dumps(experiment))
+    return [sys.executable, "-m", "rankbeam", "evaluate", str(path)]
+
+
+def question(number: int) -> str:
+    """The text of a query."""
+    return f"question number {number}, of some words"
 
 
 def answer(number: int, results: int) -> str:
