@@ -61,7 +61,7 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
         loaded = loaded if output is None else replace(loaded, output=output)
         for warning in loaded.evaluation.warnings():
             warn(warning)
-        planned = plan_of(loaded)
+        planned = plan_of(loaded, experiment)
         for warning in planned.warnings:
             click.echo(f"warning: {warning}", err=True)
         click.echo(planned.as_json() if form == "json" else planned.as_text())

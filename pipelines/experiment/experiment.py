@@ -63,6 +63,7 @@ class Experiment:
     bigquery: DatasetName | None = None
     wait_for_lease_s: float | None = None
     services: Mapping[str, Service] = field(default_factory=dict)
+    budgets: Mapping[str, str] = field(default_factory=dict)
     judging: Judging | None = None
     max_cost: float | None = None
     references: References | None = None

@@ -52,6 +52,7 @@ class JudgeModel(BaseModel):
         samples: verdicts for each item.
         repeat_share: the share of items that are judged three times, to show how far verdicts repeat.
         prompts: a folder with prompts that replace those of rankbeam.
+        max_output_tokens: of a verdict, or of all that one call asks for.
         strict_version: a run with verdicts of more than one version of the model ends with status 3; else it warns.
     """
 
@@ -62,4 +63,5 @@ class JudgeModel(BaseModel):
     samples: Samples = 1
     repeat_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     prompts: Word | None = None
+    max_output_tokens: Count = 4096
     strict_version: bool = False

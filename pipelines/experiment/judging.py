@@ -42,6 +42,7 @@ def judging_of(
         samples=model.samples,
         repeat_share=model.repeat_share,
         prompts=prompts,
+        max_output_tokens=model.max_output_tokens,
         strict_version=model.strict_version,
     )
 

@@ -22,6 +22,7 @@ from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.quotas import pools_of, unpriced
 from rankbeam.pipelines.experiment.services import services_of
 from rankbeam.pipelines.experiment.template_files import Templates
+from rankbeam.pipelines.experiment.windows import above_window
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.retrievers.base import Route
@@ -77,6 +78,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     judged = tuple(metric for metric in metrics if not isinstance(metric, Metric))
     used = called_services(expanded.configurations, judging)
     pools = pools_of(located, model.quotas, expanded.cells, expanded.sources, services, used, problems)
+    problems += above_window(located, pools, expanded.configurations, judging)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
     known = None if problems else _known(model, metrics, expanded.configurations)
@@ -129,6 +131,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         ),
         output=files.below(folder, model.output.path),
         pools=pools.quotas,
+        budgets=pools.budgets,
         services={name: services.valid[name].resolved(folder, pool) for name, pool in pools.services.items()},
         judging=judging,
         max_cost=model.max_cost,

@@ -33,7 +33,7 @@ def unmet(
     if model.dataset.unit != span_units.UNIT:  # where evidence judges, that is what is needed
         yield from _of_rankings(located, given, [metric for metric in metrics if isinstance(metric, Metric)])
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
-    answering = any(each.generator is not None or each.retriever.role == ANSWERS for each in cells)
+    answering = _answering(located) or any(each.retriever.role == ANSWERS for each in cells)
     for metric, position in judged.items():
         for problem in _of_judged(model, metric, answering):
             yield located.error(("metrics", position), f"{metric} {problem}")
@@ -41,6 +41,13 @@ def unmet(
         yield located.error(("dataset", "queries"), "is missing; the judge reads the queries")
     if judged or any(each.generator is not None for each in cells):
         yield from _without_texts(located, given, cells)
+
+
+def _answering(located: Located) -> bool:
+    """Whether a configuration has answers; where they cannot be made as it says, that is reported."""
+    given = located.value.get("configurations")
+    keys = [key for each in given if isinstance(each, dict) for key in each] if isinstance(given, list) else []
+    return "generate" in keys or ANSWERS in keys
 
 
 def _of_rankings(located: Located, given: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:

@@ -20,6 +20,7 @@ from rankbeam.transforms.records.calls.quota import MOST_IN_FLIGHT, Prices, Quot
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
+_TOKENS_OF_A_LANE = 100_000  # of a minute: a lane with much less could not begin a long prompt
 _LATENCY_S = 5.0  # of a slow answer; see design.md, "rules for calls"
 
 
@@ -31,11 +32,13 @@ class Pools:
         quotas: the budget of every pool that some source or service uses, by its name.
         names: per source, its pool; None where asking costs nothing.
         services: per service, its pool.
+        budgets: by name of a pool, the key of `quotas:` that holds its budget.
     """
 
     quotas: dict[str, Quota]
     names: tuple[str | None, ...]
     services: dict[str, str]
+    budgets: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -87,16 +90,17 @@ def pools_of(
     for payer in (*asked, *called.values()):
         if payer is not None:
             members.setdefault(payer.pool, []).append(payer)
-    quotas = {}
+    quotas, budgets = {}, {}
     for name, payers in members.items():
         default = min((each.default for each in payers), key=lambda quota: quota.requests_per_minute)
         budget = next((key for payer in payers for key in payer.budgets if key in models), payers[0].budgets[-1])
+        budgets[name] = budget
         quotas[name] = quota_of(default, models.get(budget, QuotaModel()))
         if quotas[name].lanes > (most := quotas[name].most_lanes):
             problem = f"each needs a call a second, and one in flight: {most} at most, found {quotas[name].lanes}"
             problems.append(located.error(("quotas", budget, "lanes"), problem))
     names = tuple(None if each is None else each.pool for each in asked)
-    return Pools(quotas, names, {name: each.pool for name, each in called.items()})
+    return Pools(quotas, names, {name: each.pool for name, each in called.items()}, budgets)
 
 
 def unpriced(located: Located, pools: Pools, services: Services) -> Iterator[InputError]:
@@ -115,6 +119,8 @@ def quota_of(default: Quota, given: QuotaModel) -> Quota:
 
     >>> quota_of(Quota(600), QuotaModel(requests_per_second=500)).lanes
     3
+    >>> quota_of(Quota(600), QuotaModel(requests_per_second=500, tokens_per_minute=9000)).lanes
+    1
     """
     own = given.model_dump(exclude={"requests_per_second", "price_per_million"}, exclude_none=True)
     if given.requests_per_second is not None:
@@ -125,7 +131,9 @@ def quota_of(default: Quota, given: QuotaModel) -> Quota:
     quota = replace(default, **own)
     in_flight = min(quota.requests_per_minute / 60 * _LATENCY_S, quota.concurrent_calls or math.inf)
     lanes = max(default.lanes, math.ceil(in_flight / MOST_IN_FLIGHT))
-    return quota if given.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes))
+    tokens = quota.tokens_per_minute
+    by_tokens = lanes if tokens is None else max(1, math.floor(tokens / _TOKENS_OF_A_LANE))
+    return quota if given.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes, by_tokens))
 
 
 def _validated(

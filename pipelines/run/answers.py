@@ -127,7 +127,8 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     if judging is None or not experiment.judged:
         return EvaluateAnswers(answering, None, {})
     embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
-    asking = Asking(_model(services[judging.service]), templates(judging.prompts), embedder)
+    judge = _model(services[judging.service])
+    asking = Asking(judge, templates(judging.prompts), embedder, judging.max_output_tokens)
     metrics = {
         position: tuple(metric for metric in experiment.judged if str(metric) in each.judged)
         for position, each in enumerate(configurations)

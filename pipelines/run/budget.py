@@ -18,7 +18,7 @@ def refuse_above_budget(experiment: Experiment, path: str) -> None:
         return
     from rankbeam.pipelines.run.plan import plan_of  # few experiments have a limit
 
-    cost = plan_of(experiment).cost
+    cost = plan_of(experiment, path).cost
     if cost is not None and cost[0] > experiment.max_cost:
         problem = (
             f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {cost[0]:,.4g} to {cost[1]:,.4g}: "

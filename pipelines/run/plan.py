@@ -12,7 +12,9 @@ from typing import NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 
+from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.windows import too_large
 from rankbeam.pipelines.run.answer_plan import ModelPlan, Range, lines_of, model_plans, shown
 from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import retrieve_stage, tasks_to_do
@@ -29,6 +31,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.judge.counting import Counted
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import InputErrors
 from rankbeam.transforms.records.evaluation import Configuration
 
 _UNKNOWN = (
@@ -127,11 +130,15 @@ class Plan:
         return "\n".join([*lines, "", *(f"{each.name:<{width}}  {each.source}" for each in self.configurations)])
 
 
-def plan_of(experiment: Experiment) -> Plan:
+def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     """What an experiment would cost; reads its queries and judgements, and the ledger.
 
+    Args:
+        experiment: that is planned.
+        path: of its file, for messages.
+
     Raises:
-        InputError: an input turned out to be unusable.
+        InputError: an input turned out to be unusable, or a quota too small for a call.
     """
     names = {each.config_id: each.name for each in experiment.evaluation.configurations}
     configurations = tuple(
@@ -141,6 +148,8 @@ def plan_of(experiment: Experiment) -> Plan:
     if not experiment.remote and not work_of(experiment).services:
         return Plan((), configurations, corpora=corpus_plans(experiment))
     retrieved, answered = _counted(experiment)
+    if answered is not None:
+        _refuse_too_large(experiment, answered, path)
     order = list(experiment.pools)
     pools = [PoolPlan.of(each.pool, experiment.pools[each.pool], each.calls, each.ledger_hits) for each in retrieved]
     models = [] if answered is None else model_plans(answered, experiment)
@@ -155,6 +164,16 @@ def plan_of(experiment: Experiment) -> Plan:
         experiment.max_cost,
         corpus_plans(experiment),
     )
+
+
+def _refuse_too_large(experiment: Experiment, answered: Counted, path: str | None) -> None:
+    largest: dict[str, int] = {}
+    for service, tokens in answered.largest.items():
+        pool = experiment.services[service].pool or ""
+        largest[pool] = max(tokens, largest.get(pool, 0))
+    problems = list(too_large(load(experiment.text, path), largest, experiment.pools, experiment.budgets))
+    if problems:
+        raise InputErrors(problems)
 
 
 class _Counted(NamedTuple):

@@ -4,7 +4,7 @@ items ─► rehearsed, with what the ledger has and imagined answers: few calls
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -55,6 +55,7 @@ class Counted:
         seen: by step, calls that the ledger has with their tokens: their number, characters, and tokens.
         unknown: queries for which the ranking of some remote retriever is not known.
         texts: contexts and answers to judge, least and most.
+        largest: by service, the most tokens that one of the calls which must be made may take.
     """
 
     least: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
@@ -63,6 +64,7 @@ class Counted:
     seen: dict[Step, "Seen"] = field(default_factory=dict)
     unknown: int = 0
     texts: tuple[int, int] = (0, 0)
+    largest: dict[str, int] = field(default_factory=dict)
 
     def join(self, other: "Counted") -> None:
         """Add what was counted of other queries."""
@@ -74,6 +76,8 @@ class Counted:
         for step, seen in other.seen.items():
             self.seen[step] = self.seen.get(step, NOT_SEEN).plus(seen)
         self.unknown += other.unknown
+        for service, tokens in other.largest.items():
+            self.largest[service] = max(tokens, self.largest.get(service, 0))
         self.texts = (self.texts[0] + other.texts[0], self.texts[1] + other.texts[1])
 
 
@@ -166,13 +170,15 @@ def _number(key: str) -> int:
 
 def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> Counted:
     found, known = Counted(), Known(lookup, work)
-    texts = []
+    texts, most_tokens = [], _most_tokens(work)
     for guess, sizes in ((LEAST, found.least), (MOST, found.most)):
         imagined = [with_imagined(item, guess, unknown) for item in items]
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
         for call in _distinct(work, imagined, guess, known.recall):
             step, size = measured(call, guess, held=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
+            if guess is LEAST and not size.held:
+                found.largest[call.service] = max(most_tokens(call), found.largest.get(call.service, 0))
         if guess is MOST:
             for alone in _alone(work):
                 for call in _distinct(alone, imagined, guess, known.recall):
@@ -181,6 +187,14 @@ def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unkno
     found.seen = known.seen
     found.unknown = sum(_is_unknown(item, unknown) for item in items)
     return found
+
+
+def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
+    """How many tokens a call may take, as its model says."""
+    models = {each.model.name: each.model for each in work.answering.values()}
+    if work.asking is not None:
+        models |= {each.name: each for each in (work.asking.model, work.asking.embedder) if each is not None}
+    return lambda call: models[call.service].parameters.most_tokens(call.payload).total
 
 
 def _distinct(work: EvaluateAnswers, items: Sequence[Item], guess: Guess, recall: Recall) -> Iterator[Call]:

@@ -42,6 +42,7 @@ class Judging:
         samples: verdicts for each item.
         repeat_share: the share of items that are judged three times, to show how far verdicts repeat.
         prompts: the folder with prompts that replace those of rankbeam; None for none.
+        max_output_tokens: of a verdict, or of all that one call asks for.
         strict_version: verdicts of more than one version of the model are refused.
     """
 
@@ -50,4 +51,5 @@ class Judging:
     samples: int = 1
     repeat_share: float = 0.1
     prompts: str | None = None
+    max_output_tokens: int = 4096
     strict_version: bool = False

@@ -26,6 +26,19 @@ class Stopped(Exception):
     """The lane was stopped; raised in attempts that wait to begin."""
 
 
+def window(quota: Quota) -> int | None:
+    """Tokens that one call may take, at most; None where they are not counted.
+
+    >>> window(Quota(600)), window(Quota(600, tokens_per_minute=9000, lanes=2))
+    (None, 4500)
+    """
+    limits = (
+        lane_pacer(quota.requests_per_minute, lane, quota.lanes, quota.tokens_per_minute).tokens
+        for lane in range(quota.lanes)
+    )
+    return min((limit.per_minute for limit in limits if limit is not None), default=None)
+
+
 @dataclass(eq=False)
 class Permit:
     """The right to make one attempt.

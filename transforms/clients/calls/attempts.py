@@ -37,6 +37,11 @@ class Attempts:
         self._truncated = 0
         self._has_changed_form = False
 
+    @property
+    def is_longer(self) -> bool:
+        """Whether the next attempt may ask for a longer answer, since one was cut short."""
+        return self._truncated > 0
+
     def begin(self, now: float) -> None:
         """Count an attempt that begins now."""
         self.made += 1

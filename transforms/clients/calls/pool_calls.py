@@ -286,7 +286,7 @@ class PoolCalls:
         if self._quota.tokens_per_minute is None and not self._budget.is_limited:
             return NO_TOKENS
         most = self._services[call.service].most_tokens(call.payload)
-        return most if attempts.number == 1 else replace(most, output=2 * most.output)  # as a longer limit may be asked
+        return replace(most, output=2 * most.output) if attempts.is_longer else most
 
     def _cost(self, tokens: Tokens) -> float:
         """Of one attempt; nothing where no price is given."""
