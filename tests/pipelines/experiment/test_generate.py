@@ -105,14 +105,14 @@ def test_services_that_are_used_have_pools(folder: Path) -> None:
         "services: {a: {type: remote_model, model: x}, b: {type: remote_model, model: x, api_key: other}, "
         "c: {type: remote_model, model: y}, unused: {type: remote_model, model: z}, o: {type: offline_model}}\n"
         "judge: {service: c, embeddings: o}\n"
-        "quotas: {b: {tokens_per_minute: 1000, price_per_million: {input: 1, output: 4}}, "
+        "quotas: {b: {tokens_per_minute: 10_000, price_per_million: {input: 1, output: 4}}, "
         "remote_model: {requests_per_minute: 30}}\n",
     )
     found = parsed(folder, text)
     assert {name: each.pool for name, each in found.services.items()} == {"a": "a", "b": "a", "c": "c", "o": "o"}
     assert set(found.pools) == {"near", "a", "c", "o"}
     shared = found.pools["a"]
-    assert (shared.requests_per_minute, shared.tokens_per_minute, shared.prices) == (60, 1000, Prices(1, 1, 4))
+    assert (shared.requests_per_minute, shared.tokens_per_minute, shared.prices) == (60, 10_000, Prices(1, 1, 4))
     assert found.pools["c"].requests_per_minute == 30
     assert found.accounts()["a"] == "remote_model p x"
 
