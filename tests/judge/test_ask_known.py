@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from scipy.stats import binomtest
+from support.known_answers import right_answer
 from support.oracle import DEPTH, Script, install, judged
 
 from rankbeam.pipelines.experiment.load import load_experiment
@@ -16,11 +17,13 @@ from rankbeam.pipelines.run.evaluate import run
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown, known_steps, question_of
-from rankbeam.transforms.judge.asking import Asking
+from rankbeam.transforms.judge.asking import Asking, Reading
 from rankbeam.transforms.judge.known_items import known_items
 from rankbeam.transforms.judge.measure import texts_in
 from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.items import Item, System, batch_of
 from rankbeam.transforms.records.metrics.judged import parse_judged
 from rankbeam.transforms.records.metrics.judged_definitions import JUDGED
@@ -61,8 +64,24 @@ def test_the_steps_of_a_metric_are_those_that_known_items_are_asked_of(name: str
         "grade": "grades" in inputs,
         "answer_kind": bool({"kind", "relevance"} & inputs),
         "nugget_assign": "assigned" in inputs,
+        "statements": "statements" in inputs,
+        "questions": bool({"cosines", "noncommittal"} & inputs),
+        "sentences": "extracted" in inputs,
     }
     assert set(known_steps([parse_judged(name)])) == {step for step, is_asked in expected.items() if is_asked}
+
+
+@pytest.mark.parametrize("item", [items[-1] for items in ALL], ids=lambda item: item.step)
+def test_what_is_said_to_a_known_item_is_one_verdict_beside_the_right_one(item: Any) -> None:
+    ask = asked(MONDAY)
+    steps = ask.steps(item)
+    next(steps)
+    with pytest.raises(StopIteration) as ended:
+        steps.send([Reading(judgements.read(item.step, item.values, right_answer(item)), "v7")])
+    (row,) = Rows((), {}, ask.asking.model, ask.asking.templates).verdicts(ended.value.value)
+    given = row["verdict"] if row["grade"] is None or item.step == "answer_kind" else str(row["grade"])
+    assert (row["item_id"], row["is_sentinel"]) == (item.id, True)
+    assert (given, row["human_verdict"]) == (item.expected, item.expected)
 
 
 def asked(began: datetime) -> AskKnown:

@@ -1,11 +1,10 @@
 """Known items of the judge: complete, balanced, answerable in every step's form, and counted as they should be."""
 
-import json
 from collections import Counter
-from typing import Any
 
 import pytest
 from scipy.stats import binomtest
+from support.known_answers import right_answer
 
 from rankbeam.transforms.judge.known_items import KnownItem, accuracies, answered_class, drift_p_value, known_items
 from rankbeam.transforms.judge.templates import VARIABLES, shipped
@@ -19,6 +18,9 @@ CLASSES = {
     "nugget_assign": {one.value: 8 for one in Assigned},
     "claims": {"none": 8, "one": 8, "several": 8},
     "grade": {str(grade): 6 for grade in range(4)},
+    "statements": {"none": 8, "one": 8, "several": 8},
+    "questions": {"noncommittal": 12, "committal": 12},
+    "sentences": {"none": 8, "2": 8, "1, 3": 8},
     "answer_kind": {kind.value: 6 for kind in AnswerKind},
 }
 ITEMS = known_items()
@@ -28,17 +30,8 @@ def length(item: KnownItem) -> int:
     return sum(len(str(value)) for value in item.values.values())
 
 
-def answer(item: KnownItem) -> dict[str, Any]:
-    """What a judge would say that knows the item."""
-    if item.step == "claims":
-        text = item.values["text"]
-        count = {"none": 0, "one": 1, "several": 2}[item.expected]
-        return {"claims": [{"id": number, "text": "x", "quote": text.split()[number]} for number in range(count)]}
-    if item.step == "grade":
-        return {"reason": "r", "intent": 0, "trust": 0, "grade": int(item.expected)}
-    if item.step == "answer_kind":
-        return {"reason": "r", "kind": item.expected, "relevance": 0}
-    return {"verdicts": [{"id": 0, "reason": "r", "verdict": item.expected}]}
+def test_every_step_has_known_items() -> None:
+    assert CLASSES.keys() == ITEMS.keys() == VARIABLES.keys()
 
 
 @pytest.mark.parametrize("step", CLASSES)
@@ -59,7 +52,7 @@ def test_an_item_fits_its_prompt_and_the_right_answer_is_known_as_such(step: str
         assert set(item.values) == set(VARIABLES[step])
         prompt = shipped()[step].prompt(item.values)
         assert Prompt.parse(prompt.payload()) == prompt
-        found = judgements.read(step, item.values, json.dumps(answer(item)))
+        found = judgements.read(step, item.values, right_answer(item))
         assert answered_class(step, found) == item.expected
 
 

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
@@ -31,10 +30,10 @@ LEAST_TEXTS = 100
 
 _WEEKS = 26
 _TEXTS = {"claims": "text", "support": "evidence", "grade": "context"} | dict.fromkeys(
-    ("answer_kind", "nugget_assign"), "answer"
+    ("answer_kind", "nugget_assign", "statements", "questions"), "answer"
 )
 """By step, the value that is judged, or judged by."""
-_ITEMS = {"support": "claims", "nugget_assign": "nuggets"}
+_ITEMS = {"support": "claims", "nugget_assign": "nuggets", "sentences": "sentences"}
 
 
 @dataclass(frozen=True)
@@ -145,9 +144,9 @@ class AskKnown:
 
 def question_of(item: KnownItem) -> Question:
     """The question that a known item is."""
-    text = item.values[_TEXTS[item.step]]
-    parts: Mapping[str, Any] = item.values.get(_ITEMS.get(item.step, ""), {})
-    return Question(item.step, (text,), tuple(parts.values()))
+    texts = (item.values[_TEXTS[item.step]],) if item.step in _TEXTS else ()
+    parts = item.values.get(_ITEMS.get(item.step, ""), ())
+    return Question(item.step, texts, tuple(parts.values() if isinstance(parts, Mapping) else parts))
 
 
 def known_steps(metrics: Iterable[JudgedMetric]) -> tuple[str, ...]:

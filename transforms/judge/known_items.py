@@ -51,7 +51,7 @@ def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
 
 
 def answered_class(step: str, answer: Any) -> str:
-    """The class of an answer to a known item: its verdict, grade or kind, or how many claims there are.
+    """The class of an answer to a known item: its verdict, grade or kind, or which or how many parts it names.
 
     Args:
         step: of the item.
@@ -59,9 +59,15 @@ def answered_class(step: str, answer: Any) -> str:
 
     >>> answered_class("claims", ("one", "two")), answered_class("claims", ())
     ('several', 'none')
+    >>> answered_class("sentences", (True, False, True)), answered_class("sentences", (False,))
+    ('1, 3', 'none')
     """
-    if step == "claims":
+    if step in ("claims", "statements"):
         return ("none", "one", "several")[min(len(answer), 2)]
+    if step == "questions":
+        return "noncommittal" if all(question.noncommittal for question in answer) else "committal"
+    if step == "sentences":
+        return ", ".join(str(number) for number, is_needed in enumerate(answer, start=1) if is_needed) or "none"
     if step == "grade":
         return str(answer.grade)
     return str(answer.kind.value if step == "answer_kind" else answer[0].verdict.value)

@@ -130,7 +130,7 @@ class Rows:
         """Rows of `answer_tables.VERDICTS`."""
         for judgement in evaluated.judgements:
             known = judgement.known
-            if judgement.said is None or (judgement.step == "claims" and known is None):
+            if judgement.said is None:
                 continue
             common = {
                 "step": judgement.step,
@@ -194,7 +194,7 @@ def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
     elif judgement.step in ("support", "nugget_assign"):
         for item, each in zip(judgement.items, said, strict=True):
             yield item, {"verdict": each.verdict.value, "grade": None, "reason": each.reason}
-    elif judgement.step == "claims":
+    elif judgement.known is not None:
         yield None, {"verdict": answered_class(judgement.step, said), "grade": None, "reason": None}
     elif judgement.step == "sentences":
         for item, is_needed in zip(judgement.items, said, strict=True):

@@ -1,0 +1,30 @@
+"""Right answers to known items."""
+
+import json
+from typing import Any
+
+from rankbeam.transforms.judge.known_items import KnownItem
+
+
+def right_answer(item: KnownItem) -> str:
+    """What a judge would say that knows the item, as JSON."""
+    return json.dumps(_value(item))
+
+
+def _value(item: KnownItem) -> dict[str, Any]:
+    if item.step == "claims":
+        text = item.values["text"]
+        count = {"none": 0, "one": 1, "several": 2}[item.expected]
+        return {"claims": [{"id": number, "text": "x", "quote": text.split()[number]} for number in range(count)]}
+    if item.step == "statements":
+        return {"statements": ["x"] * {"none": 0, "one": 1, "several": 3}[item.expected]}
+    if item.step == "questions":
+        is_evasive = item.expected == "noncommittal"
+        return {"questions": [{"question": str(number), "noncommittal": is_evasive} for number in range(3)]}
+    if item.step == "sentences":
+        return {"sentences": [int(number) for number in item.expected.split(", ") if number != "none"]}
+    if item.step == "grade":
+        return {"reason": "r", "intent": 0, "trust": 0, "grade": int(item.expected)}
+    if item.step == "answer_kind":
+        return {"reason": "r", "kind": item.expected, "relevance": 0}
+    return {"verdicts": [{"id": 0, "reason": "r", "verdict": item.expected}]}
