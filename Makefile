@@ -9,19 +9,25 @@ EMULATED := tests/support/emulators/requirements.txt
 GO_MODULE := tests/support/emulators/go
 GO_PROGRAM := github.com/goccy/bigquery-emulator
 GO_VERSION = $(shell sed -n 's|.*$(GO_PROGRAM) \(v[0-9.]*\).*|\1|p' $(GO_MODULE)/go.mod)
-GO_EMULATOR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankbeam/bigquery-emulator-$(GO_VERSION)
+CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankbeam
+GO_EMULATOR = $(CACHE)/bigquery-emulator-$(GO_VERSION)
+FLINK_VERSION := 1.19.3
+FLINK := $(CACHE)/flink-$(FLINK_VERSION)
+JOB_SERVER := $(FLINK)/job-server-2.62.0.jar
+PRISM_PROGRAM := github.com/apache/beam/sdks/v2/go/cmd/prism
+PRISM := $(CACHE)/prism-v2.77.0
 
 # An oracle of the tests. They use only its evaluation, so its dependencies, such as PyTorch, are not installed.
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test campaign check benchmark pace intervals simulate mutants format clean go-emulator
+.PHONY: help demo test campaign check benchmark pace intervals simulate mutants flink flink-test format clean go-emulator flink-jars prism
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help: ## show the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	@"$(BIN)/rankbeam" evaluate examples/helpdesk/answers.yaml --output out/helpdesk
@@ -52,6 +58,12 @@ simulate: $(STAMP)-dev ## count how often intervals hold the true mean (SIMULATE
 
 mutants: $(STAMP)-dev $(EMULATORS)/.installed ## count how many mutants the tests kill (MUTANTS="--each 20 transforms/kernels")
 	@"$(BIN)/python" tests/benchmarks/mutants.py $(MUTANTS)
+
+flink: $(STAMP)-dev flink-jars ## run the demo on a Flink cluster of this machine: JobManager, two TaskManagers, workers
+	@cd tests && "../$(BIN)/python" -m support.flink
+
+flink-test: $(STAMP)-dev flink-jars prism ## run the tests on a Flink cluster and on Prism, which campaign runs once these are fetched
+	@CAMPAIGN_SHARE=1 "$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_flink.py tests/endtoend/test_prism.py
 
 format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" check --fix-only --quiet .
@@ -104,4 +116,25 @@ go-emulator:
 		mkdir -p "$$(dirname "$(GO_EMULATOR)")" \
 		&& CGO_ENABLED=0 go build -C $(GO_MODULE) -o "$(GO_EMULATOR).part" $(GO_PROGRAM)/cmd/bigquery-emulator \
 		&& mv "$(GO_EMULATOR).part" "$(GO_EMULATOR)" \
+		|| echo "It could not be built; the tests that need it will be skipped" >&2
+
+# Flink comes from PyPI, Beam's job server from a Maven registry; both lie in the cache, once per machine.
+flink-jars: $(STAMP)-dev
+	@if ls "$(FLINK)"/lib/flink-dist-*.jar "$(JOB_SERVER)" >/dev/null 2>&1; then exit 0; fi; \
+		command -v java >/dev/null && command -v mvn >/dev/null || { echo "Flink needs Java and Maven" >&2; exit 1; }; \
+		echo "Fetching Flink $(FLINK_VERSION) and Beam's job server into $(FLINK) (once, 400 MB, some minutes)"; \
+		rm -rf "$(FLINK).part" && mkdir -p "$(FLINK).part/lib" && cd "$(FLINK).part" \
+		&& "$(CURDIR)/$(BIN)/python" -m pip download --quiet --no-deps --no-build-isolation --dest . \
+			apache-flink-libraries==$(FLINK_VERSION) \
+		&& tar xzf apache-flink-libraries-$(FLINK_VERSION).tar.gz --strip-components=3 --directory lib \
+			--wildcards '*/deps/lib/*.jar' \
+		&& mvn --quiet --batch-mode --file "$(CURDIR)/tests/support/flink/pom.xml" -Dout="$$PWD/build" package \
+		&& mv build/flink-job-server-2.62.0.jar "$(notdir $(JOB_SERVER))" && rm -rf build *.tar.gz \
+		&& rm -rf "$(FLINK)" && mv "$(FLINK).part" "$(FLINK)"
+
+prism:
+	@if [ -x "$(PRISM)" ] || ! command -v go >/dev/null; then exit 0; fi; \
+		echo "Building Beam's Prism into $(PRISM) (once, some minutes)"; \
+		mkdir -p "$(CACHE)/prism.part" && CGO_ENABLED=0 GOBIN="$(CACHE)/prism.part" go install $(PRISM_PROGRAM)@v2.77.0 \
+		&& mv "$(CACHE)/prism.part/prism" "$(PRISM)" && rmdir "$(CACHE)/prism.part" \
 		|| echo "It could not be built; the tests that need it will be skipped" >&2

@@ -86,9 +86,12 @@ class _Shown:
     def look(self) -> None:
         """Ask the engine."""
         from rankbeam.pipelines.portable.service import ServiceError
+        from rankbeam.transforms.records.errors import InputError
 
-        with suppress(ServiceError):  # the next look may succeed; the end of the job is learnt in another way
-            self._state, self._counts = self.submitted.state(), self.submitted.counts()
+        with suppress(ServiceError, InputError):  # the next look may succeed; Beam reports the end of the job
+            state, calls = self.submitted.state(), self.submitted.calls_made()
+            self._state = f"{state}, {calls:,} calls made" if calls else state
+            self._counts = self.submitted.counts()
             if self._page is None and (page := self.submitted.page()) is not None:
                 self._page = page
                 click.echo(f"rankbeam: the job runs at {page}", err=True)
@@ -107,6 +110,7 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
     from rankbeam.pipelines.portable.job import LOOPBACK
     from rankbeam.pipelines.portable.service import ServiceError
     from rankbeam.pipelines.run import evaluate as evaluation
+    from rankbeam.transforms.records.errors import InputError
 
     job = submitted.job
     left = f"the job may go on; `{job.cancel_command}` cancels it"
@@ -114,13 +118,14 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
         left = "the job's workers or its job server end with this process, and so does the job"
     click.echo(f"rankbeam: {_CANCELLING}", err=True)
     try:
-        submitted.cancel()
-        kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.kept(job)
-        if not submitted.wait_until_ended():
-            return Interrupted([], f"the job does not end; {left}")
+        with job.calls_stopped():
+            submitted.cancel()
+            kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.kept(job)
+            if not submitted.wait_until_ended():
+                return Interrupted([], f"the job does not end; {left}")
     except KeyboardInterrupt:
         return Interrupted([], left)
-    except ServiceError as error:
+    except (ServiceError, InputError) as error:
         return Interrupted([], f"{error}; {left}")
     evaluation.delete_rows(job.output, job.run_id)
     return Interrupted(evaluation.run_folders(job.output, job.run_id), f"the job is cancelled; {kept}")

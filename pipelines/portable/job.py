@@ -14,6 +14,7 @@ import grpc
 from rankbeam.pipelines.portable.engine import Flink
 from rankbeam.pipelines.portable.service import JobService, ServiceError
 from rankbeam.pipelines.run import jobs
+from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.errors import InputError
 
@@ -29,7 +30,7 @@ class Job:
         runner: Beam's runner.
         job_id: the job server's id of the job.
         job_name: the engine's name of the job.
-        run_id, experiment: of the run.
+        run_id, run_started, experiment: of the run.
         output: the folder that it writes to.
         ledger: the folder of its answers; None where no call is made.
         submitted_at: in UTC, in ISO 8601.
@@ -43,6 +44,7 @@ class Job:
     job_id: str
     job_name: str
     run_id: str
+    run_started: str
     experiment: str
     output: str
     ledger: str | None
@@ -57,6 +59,11 @@ class Job:
     def save(self) -> None:
         """Write the record beside the output."""
         jobs.save(self.output, self.run_id, asdict(self))
+
+    @property
+    def calls(self) -> Ledger | None:
+        """The ledger of its calls; None where it makes none."""
+        return None if self.ledger is None else Ledger(self.ledger, Owner(self.run_id, self.run_started))
 
     @property
     def cancel_command(self) -> str:
@@ -89,12 +96,27 @@ class Job:
         except ServiceError:
             return self._is_submitter_alive()
 
+    @contextmanager
+    def calls_stopped(self) -> Iterator[None]:
+        """Have the job's lanes begin no further call: an engine that cancels a job may leave its lanes to their end."""
+        if (ledger := self.calls) is None:
+            yield
+            return
+        ledger.request_stop()
+        yield  # after an error the request stays: the job may be at work
+        ledger.withdraw_stop()
+
     def cancel(self, within_s: float) -> bool:
         """Cancel the job, and wait until it has ended; returns whether it has.
 
         Raises:
+            InputError: the ledger cannot be written.
             ServiceError: the engine does not answer.
         """
+        with self.calls_stopped():
+            return self._end(within_s)
+
+    def _end(self, within_s: float) -> bool:
         if self.flink is not None:
             flink = Flink(self.flink)
             if (job := flink.job(self.job_name)) is not None:

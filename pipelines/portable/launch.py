@@ -1,5 +1,6 @@
 """Submit a run to a job server, and follow its job to the end."""
 
+import hashlib
 import os
 import re
 import threading
@@ -58,6 +59,11 @@ class Submitted:
         flink = engine.Flink(self.job.flink)
         return "starting" if (job := flink.job(self.job.job_name)) is None else flink.state_and_tasks(job)
 
+    def calls_made(self) -> int:
+        """The calls so far, as the lanes note them in the ledger: engines report counters of finished tasks only."""
+        ledger = self.job.calls
+        return 0 if ledger is None else sum(use.calls for use in ledger.uses())
+
     def counts(self) -> Counts:
         """Rankbeam's counters, as far as the engine reports them now."""
         if self.job.flink is not None:
@@ -88,7 +94,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
     """
     refuse_second(experiment.output, execution.run_id)
     cloud, portable = options.view_as(GoogleCloudOptions), options.view_as(PortableOptions)
-    cloud.job_name = cloud.job_name or jobs.job_name(execution)
+    cloud.job_name = cloud.job_name or _job_name(execution)
     runner, is_external = runner_name(options), service.is_external
     try:
         result = evaluate.submit(experiment, execution, options)
@@ -100,6 +106,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
         job_id=result._job_id,  # Beam has no public name for it
         job_name=cloud.job_name,
         run_id=execution.run_id,
+        run_started=execution.started_at.isoformat(),
         experiment=execution.experiment,
         output=experiment.output,
         ledger=experiment.ledger if experiment.remote or experiment.calls_models else None,
@@ -113,6 +120,11 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
     )
     job.save()
     return Submitted(job, result, service)
+
+
+def _job_name(execution: Run) -> str:
+    """A name of one execution: Flink finds a job by its name, and a run may be repeated under the same id."""
+    return f"{jobs.job_name(execution)}-{hashlib.sha256(execution.started_at.isoformat().encode()).hexdigest()[:4]}"
 
 
 def follow(submitted: Submitted, look: Callable[[], None]) -> None:

@@ -213,7 +213,8 @@ def test_a_run_whose_job_is_at_work_is_refused_until_it_is_cancelled(server: str
         assert "is still writing the run r1; wait for it, cancel it (rankbeam cancel " in second.stderr
         cancelled = rankbeam("cancel", str(tmp_path / "out"))
         assert cancelled.status == 0, cancelled.stderr
-        assert cancelled.stdout.startswith("cancelled rankbeam-remote-r1; all answers that had come are in ")
+        assert cancelled.stdout.startswith("cancelled rankbeam-remote-r1-")
+        assert "; all answers that had come are in " in cancelled.stdout
         outcome = rankbeam(*arguments)
         assert outcome.status == 0, outcome.stderr
 

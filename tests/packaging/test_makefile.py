@@ -120,7 +120,7 @@ def test_an_environment_that_could_not_be_made_is_made_again(folder: Path) -> No
 def test_make_alone_shows_the_commands(folder: Path) -> None:
     shown = [line.split()[:2] for line in make(folder).stdout.splitlines()]
     names = ("help", "demo", "test", "campaign", "check", "benchmark", "pace", "intervals", "simulate", "mutants")
-    assert shown == [["make", name] for name in (*names, "format", "clean")]
+    assert shown == [["make", name] for name in (*names, "flink", "flink-test", "format", "clean")]
 
 
 def test_emulators_are_installed_once_and_again_when_their_versions_change(folder: Path) -> None:

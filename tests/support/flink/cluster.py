@@ -124,7 +124,8 @@ def cluster(
         memory = [word for name, size in _MEMORY.items() for word in ("-D", f"taskmanager.{name}={size}")]
         for number in range(1, task_managers + 1):
             name = f"taskmanager-{number}"
-            made.processes[name] = _java(folder / name, _TASK_MANAGER, memory, ports)
+            named = ["-D", f"taskmanager.resource-id={name}"]
+            made.processes[name] = _java(folder / name, _TASK_MANAGER, [*memory, *named], ports)
         made.processes["workers"] = _workers(folder / "workers", pool, environment or {})
         _wait_for(made, task_managers)
         yield made

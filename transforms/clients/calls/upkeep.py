@@ -6,6 +6,7 @@ probe ─► claim the lease, or wait for its holder ─► look up new answers 
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ _TICK_S = 0.25
 _POLL_S = 1.0
 _LOOK_EVERY_S = 50.0
 _NOTE_EVERY_S = 5.0
+_STOP_EVERY_S = 1.0  # a cancelled run may begin calls for that long
 _logger = logging.getLogger(__name__)
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -55,8 +57,10 @@ class Upkeep:
         self._look, self._stop, self._sleep, self._clock = look, stop, sleep, clock
         self._failing_since: float | None = None
         self._problem: InputError | None = None
+        self._asked_to_stop = -math.inf
 
     async def __aenter__(self) -> "Upkeep":
+        await self._refuse_cancelled()
         await asyncio.to_thread(self._ledger.probe)
         try:
             for lease in self._leases:
@@ -93,6 +97,7 @@ class Upkeep:
                 _logger.info("%s", _held_by(lease, holder, "waiting for it; its answers are used"))
                 holder_before = holder.token
             await self._sleep(_POLL_S)
+            await self._refuse_cancelled()
             await self._beat()
             if self._clock() - looked >= _LOOK_EVERY_S:
                 looked = self._clock()
@@ -119,6 +124,7 @@ class Upkeep:
         try:
             while not await self._has_ended(_TICK_S):
                 self._check_writer()
+                await self._look_for_stop()
                 await self._beat()
                 await self._note()
                 await self._look_again()
@@ -143,6 +149,20 @@ class Upkeep:
             _logger.warning("%s; no call is begun until it can be written", problem)
         if self._clock() - self._failing_since >= self._ledger.patience_s:
             raise problem
+
+    async def _look_for_stop(self) -> None:
+        if self._clock() - self._asked_to_stop >= _STOP_EVERY_S:
+            await self._refuse_cancelled()
+
+    async def _refuse_cancelled(self) -> None:
+        """End the lane of a run that another process has cancelled.
+
+        Raises:
+            InputError: the run is cancelled.
+        """
+        self._asked_to_stop = self._clock()
+        if await asyncio.to_thread(self._ledger.is_stop_requested):
+            raise InputError("the run was cancelled; no answer is lost", path=self._ledger.folder)
 
     async def _look_again(self) -> None:
         if self._clock() - self._looked >= _LOOK_EVERY_S:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
-from rankbeam.transforms.clients.ledger import store, tried, uses
+from rankbeam.transforms.clients.ledger import stops, store, tried, uses
 from rankbeam.transforms.clients.ledger.clearing import Cleared, clear
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.lookup import Lookup
@@ -155,6 +155,26 @@ class Ledger:
         """Keep the keys of such calls for the next run. If they cannot be written, only its order of calls changes."""
         with suppress(InputError):
             tried.keep(self.folder, pool, lane, keys)
+
+    def request_stop(self) -> None:
+        """Have the lanes of the run begin no further call, in whatever process they work.
+
+        Raises:
+            InputError: the request cannot be written.
+        """
+        stops.request(self.folder, self.owner.run_id, self.owner.started)
+
+    def is_stop_requested(self) -> bool:
+        """Whether the lanes of the run are to begin no further call; not, where the ledger cannot be read now."""
+        try:
+            return stops.is_requested(self.folder, self.owner.run_id, self.owner.started)
+        except InputError:  # the next heartbeat reports it
+            return False
+
+    def withdraw_stop(self) -> None:
+        """Delete the request, once no lane of the run is left. If it stays, it does no harm to later runs."""
+        with suppress(InputError):
+            stops.withdraw(self.folder, self.owner.run_id, self.owner.started)
 
     def uses(self) -> list[Use]:
         """The records of the run, including those of lanes that ended with their workers.

@@ -1,0 +1,145 @@
+"""Runs on a real Flink cluster: a JobManager, TaskManagers and Python workers as processes of their own."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.campaigns import SHARE
+from support.cli import rankbeam_process
+from support.data import REPOSITORY
+from support.flink import Cluster, cluster, missing_flink
+from support.flink.cluster import RESTART
+from support.remote import answers, dataset, http, signalled, write_experiment
+from support.runs import without_run
+from support.standins import Standin, serve
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records import tables
+
+HELPDESK = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"
+TABLES = [name for name in tables.TABLES if name not in ("runs", "usage")]
+QUERIES, PER_MINUTE = 300, 600
+WITHIN_S = 600.0
+
+pytestmark = [
+    pytest.mark.campaign,
+    pytest.mark.skipif(missing_flink() is not None, reason=str(missing_flink())),
+]
+whole = pytest.mark.skipif(SHARE < 1, reason="takes minutes: make flink-test runs it")
+
+
+@pytest.fixture(scope="module")
+def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("flink")) as running:
+        yield running
+
+
+def evaluated(experiment: str, output: Path, *options: str) -> Results:
+    outcome = rankbeam_process(
+        "evaluate", experiment, "--output", str(output), "--run-id", "r", *options, timeout_s=WITHIN_S
+    )
+    assert outcome.status == 0, outcome.stderr[-4000:]
+    return Results(str(output), "r")
+
+
+def same(one: Results, other: Results) -> None:
+    for name in TABLES:
+        assert without_run(one.table(name)) == without_run(other.table(name)), name
+
+
+def asked(folder: Path, standin: Standin) -> str:
+    base = {"dataset": dataset(folder, QUERIES), "quotas": {"http": {"requests_per_minute": PER_MINUTE}}}
+    base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
+    return write_experiment(folder, base)
+
+
+def test_every_table_equals_the_local_runners(flink: Cluster, tmp_path: Path) -> None:
+    local = evaluated(str(HELPDESK), tmp_path / "local")
+    same(local, evaluated(str(HELPDESK), tmp_path / "external", *flink.options(external=True)))
+    assert flink.jobs()[-1]["state"] == "FINISHED"
+
+
+@whole
+def test_workers_in_the_submitting_process(flink: Cluster, tmp_path: Path) -> None:
+    local = evaluated(str(HELPDESK), tmp_path / "local")
+    same(local, evaluated(str(HELPDESK), tmp_path / "loopback", *flink.options()))
+
+
+@whole
+def test_answers_and_judgements(flink: Cluster, tmp_path: Path) -> None:
+    path = str(HELPDESK.with_name("answers.yaml"))
+    local = evaluated(path, tmp_path / "local")
+    same(local, evaluated(path, tmp_path / "flink", *flink.options(external=True)))
+
+
+@whole
+def test_an_interrupt_cancels_the_job_and_ends_its_calls(flink: Cluster, tmp_path: Path) -> None:
+    with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
+        path = asked(tmp_path, standin)
+        arguments = ["evaluate", path, "--run-id", "r1", *flink.options(external=True)]
+        ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 50, tmp_path, within_s=WITHIN_S)
+        begun = standin.stats()
+        assert ended.status == 130, ended.stderr
+        assert begun.calls < QUERIES
+        assert flink.jobs()[-1]["state"] == "CANCELED"
+        assert "interrupted; the job is cancelled; all answers that had come are in" in ended.stderr
+        assert not (tmp_path / "out" / "runs" / "r1").exists()
+        time.sleep(5)  # a worker that was left behind would go on
+        assert standin.stats().calls == begun.calls
+        evaluated(path, tmp_path / "out", *flink.options(external=True))
+        assert standin.stats().calls <= QUERIES * 1.05
+
+
+@whole
+@pytest.mark.parametrize("restart", ["", RESTART])
+def test_a_killed_task_manager_costs_few_calls_and_breaks_no_quota(tmp_path: Path, restart: str) -> None:
+    standins = serve("http", answers=answers(QUERIES), latency_s=0.5, quota_per_minute=PER_MINUTE)
+    with standins as standin, cluster(tmp_path / "flink", more=restart) as running:
+        path = asked(tmp_path, standin)
+        options = running.options(external=True)
+        arguments = ["evaluate", path, "--output", str(tmp_path / "flink-out"), "--run-id", "r", *options]
+        status = while_running(arguments, lambda: standin.stats().calls >= 50, lambda: kill_lane(running))
+        assert status == (0 if restart else 1)
+        if not restart:  # one TaskManager is left, and answers are in the ledger
+            evaluated(path, tmp_path / "flink-out", *running.options(external=True))
+        assert standin.stats().calls <= QUERIES * 1.05
+        assert standin.stats().violations_per_minute == 0
+        same(evaluated(path, tmp_path / "local"), Results(str(tmp_path / "flink-out"), "r"))
+
+
+@whole
+def test_an_input_that_a_worker_refuses_is_named_with_its_line(flink: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("q1 0 d 1\n")
+    (tmp_path / "a.run").write_text("q1 Q0 d 1 2.0 tag\n" + "q1 Q0 e 2 high tag\n")
+    text = "name: e\ndataset: {qrels: qrels}\nmetrics: [RR]\noutput: {path: out}\n"
+    (tmp_path / "e.yaml").write_text(
+        f"{text}configurations: [{{name: a, retriever: {{type: run_file, path: a.run}}}}]\n"
+    )
+    outcome = rankbeam_process("evaluate", str(tmp_path / "e.yaml"), *flink.options(external=True), timeout_s=WITHIN_S)
+    assert outcome.status == 2
+    assert outcome.stderr.splitlines()[-1].startswith(f"rankbeam: {tmp_path}/a.run:2: ")
+    assert "Traceback" not in outcome.stderr
+
+
+def while_running(arguments: list[str], when: Callable[[], bool], act: Callable[[], None]) -> int:
+    """Run a command, and do something as soon as something is so; returns its exit status."""
+    with subprocess.Popen([sys.executable, "-m", "rankbeam", *arguments], stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + WITHIN_S
+        while not when():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        act()
+        return process.wait(WITHIN_S)
+
+
+def kill_lane(running: Cluster) -> None:
+    """Kill the TaskManager of the lane: the one with a running task."""
+    job = running.jobs()[-1]["jid"]
+    vertices = [vertex["id"] for vertex in running.get(f"/jobs/{job}")["vertices"] if vertex["status"] == "RUNNING"]
+    tasks = [task for vertex in vertices for task in running.get(f"/jobs/{job}/vertices/{vertex}")["subtasks"]]
+    running.kill(next(task["taskmanager-id"] for task in tasks if task["status"] == "RUNNING"))

@@ -1,0 +1,59 @@
+"""Runs on Prism, Beam's own engine for the Job API."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from support.campaigns import SHARE, sized
+from support.cli import rankbeam_process
+from support.data import REPOSITORY
+from support.flink import missing_prism, prism
+from support.remote import answers, dataset, http, signalled, write_experiment
+from support.runs import without_run
+from support.standins import serve
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records import tables
+
+EXAMPLES = REPOSITORY / "examples" / "helpdesk"
+TABLES = [name for name in tables.TABLES if name not in ("runs", "usage")]
+OPTIONS = ["--runner=PrismRunner", f"--prism_location={prism()}"]
+QUERIES = sized(200, least=60)
+
+pytestmark = [
+    pytest.mark.campaign,
+    pytest.mark.skipif(missing_prism() is not None, reason=str(missing_prism())),
+]
+
+whole = pytest.mark.skipif(SHARE < 1, reason="takes long: make flink-test runs it")
+
+
+def evaluated(experiment: str, output: Path, *options: str) -> Results:
+    outcome = rankbeam_process("evaluate", experiment, "--output", str(output), "--run-id", "r", *options)
+    assert outcome.status == 0, outcome.stderr[-4000:]
+    return Results(str(output), "r")
+
+
+@pytest.mark.parametrize("name", ["experiment.yaml", pytest.param("answers.yaml", marks=whole)])
+def test_every_table_equals_the_local_runners(tmp_path: Path, name: str) -> None:
+    local = evaluated(str(EXAMPLES / name), tmp_path / "local")
+    other = evaluated(str(EXAMPLES / name), tmp_path / "prism", *OPTIONS)
+    for table in TABLES:
+        assert without_run(local.table(table)) == without_run(other.table(table)), table
+
+
+def test_an_interrupt_ends_the_calls_and_the_next_run_continues(tmp_path: Path) -> None:
+    with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
+        base = {"dataset": dataset(tmp_path, QUERIES), "quotas": {"http": {"requests_per_minute": 600}}}
+        base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
+        path = write_experiment(tmp_path, base)
+        arguments = ["evaluate", path, "--run-id", "r", *OPTIONS]
+        ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 20, tmp_path)
+        begun = standin.stats()
+        assert (ended.status, begun.answered) == (130, begun.calls), ended.stderr
+        assert not (tmp_path / "out" / "runs" / "r").exists()
+        time.sleep(5)  # a worker that was left behind would go on
+        assert standin.stats().calls == begun.calls < QUERIES
+        evaluated(path, tmp_path / "out", *OPTIONS)
+        assert standin.stats().calls == QUERIES
