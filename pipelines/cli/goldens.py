@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankbeam.transforms.goldens.planning import Plan
 
 _MAKE = "make"
+_FORMATS = ["adk", "auto_rag_eval", "beir", "csv", "ragas", "trec"]
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
@@ -116,3 +117,83 @@ def plan(file: str, output: str | None, form: str) -> None:
         loaded = load_goldens(file, output)
         costs = costs_of(loaded, plan_of(loaded))
         click.echo(costs.as_json() if form == "json" else costs.as_text())
+
+
+@goldens.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--output", metavar="FILE", help="Write to this file instead of standard output.")
+def review(folder: str, output: str | None) -> None:
+    """Write the benchmark in DIR as a table (CSV) for people to review.
+
+    In the column `decision` they write accept, reject or edit, or nothing; with edit, they change the question, the
+    answer, or the quotes, one a line. Cells that a program could take for a formula begin with an apostrophe.
+
+    \b
+    Example:
+      rankbeam goldens review out/goldens --output review.csv
+    """
+    with messages():
+        from rankbeam.pipelines.goldens.folder import Folder
+        from rankbeam.pipelines.goldens.review import as_csv
+        from rankbeam.transforms.clients.storage import files
+
+        text = as_csv(Folder(folder))
+        if output is None:
+            click.echo(text, nl=False)
+        else:
+            files.write(output, text.encode())
+
+
+@goldens.command()
+@click.argument("folder", metavar="DIR")
+@click.argument("tables", metavar="REVIEW.csv [SECOND.csv]", nargs=-1, required=True)
+def apply(folder: str, tables: tuple[str, ...]) -> None:
+    """Take over what people decided about the benchmark in DIR, from tables that `review` wrote.
+
+    A table with a mistake is refused as a whole, each mistake with its line. Edited quotes must stand in their
+    document. With the tables of two reviewers, their agreement (Cohen's kappa) is shown, and items that they decided
+    differently stay as they were.
+
+    \b
+    Example:
+      rankbeam goldens apply out/goldens review.csv
+    """
+    with messages():
+        from rankbeam.pipelines.goldens.apply import apply as apply_tables
+        from rankbeam.pipelines.goldens.folder import Folder
+
+        if len(tables) > 2:
+            raise click.UsageError("give the table of one reviewer, or of two")
+        click.echo(apply_tables(Folder(folder), tables).as_text())
+
+
+@goldens.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--format", "form", type=click.Choice(_FORMATS), required=True)
+@click.option("--output", metavar="PATH", required=True, help="The file to write; a folder for beir and trec.")
+@click.option("--split", metavar="NAME", help="Only questions of this split.")
+@click.option("--reviewed", "only_reviewed", is_flag=True, help="Only questions that a person accepted.")
+def export(folder: str, form: str, output: str, split: str | None, only_reviewed: bool) -> None:
+    """Write the benchmark in DIR in the format of another tool.
+
+    \b
+    adk             an EvalSet of Google's Agent Development Kit, one case a question, rubrics from nuggets
+    auto_rag_eval   the benchmark.json of Google's Auto RAG Eval
+    beir, trec      a folder with queries and judgements
+    ragas           JSON lines: user_input, reference, reference_contexts
+    csv             a table
+
+    \b
+    Example:
+      rankbeam goldens export out/goldens --format adk --output helpdesk.evalset.json
+    """
+    with messages():
+        from rankbeam.pipelines.goldens.export import FORMATS
+        from rankbeam.pipelines.goldens.export.items import chosen
+        from rankbeam.pipelines.goldens.folder import Folder
+        from rankbeam.transforms.clients.storage import files
+
+        items = chosen(Folder(folder), split, only_reviewed=only_reviewed)
+        for path, content in FORMATS[form](items, output).items():
+            files.write(path, content.encode("utf-8", "replace"))
+            click.echo(path)

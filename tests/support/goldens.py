@@ -1,5 +1,6 @@
 """Files of goldens, and what a benchmark's folder holds."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,22 +14,28 @@ VOLATILE = ("costs.jsonl", "usage.json", "ledger", "work")
 """What depends on retries and on what the ledger had."""
 OFFLINE = {"sentences": {"type": "extractive"}, "words": {"type": "lexical"}}
 
-SENTENCES = (
-    "The {thing} of plan {n} is kept for {days} days after the workspace owner cancels it.",
-    "Owners change the {thing} under Settings, section {n}, with the button that says Renew.",
-    "Members without the role of editor see the {thing} {n} but never alter its contents.",
-)
-THINGS = ("archive", "invoice", "calendar", "password", "report", "template")
+SUBJECTS = ("archive", "invoice", "calendar", "password", "report", "template")
+_SYLLABLES = ("ba", "co", "di", "fu", "ga", "ke", "lo", "mi", "nu", "pe", "ra", "so", "ti", "vu")
 
 
 def documents(count: int) -> list[dict[str, str]]:
-    """Documents of a few subjects, each with sentences of its own."""
+    """Documents of six subjects, with made-up words, so that no two are alike."""
     rows = []
     for n in range(count):
-        thing = THINGS[n % len(THINGS)]
-        text = " ".join(sentence.format(thing=thing, n=n, days=10 + n) for sentence in SENTENCES)
-        rows.append({"_id": f"d{n:03}", "title": f"{thing} {n}", "text": text})
+        subject = SUBJECTS[n % len(SUBJECTS)]
+        text = " ".join(_sentence(subject, n, number) for number in range(6))
+        rows.append({"_id": f"d{n:03}", "title": f"{subject} {n}", "text": text})
     return rows
+
+
+def _sentence(subject: str, document: int, number: int) -> str:
+    words = [_word(f"{document} {number} {place}") for place in range(9)]
+    return f"{words[0].title()} of the {subject} {' '.join(words[1:])} after {document + number} days."
+
+
+def _word(name: str) -> str:
+    digest = hashlib.sha256(name.encode()).digest()
+    return "".join(_SYLLABLES[byte % len(_SYLLABLES)] for byte in digest[:3])
 
 
 def corpus(folder: Path, rows: list[dict[str, str]]) -> str:

@@ -1,0 +1,49 @@
+"""The items that are exported, with their documents."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.pipelines.goldens.folder import Folder
+from rankbeam.transforms.goldens.publishing import reviewed
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.goldens.items import Golden, Review
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Items of a benchmark.
+
+    Attributes:
+        name: of the benchmark.
+        items: as people left them, sorted by id.
+        reviews: what they decided.
+        documents: all of them, by id.
+    """
+
+    name: str
+    items: Sequence[Golden]
+    reviews: Mapping[str, Review]
+    documents: Mapping[str, Mapping[str, Any]]
+
+
+def chosen(folder: Folder, split: str | None, *, only_reviewed: bool) -> Chosen:
+    """The items of a benchmark.
+
+    Args:
+        folder: of the benchmark.
+        split: only of this one; None for all.
+        only_reviewed: only those that a person accepted.
+
+    Raises:
+        InputError: there is no such split, or no item.
+    """
+    items, about, reviews = folder.items(), folder.about(), folder.reviews()
+    if split is not None and split not in about["splits"]:
+        raise InputError(f"has no split {split!r}; {did_you_mean(split, about['splits'])}", path=folder.path)
+    kept = [item for item in reviewed(items, reviews) if split in (None, item.split)]
+    kept = [item for item in kept if not only_reviewed or item.made.item_id in reviews]
+    if not kept:
+        raise InputError("has no such item" if items else "has no item", path=folder.path)
+    return Chosen(about["name"], kept, reviews, folder.documents())

@@ -1,0 +1,81 @@
+"""A benchmark as a table for people to review, safe in programs that take a cell for a formula."""
+
+import csv
+import io
+from collections.abc import Mapping
+
+from rankbeam.pipelines.goldens.folder import Folder
+from rankbeam.transforms.goldens.publishing import reviewed
+from rankbeam.transforms.records.goldens.items import Golden, Review
+
+COLUMNS = (
+    "item_id", "decision", "question", "answer", "quotes", "doc_ids", "type", "split", "difficulty", "votes", "flags",
+    "note", "reviewer",
+)  # fmt: skip
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+"""What a cell begins with that some programs run, and the mark that keeps them from it."""
+
+
+def as_csv(folder: Folder) -> str:
+    """All items, with the decisions that are there already.
+
+    Raises:
+        InputError: the folder holds no benchmark.
+    """
+    reviews = folder.reviews()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for item in folder.items():
+        # Rejected ones are shown as they were, so that a decision can be taken back.
+        (shown, *_) = reviewed([item], reviews) or [item]
+        writer.writerow(safe(cell) for cell in _row(shown, reviews).values())
+    return text.getvalue()
+
+
+def safe(cell: str) -> str:
+    """A cell that no program takes for a formula.
+
+    >>> safe("=1+1"), safe("'tis"), safe("plain")
+    ("'=1+1", "''tis", 'plain')
+    """
+    return f"'{cell}" if cell.startswith(FORMULA) else cell
+
+
+def plain(cell: str) -> str:
+    """The cell as it was before `safe`; one that a program has freed of the mark stays as it is.
+
+    >>> plain("'=1+1"), plain("''tis"), plain("=1+1")
+    ('=1+1', "'tis", '=1+1')
+    """
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
+
+
+def quotes_of(item: Golden) -> list[str]:
+    """The quotes of an item, each in one line."""
+    return [" ".join(piece.quote.split()) for piece in item.made.evidence]
+
+
+def _row(item: Golden, reviews: Mapping[str, Review]) -> dict[str, str]:
+    made = item.made
+    review = reviews.get(made.item_id)
+    votes = [f"{vote.critic or vote.criterion}: {vote.verdict}" for vote in made.votes if vote.step in _SHOWN]
+    values = (
+        made.item_id,
+        "" if review is None else str(review.decision),
+        made.question,
+        made.answer,
+        "\n".join(quotes_of(item)),
+        " ".join(made.doc_ids),
+        made.type,
+        item.split,
+        item.difficulty,
+        "; ".join(votes),
+        " ".join(item.flags),
+        "" if review is None else review.note,
+        "" if review is None else review.reviewer,
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+_SHOWN = ("checks", "critic", "consensus")

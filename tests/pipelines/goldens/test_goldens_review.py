@@ -1,0 +1,160 @@
+"""People review a benchmark in a table, and it is exported, through the command line."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from beir.datasets.data_loader import GenericDataLoader
+from support.cli import rankbeam
+from support.goldens import goldens_file, lines
+from support.inputs import write
+
+Rows = list[dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    assert rankbeam("goldens", goldens_file(folder, reviews={"pool": 3})).status == 0
+    return folder / "out"
+
+
+@pytest.fixture
+def out(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "out", ignore=shutil.ignore_patterns("ledger", "work")))
+
+
+def table(out: Path) -> Rows:
+    outcome = rankbeam("goldens", "review", str(out))
+    assert outcome.status == 0, outcome.stderr
+    return list(csv.DictReader(io.StringIO(outcome.stdout, newline="")))
+
+
+def written(folder: Path, rows: Rows, name: str = "review.csv") -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return write(folder / name, text.getvalue())
+
+
+def answerable(rows: Rows) -> dict[str, str]:
+    return next(row for row in rows if row["quotes"])
+
+
+def test_decisions_are_taken_over_and_applying_them_again_changes_nothing(out: Path, tmp_path: Path) -> None:
+    rows = table(out)
+    edited = answerable(rows)
+    rejected, accepted, *_ = [row for row in rows if row is not edited]
+    words = edited["quotes"].split()
+    edited |= {"decision": "edit", "question": "=What is kept?", "quotes": " ".join(words[:4]), "reviewer": "ann"}
+    rejected |= {"decision": "Reject", "note": "dull"}
+    accepted["decision"] = "accept"
+    path = written(tmp_path, rows)
+    assert rankbeam("goldens", "apply", str(out), path).stdout == "3 of 8 items are reviewed\n"
+    queries = {row["_id"]: row for row in lines(out / "queries.jsonl")}
+    assert rejected["item_id"] not in queries
+    assert queries[edited["item_id"]]["text"] == "=What is kept?"
+    is_reviewed = {name for name, row in queries.items() if row["metadata"]["reviewed"]}
+    assert is_reviewed == {edited["item_id"], accepted["item_id"]}
+    (piece,) = [row for row in lines(out / "evidence.jsonl") if row["query_id"] == edited["item_id"]]
+    texts = {row["_id"]: row["text"] for row in lines(out / "corpus.jsonl")}
+    assert texts[piece["doc_id"]][piece["start"] : piece["end"]] == piece["quote"] == " ".join(words[:4])
+    before = (out / "manifest.json").read_bytes()
+    again = table(out)
+    assert {row["item_id"]: row["question"] for row in again}[edited["item_id"]] == "'=What is kept?"
+    rankbeam("goldens", "apply", str(out), path)
+    rankbeam("goldens", "apply", str(out), written(tmp_path, again, "again.csv"))
+    assert (out / "manifest.json").read_bytes() == before
+
+
+def test_each_mistake_is_refused_with_its_line_and_nothing_is_taken_over(out: Path, tmp_path: Path) -> None:
+    rows = table(out)
+    with_quotes = [row for row in rows if row["quotes"]]
+    with_quotes[0] |= {"decision": "acept"}
+    with_quotes[1] |= {"decision": "edit", "quotes": "words that stand nowhere"}
+    with_quotes[2] |= {"decision": "accept", "answer": "another one"}
+    with_quotes[3] |= {"item_id": "g000000000000"}
+    before = (out / "manifest.json").read_bytes()
+    path = written(tmp_path, rows)
+    outcome = rankbeam("goldens", "apply", str(out), path)
+    starts = {row["item_id"]: number for row, number in zip(rows, _first_lines(rows), strict=True)}
+    assert outcome.status == 2
+    for row, problem in zip(
+        with_quotes, ("did you mean 'accept'?", "does not stand in", "say edit", "there is no item"), strict=False
+    ):
+        (message,) = [line for line in outcome.stderr.splitlines() if f"{path}:{starts[row['item_id']]}:" in line]
+        assert problem in message
+    assert (out / "manifest.json").read_bytes() == before
+
+
+def _first_lines(rows: Rows) -> list[int]:
+    """The line that each row begins in: a quote may hold line ends."""
+    lengths = [1 + sum(cell.count("\n") for cell in row.values()) for row in rows]
+    return [2 + sum(lengths[:number]) for number in range(len(rows))]
+
+
+def test_two_reviewers_have_a_kappa_and_what_they_decide_differently_stays(out: Path, tmp_path: Path) -> None:
+    first, second = table(out), table(out)
+    for number, (one, other) in enumerate(zip(first, second, strict=True)):
+        one["decision"] = "accept" if number < 5 else "reject"
+        other["decision"] = "accept" if number < 4 else "reject"
+    outcome = rankbeam(
+        "goldens", "apply", str(out), written(tmp_path, first, "a.csv"), written(tmp_path, second, "b.csv")
+    )
+    assert "7 of 8 items are reviewed" in outcome.stdout
+    assert "decided 8 items: Cohen's kappa 0.750" in outcome.stdout  # (7/8 - 1/2) / (1 - 1/2)
+    assert f"left as they were: 1, such as {first[4]['item_id']}" in outcome.stdout
+
+
+def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:
+    queries = {row["_id"]: row for row in lines(out / "queries.jsonl")}
+    names = {
+        "auto_rag_eval": "benchmark.json",
+        "ragas": "ragas.jsonl",
+        "csv": "table.csv",
+        "beir": "beir",
+        "trec": "trec",
+    }
+    for form, name in names.items():
+        outcome = rankbeam("goldens", "export", str(out), "--format", form, "--output", str(tmp_path / name))
+        assert outcome.status == 0, outcome.stderr
+    questions = {row["text"] for row in queries.values()}
+    benchmark = json.loads((tmp_path / "benchmark.json").read_text())
+    assert {row["Question"] for row in benchmark} == questions
+    assert all({"context", "Q&A Gen Profile", "Question", "Answer"} <= row.keys() for row in benchmark)
+    assert {row["user_input"] for row in lines(tmp_path / "ragas.jsonl")} == questions
+    documents, read, qrels = GenericDataLoader(str(tmp_path / "beir")).load(split="test")
+    assert read.items() <= {name: row["text"] for name, row in queries.items()}.items()
+    assert len(documents) == 24
+    trec = [line.split() for line in (tmp_path / "trec" / "qrels.txt").read_text().splitlines()]
+    assert {(query, doc): int(grade) for query, _, doc, grade in trec} == {
+        (query, doc): grade for query, docs in qrels.items() for doc, grade in docs.items()
+    }
+
+
+def test_an_evalset_whose_name_has_a_hyphen_is_refused_with_advice(out: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "help-desk.evalset.json"
+    outcome = rankbeam("goldens", "export", str(out), "--format", "adk", "--output", str(wrong))
+    assert outcome.status == 2
+    assert "not 'help-desk'; write help_desk.evalset.json" in outcome.stderr
+    assert not wrong.exists()
+
+
+def test_adk_reads_the_evalset_with_its_own_models_and_loader(out: Path, tmp_path: Path) -> None:
+    pytest.importorskip("google.adk", reason="google-adk is not installed; its models and loader read the EvalSet")
+    from google.adk.evaluation.eval_set import EvalSet
+    from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_file
+
+    path = tmp_path / "helpdesk.evalset.json"
+    assert rankbeam("goldens", "export", str(out), "--format", "adk", "--output", str(path)).status == 0
+    read = EvalSet.model_validate_json(path.read_text())
+    assert read == load_eval_set_from_file(str(path), "helpdesk")
+    queries = {row["_id"]: row for row in lines(out / "queries.jsonl")}
+    for case in read.eval_cases:
+        (invocation,) = case.conversation
+        assert invocation.user_content.parts[0].text == queries[case.eval_id]["text"]
+        assert invocation.final_response.parts[0].text == queries[case.eval_id]["metadata"]["answer"]
