@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import Counter as Tally
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +24,7 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
+from rankbeam.transforms.records.calls.pause import PAUSE
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 
@@ -221,6 +223,9 @@ class LaneRun:
 
     def _ask(self, flight: Flight) -> None:
         """Take a call that no other task has requested so far."""
+        if flight.call.service == PAUSE:
+            self._in_flight.begin(self._pause(flight))
+            return
         self.tally[Counter.CALLS_PLANNED, flight.call.service] += 1
         if self._hits.take(flight):
             self._news.set()
@@ -230,6 +235,13 @@ class LaneRun:
     def _call(self, flight: Flight) -> None:
         self._pools[self._stage.pools[flight.call.service]].add(flight)
         self._has_missed.set()
+
+    async def _pause(self, flight: Flight) -> None:
+        admission = next(iter(self._pools.values())).admission
+        with suppress(Stopped):
+            await admission.pause(float(flight.call.payload))
+            self._driver.settle(flight, [None] * len(flight.wanted_by))
+            self._news.set()
 
     async def _read_hits(self) -> None:
         calls = self._hits.give()
