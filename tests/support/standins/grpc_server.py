@@ -1,4 +1,4 @@
-"""A gRPC service with one method, without generated stubs, that goes wrong as it is told to."""
+"""gRPC services without generated stubs, that go wrong as they are told to."""
 
 import asyncio
 import contextlib
@@ -31,6 +31,7 @@ CODES = {
     "not_found": Code.NOT_FOUND,
     "invalid": Code.INVALID_ARGUMENT,
 }
+STATUSES = {code.value[0]: code for code in Code}
 DETAILS = "grpc-status-details-bin"
 DESCRIPTORS = Path("/dev/fd")
 # gRPC refuses streams by chance when many come at once; here only the script says what goes wrong.
@@ -52,6 +53,7 @@ class Method:
         request: the class of its protobuf messages.
         query: what a request asks.
         answer: the response to a request, with a fault in it or None. A ValueError says what is wrong with the request.
+        is_counted: whether requests count for the reception's quota and faults.
     """
 
     service: str
@@ -59,6 +61,15 @@ class Method:
     request: Any
     query: Callable[[Any], str]
     answer: Callable[[Any, str | None], Any]
+    is_counted: bool = True
+
+
+class Aborted(Exception):
+    """A request that an answer refuses: number of the gRPC status, and why."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass
@@ -70,6 +81,8 @@ class Calls:
 
     async def __call__(self, request: Any, context: Any) -> Any:
         """Answer one."""
+        if not self.method.is_counted:
+            return await self._answer(request, None, context)
         query = self.method.query(request)
         metadata = dict(context.invocation_metadata())  # gRPC frees its own copy when the call ends
         visit = self.reception.enter(query, context.peer(), lambda: _shown(query, metadata, request))
@@ -78,36 +91,44 @@ class Calls:
                 await context.abort(Code.UNAUTHENTICATED, "there is no access token in the request")
             await asyncio.sleep(visit.latency_s)
             await _spoil(visit, context)
-            return await self._answer(request, visit, context)
+            return await self._answer(request, visit.fault, context)
         finally:
             self.reception.leave(visit)
 
-    async def _answer(self, request: Any, visit: Visit, context: Any) -> Any:
+    async def _answer(self, request: Any, fault: str | None, context: Any) -> Any:
         try:
-            response = self.method.answer(request, visit.fault)
+            response = self.method.answer(request, fault)
         except ValueError as error:
             await context.abort(Code.INVALID_ARGUMENT, str(error))
-        self.reception.answered += visit.fault != "malformed"
+        except Aborted as error:
+            await context.abort(STATUSES[error.code], str(error))
+        self.reception.answered += fault != "malformed"
         return response
 
 
-async def start(reception: Reception, method: Method) -> int:
-    """Serve a method on a free port, and return it."""
+async def start(reception: Reception, *methods: Method) -> int:
+    """Serve methods on a free port, and return it."""
     settings = reception.settings
     options = [*OPTIONS]
     if settings.streams_per_connection is not None:
         options.append(("grpc.max_concurrent_streams", settings.streams_per_connection))
     server = grpc.aio.server(options=options)
-    handler = grpc.unary_unary_rpc_method_handler(
-        Calls(reception, method).__call__,
-        request_deserializer=method.request.FromString,
-        response_serializer=lambda response: response.SerializeToString(),
-    )
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(method.service, {method.name: handler}),))
+    services: dict[str, dict[str, Any]] = {}
+    for method in methods:
+        services.setdefault(method.service, {})[method.name] = _handler(reception, method)
+    server.add_generic_rpc_handlers(tuple(grpc.method_handlers_generic_handler(*each) for each in services.items()))
     port: int = _listening(server, settings.certificate, settings.private_key)
     await server.start()
     _running.append(server)
     return port
+
+
+def _handler(reception: Reception, method: Method) -> Any:
+    return grpc.unary_unary_rpc_method_handler(
+        Calls(reception, method).__call__,
+        request_deserializer=method.request.FromString,
+        response_serializer=lambda response: response.SerializeToString(),
+    )
 
 
 _running: list[Any] = []  # a server that nobody holds is stopped

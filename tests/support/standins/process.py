@@ -22,6 +22,7 @@ from support.standins.reception import Settings, Stats
 
 SERVER_MODULES = {
     "rag_engine": "support.standins.rag_engine",
+    "rag_corpora": "support.standins.rag_corpora",
     "vertex_search": "support.standins.vertex_search",
     "http": "support.standins.http",
     "gemini": "support.standins.gemini",
@@ -78,11 +79,13 @@ def serve(
     streams_per_connection: int | None = 100,
     tls: bool = False,
     port: int = 0,
+    rag: Mapping[str, Any] | None = None,
+    buckets: Sequence[str] = (),
 ) -> Iterator[Standin]:
     """A stand-in, for as long as the block lasts.
 
     Args:
-        kind: "rag_engine", "vertex_search", "http", "gemini" or "openai".
+        kind: "rag_engine", "rag_corpora", "vertex_search", "http", "gemini" or "openai".
         answers: by query, its results, best first: "id", "score", and if need be "text", "uri", "display_name",
             "title". RAG Engine's scores are distances.
         documents: ids of which all other queries find some, always the same.
@@ -94,13 +97,16 @@ def serve(
         streams_per_connection: calls in the air on one connection, at most; for gRPC.
         tls: whether it speaks TLS with a certificate of its own. Google's services then want credentials too.
         port: of one that has ended, for services over HTTP: an address is part of what a model is; 0 for a free one.
+        rag: of "rag_corpora", fields of `rag_state.Behaviour`.
+        buckets: of the Cloud Storage of "rag_corpora".
     """
     low_s, high_s = latency_s if isinstance(latency_s, tuple) else (latency_s, latency_s)
     with tempfile.TemporaryDirectory() as folder:
         certificate, private_key = certificates.write(Path(folder)) if tls else (None, None)
         settings = Settings(
             answers or {}, documents, faults or Faults(), (low_s, high_s), slow, quota_per_minute, enforce,
-            streams_per_connection, certificate, private_key, port,
+            streams_per_connection, certificate, private_key, port, rag or {},
+            tuple(buckets),
         )  # fmt: skip
         standin = _started(kind, settings)
         try:

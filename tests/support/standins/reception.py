@@ -28,6 +28,8 @@ class Settings:
     certificate: str | None
     private_key: str | None
     port: int = 0
+    rag: Mapping[str, Any] = field(default_factory=dict)
+    buckets: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Stats:
         queries: how often each query was asked.
         requests: the last ones, as JSON: "query", "metadata" or "headers", "message" or "body".
         tokens: of a model's answers, when each was given and how many tokens it took, asked and answered.
+        extra: what else a service has to say.
     """
 
     calls: int
@@ -65,6 +68,7 @@ class Stats:
     queries: dict[str, int]
     requests: list[dict[str, Any]]
     tokens: list[tuple[float, int]] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,12 +99,14 @@ class Reception:
         clock: seconds that never go back.
         second_pages: how often a further page was asked for; whoever serves pages counts.
         answered: proper answers; whoever gives them counts.
+        extra: what else the service has to say.
     """
 
     settings: Settings
     clock: Callable[[], float] = time.monotonic
     second_pages: int = field(default=0, init=False)
     answered: int = field(default=0, init=False)
+    extra: Callable[[], dict[str, Any]] = field(default=dict, init=False)
     _arrivals: list[float] = field(default_factory=list)
     _faults: Counter[str] = field(default_factory=Counter)
     _queries: Counter[str] = field(default_factory=Counter)
@@ -158,6 +164,7 @@ class Reception:
             queries=dict(self._queries),
             requests=[shown() for shown in self._requests],
             tokens=list(self._tokens),
+            extra=self.extra(),
         )
 
     def _come_in(self, connection: str) -> None:

@@ -1,0 +1,116 @@
+"""Cloud Storage in memory, beside a service that reads from it: uploads, downloads, lists and deletions.
+
+The emulator from PyPI writes the list of all objects anew for each upload: thousands of them take a quarter of an hour.
+It also gives tokens, which Google's clients want before their first request.
+"""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+
+SCHEME = "gs://"
+TOKEN = {"access_token": "nobody-checks-this", "token_type": "Bearer", "expires_in": 3600}
+
+
+class Objects:
+    """The objects of all buckets, by URI.
+
+    Args:
+        buckets: that can be written to; the names of all that there are.
+    """
+
+    def __init__(self, buckets: tuple[str, ...]) -> None:
+        self.buckets = buckets
+        self.uploads = 0
+        self._held: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def put(self, uri: str, text: str) -> None:
+        """Write an object."""
+        with self._lock:
+            self._held[uri] = text
+            self.uploads += 1
+
+    def below(self, uri: str) -> dict[str, str]:
+        """An object, or all below a folder, by URI."""
+        with self._lock:
+            if uri in self._held:
+                return {uri: self._held[uri]}
+            return {each: text for each, text in self._held.items() if each.startswith(f"{uri}/")}
+
+    def beginning(self, prefix: str) -> list[str]:
+        """The URIs that begin with something."""
+        with self._lock:
+            return sorted(each for each in self._held if each.startswith(prefix))
+
+    def get(self, uri: str) -> str | None:
+        """An object; None where there is none."""
+        with self._lock:
+            return self._held.get(uri)
+
+    def delete(self, uri: str) -> bool:
+        """Delete an object; returns whether there was one."""
+        with self._lock:
+            return self._held.pop(uri, None) is not None
+
+
+def serve(objects: Objects) -> int:
+    """Serve objects over HTTP on a free port, and return it."""
+    handler = type("Handler", (_Handler,), {"objects": objects})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    objects: Objects
+
+    def log_message(self, *_: object) -> None:
+        """Quiet."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/token"):
+            return self._say(200, json.dumps(TOKEN).encode())
+        if self._bucket() not in self.objects.buckets:
+            return self._say(404, b"{}")
+        boundary = self.headers["Content-Type"].partition("boundary=")[2].strip('"').encode()
+        parts = body.split(b"--" + boundary)
+        if len(parts) != len(("", "about", "media", "")):  # of a client that was killed meanwhile
+            return self._say(400, b"{}")
+        about, media = parts[1:3]
+        name = json.loads(about.split(b"\r\n\r\n", 1)[1])["name"]
+        self.objects.put(
+            f"{SCHEME}{self._bucket()}/{name}", media.split(b"\r\n\r\n", 1)[1].removesuffix(b"\r\n").decode()
+        )
+        return self._say(200, json.dumps({"name": name}).encode())
+
+    def do_GET(self) -> None:
+        place = urlsplit(self.path)
+        if self._bucket() not in self.objects.buckets:
+            return self._say(404, b"{}")
+        root = f"{SCHEME}{self._bucket()}/"
+        if place.path.endswith("/o"):
+            found = self.objects.beginning(root + parse_qs(place.query).get("prefix", [""])[0])
+            return self._say(200, json.dumps({"items": [{"name": each.removeprefix(root)} for each in found]}).encode())
+        text = self.objects.get(root + self._name())
+        return self._say(404, b"{}") if text is None else self._say(200, text.encode())
+
+    def do_DELETE(self) -> None:
+        self._say(204 if self.objects.delete(f"{SCHEME}{self._bucket()}/{self._name()}") else 404, b"")
+
+    def _bucket(self) -> str:
+        return urlsplit(self.path).path.partition("/b/")[2].partition("/")[0]
+
+    def _name(self) -> str:
+        return unquote(urlsplit(self.path).path.partition("/o/")[2])
+
+    def _say(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)

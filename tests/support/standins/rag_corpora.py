@@ -1,0 +1,189 @@
+"""Vertex AI RAG Engine as a whole: its data API with long-running operations, and retrieval from what was imported.
+
+`rag_state` holds the corpora, `objects` the Cloud Storage that files are imported from. Quotas and faults of the
+reception are those of the data API.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from google.longrunning import operations_pb2
+from google.protobuf.any_pb2 import Any as Packed
+from google.rpc.status_pb2 import Status
+from support.standins import grpc_server, messages, objects
+from support.standins.rag_state import Behaviour, Corpus, Operation, RagState, Refused
+from support.standins.reception import Reception
+
+PACKAGE = "google.cloud.aiplatform_v1"
+SERVICE = "google.cloud.aiplatform.v1.VertexRagDataService"
+OPERATIONS = "google.longrunning.Operations"
+PAGE = 100
+
+
+def _messages() -> Any:
+    return messages.module(PACKAGE, "vertex_rag_data_service")
+
+
+async def start(reception: Reception) -> int:
+    """Serve on a free port, and return it."""
+    held = objects.Objects(tuple(reception.settings.buckets))
+    state = RagState(Behaviour(**reception.settings.rag), time.monotonic, held.below, held.put)
+    storage_port = objects.serve(held)
+    reception.extra = lambda: {
+        **state.shown(),
+        "storage_port": storage_port,
+        "objects": held.beginning("gs://"),
+        "uploads": held.uploads,
+    }
+    api = _Api(state)
+    own = _messages()
+    methods = [
+        *(
+            _method(SERVICE, name, getattr(own, f"{name}Request").pb(), answer)
+            for name, answer in api.methods().items()
+        ),
+        _method(OPERATIONS, "GetOperation", operations_pb2.GetOperationRequest, api.get_operation),
+        _method(OPERATIONS, "ListOperations", operations_pb2.ListOperationsRequest, api.list_operations),
+    ]
+    retrieval = messages.module(PACKAGE, "vertex_rag_service")
+    methods.append(
+        grpc_server.Method(
+            "google.cloud.aiplatform.v1.VertexRagService",
+            "RetrieveContexts",
+            retrieval.RetrieveContextsRequest.pb(),
+            lambda request: request.query.text,
+            lambda request, _: _refusing(lambda: _contexts(state, retrieval, request)),
+            is_counted=False,
+        )
+    )
+    return await grpc_server.start(reception, *methods)
+
+
+def _method(service: str, name: str, request: Any, answer: Callable[[Any], Any]) -> grpc_server.Method:
+    return grpc_server.Method(
+        service, name, request, lambda _: name, lambda message, _: _refusing(lambda: answer(message))
+    )
+
+
+def _refusing(answer: Callable[[], Any]) -> Any:
+    try:
+        return answer()
+    except Refused as error:
+        raise grpc_server.Aborted(error.code, str(error)) from error
+
+
+class _Api:
+    """Answers requests of the data API."""
+
+    def __init__(self, state: RagState) -> None:
+        self._state = state
+        self._types = _messages()
+        self._data = messages.module(PACKAGE, "vertex_rag_data")
+
+    def methods(self) -> dict[str, Callable[[Any], Any]]:
+        """What answers, by the name of the method."""
+        return {
+            "CreateRagCorpus": self.create,
+            "ListRagCorpora": self.list_corpora,
+            "UpdateRagCorpus": self.update,
+            "DeleteRagCorpus": self.delete,
+            "ImportRagFiles": self.import_files,
+            "ListRagFiles": self.list_files,
+        }
+
+    def create(self, request: Any) -> Any:
+        own = request.rag_corpus
+        endpoint = own.vector_db_config.rag_embedding_model_config.vertex_prediction_endpoint.endpoint
+        operation, is_lost = self._state.create(request.parent, own.display_name, own.description, endpoint)
+        return self._started(operation, is_lost)
+
+    def update(self, request: Any) -> Any:
+        return self._started(self._state.update(request.rag_corpus.name, request.rag_corpus.description))
+
+    def delete(self, request: Any) -> Any:
+        return self._started(self._state.delete(request.name))
+
+    def import_files(self, request: Any) -> Any:
+        config = request.import_rag_files_config
+        chunking = config.rag_file_transformation_config.rag_file_chunking_config.fixed_length_chunking
+        operation, is_lost = self._state.import_files(
+            request.parent,
+            list(config.gcs_source.uris),
+            (chunking.chunk_size, chunking.chunk_overlap),
+            config.max_embedding_requests_per_min,
+            config.import_result_gcs_sink.output_uri_prefix,
+        )
+        return self._started(operation, is_lost)
+
+    def list_corpora(self, request: Any) -> Any:
+        page, token = _page(self._state.corpora(), request.page_token)
+        return self._types.ListRagCorporaResponse.pb()(
+            rag_corpora=[self._corpus(each) for each in page], next_page_token=token
+        )
+
+    def list_files(self, request: Any) -> Any:
+        page, token = _page(list(self._state.corpus(request.parent).files.values()), request.page_token)
+        found = self._data.RagFile.pb()
+        files = [found(display_name=each.name, gcs_source={"uris": [each.uri]}) for each in page]
+        return self._types.ListRagFilesResponse.pb()(rag_files=files, next_page_token=token)
+
+    def get_operation(self, request: Any) -> Any:
+        return self._operation(self._state.operation(request.name))
+
+    def list_operations(self, request: Any) -> Any:
+        shown = [self._operation(each) for each in self._state.operations(request.name)]
+        return operations_pb2.ListOperationsResponse(operations=shown)
+
+    def _started(self, operation: Operation, is_lost: bool = False) -> Any:
+        if is_lost:
+            raise Refused(14, "Connection reset by peer")  # what was asked for is done all the same
+        return self._operation(operation)
+
+    def _operation(self, operation: Operation) -> Any:
+        shown = operations_pb2.Operation(name=operation.name, done=operation.is_done)
+        if operation.kind == "import":
+            progress = self._state.progress(operation)
+            _pack(shown.metadata, self._types.ImportRagFilesOperationMetadata.pb()(progress_percentage=progress))
+        if not operation.is_done:
+            return shown
+        if operation.code:
+            shown.error.CopyFrom(Status(code=operation.code, message=operation.message))
+        else:
+            _pack(shown.response, self._response(operation))
+        return shown
+
+    def _response(self, operation: Operation) -> Any:
+        if operation.kind == "import":
+            counts = {f"{name}_rag_files_count": operation.counts[name] for name in ("imported", "failed", "skipped")}
+            return self._types.ImportRagFilesResponse.pb()(**counts)
+        return self._data.RagCorpus.pb()(name=operation.corpus)
+
+    def _corpus(self, corpus: Corpus) -> Any:
+        shown = self._data.RagCorpus.pb()(
+            name=corpus.name, display_name=corpus.display_name, description=corpus.description
+        )
+        shown.create_time.FromMilliseconds(int(corpus.created * 1000))
+        shown.corpus_status.state = 2
+        return shown
+
+
+def _contexts(state: RagState, types: Any, request: Any) -> Any:
+    corpus = request.vertex_rag_store.rag_resources[0].rag_corpus
+    top_k = request.query.rag_retrieval_config.top_k or 10
+    found = state.retrieve(corpus, request.query.text, top_k)
+    contexts = [
+        {"source_uri": file.uri, "source_display_name": file.name, "text": chunk, "score": distance}
+        for distance, file, chunk in found
+    ]
+    return types.RetrieveContextsResponse.pb()(contexts={"contexts": contexts})
+
+
+def _page(items: list[Any], token: str) -> tuple[list[Any], str]:
+    first = int(token or 0)
+    end = first + PAGE
+    return items[first:end], f"{end}" if end < len(items) else ""
+
+
+def _pack(place: Packed, message: Any) -> None:
+    place.Pack(message)
