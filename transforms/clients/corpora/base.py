@@ -11,6 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.registry import Kind
 from rankbeam.transforms.records.chunking import Chunking
+from rankbeam.transforms.records.corpora import Searched
 
 MOST_UNITS = 1_000_000
 
@@ -43,6 +44,15 @@ class CorpusParameters(Parameters):
     @property
     def chunking(self) -> Chunking | None:
         """How documents are cut on this machine; None where a service does that."""
+        return None
+
+    def searched(self, identity: str, resource: str = "") -> Searched | None:  # noqa: ARG002  for types that a service builds
+        """The corpus as retrievers search it that call a service; None where none does.
+
+        Args:
+            identity: of the corpus.
+            resource: its name at the service; "" as long as it is not built.
+        """
         return None
 
     def described(self) -> str:

@@ -41,6 +41,15 @@ _HTTP_STATUS = {
 }
 
 
+def kind_of(status: str) -> FailureKind:
+    """The kind of a failure with this gRPC status.
+
+    >>> kind_of("NOT_FOUND"), kind_of("INTERNAL")
+    (<FailureKind.NOT_FOUND: 'not_found'>, <FailureKind.UNAVAILABLE: 'unavailable'>)
+    """
+    return _KINDS.get(status, FailureKind.UNAVAILABLE)
+
+
 def translated(error: Exception) -> CallError:
     """An error of Google's libraries as a `CallError`.
 
@@ -56,7 +65,7 @@ def translated(error: Exception) -> CallError:
     if isinstance(error, grpc.RpcError):
         error = from_grpc_error(error)
     status, message = _status(error), str(getattr(error, "message", None) or error)
-    kind = _KINDS.get(status, FailureKind.UNAVAILABLE)
+    kind = kind_of(status)
     if kind is FailureKind.UNAVAILABLE and _REFUSED_GRANTS.search(message):
         kind = FailureKind.PERMISSION  # gRPC reports refused credentials as unavailable
     hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)

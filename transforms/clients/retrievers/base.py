@@ -6,10 +6,11 @@ group `rankbeam.retrievers`, in this package's pyproject.toml or in that of any 
 """
 
 from enum import Enum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.records.corpora import Searched
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query, Ranking
 
@@ -81,6 +82,15 @@ class RetrieverParameters(Parameters):
     def search(self, documents: Documents) -> Retriever:
         """As `open`, for types that search what an experiment describes under `corpora:`."""
         return self.open(documents.path)
+
+    def searching(self, corpus: Searched) -> Self:  # noqa: ARG002  for types that search what a service built
+        """The same parameters, for a corpus of a service that an experiment describes under `corpora:`."""
+        return self
+
+    @property
+    def lacks_corpus(self) -> bool:
+        """Whether it can search nothing, because no corpus is named."""
+        return False
 
     def is_prefix(self) -> bool:
         """Whether fewer results are the first of more, so that asking for the largest top_k serves all."""

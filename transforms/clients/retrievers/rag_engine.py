@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, TypeAdapter, model_validator
 
 from rankbeam.transforms.clients.calls.answers import parsed, written
 from rankbeam.transforms.clients.google.addresses import Endpoint
@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.corpora import Searched, document_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -60,7 +61,7 @@ class RagEngine(RemoteRetriever):
     https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
 
     Attributes:
-        corpus: full name: projects/P/locations/L/ragCorpora/C.
+        corpus: the name of an entry of `corpora:`, or the full name of a corpus: projects/P/locations/L/ragCorpora/C.
         rag_file_ids: search only these files of the corpus.
         vector_similarity_threshold: only contexts more similar than this; not together with a distance threshold.
         metadata_filter: search only files whose metadata match, in the service's own language.
@@ -71,7 +72,7 @@ class RagEngine(RemoteRetriever):
         lower_is_better: whether scores are distances; false if the corpus's vector database gives similarities.
     """
 
-    corpus: Annotated[str, AfterValidator(_checked_corpus)]
+    corpus: Annotated[str, AfterValidator(_checked_corpus)] | None = None
     rag_file_ids: tuple[Text, ...] = ()
     vector_similarity_threshold: FiniteFloat | None = None
     metadata_filter: Text | None = None
@@ -84,6 +85,10 @@ class RagEngine(RemoteRetriever):
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=1500, timeout_s=60.0)
     reading: ClassVar[frozenset[str]] = frozenset({"doc_id", "lower_is_better"})
     has_distances: ClassVar[bool] = True
+    searches: ClassVar[frozenset[str]] = frozenset({"rag_engine"})
+    added: ClassVar[frozenset[str]] = frozenset({"corpus"})  # None where the corpus is a component of its own
+
+    _searched: Searched | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _one_ranker(self) -> "RagEngine":
@@ -91,9 +96,25 @@ class RagEngine(RemoteRetriever):
             raise ValueError("rank_service and llm_ranker exclude each other; remove one")
         return self
 
+    def searching(self, corpus: Searched) -> "RagEngine":
+        """As `RetrieverParameters`."""
+        bound = self.model_copy()
+        bound._searched = corpus
+        return bound
+
+    @property
+    def lacks_corpus(self) -> bool:
+        """As `RetrieverParameters`."""
+        return self.corpus is None and self._searched is None
+
+    def identity(self, kind: str) -> dict[str, Any]:
+        """As `RemoteRetriever`; a corpus that rankbeam builds is what it is made of, not the name of a resource."""
+        built = {} if self._searched is None else {"corpus": {"identity": self._searched.identity}}
+        return {**super().identity(kind), **built}
+
     def scope(self) -> str:
         """Project and region: all calls in them share a quota."""
-        return self._part("parent")
+        return self._part("parent") if self._searched is None else self._searched.scope
 
     def is_prefix(self) -> bool:
         """False where a model reorders the contexts: it sees only the retrieved ones, so a smaller top_k differs."""
@@ -101,14 +122,15 @@ class RagEngine(RemoteRetriever):
 
     async def connect(self) -> "RagConnection":
         """Connect; see `services.Service.connect`."""
-        endpoint = self.api_endpoint or f"{self._part('location')}-aiplatform.googleapis.com"
+        given = self.api_endpoint or (None if self._searched is None else self._searched.endpoint)
+        endpoint = given or f"{self.scope().rpartition('/')[2]}-aiplatform.googleapis.com"
         return RagConnection(self, await open_channels(endpoint, _library))
 
     def read(self, answer: str) -> Ranking:
         """The contexts of an answer; see `services.Service.read`."""
         contexts = parsed(_ANSWER, answer)
         return Ranking(
-            tuple(self.doc_id.of(context.uri, context.name, context.text) for context in contexts),
+            tuple(self._document(context) for context in contexts),
             tuple(math.nan if context.score is None else context.score for context in contexts),
             tuple(context.text for context in contexts),
         )
@@ -128,7 +150,8 @@ class RagEngine(RemoteRetriever):
             both = "vector_distance_threshold and vector_similarity_threshold exclude each other; remove one"
             raise CallError(FailureKind.INVALID, both)
         retrieval = {"top_k": top_k, "filter": self._filter(distance), "ranking": self._ranking()}
-        resource = {"rag_corpus": self.corpus, "rag_file_ids": self.rag_file_ids}
+        corpus = self.corpus if self._searched is None else self._searched.resource
+        resource = {"rag_corpus": corpus, "rag_file_ids": self.rag_file_ids}
         return {
             "parent": self.scope(),
             "vertex_rag_store": {"rag_resources": [resource]},
@@ -147,8 +170,13 @@ class RagEngine(RemoteRetriever):
         models = {"rank_service": self.rank_service, "llm_ranker": self.llm_ranker}
         return {name: {"model_name": model} for name, model in _given(models).items()} or None
 
+    def _document(self, context: Context) -> str:
+        if self._searched is not None and self.doc_id == DocumentIds():
+            return document_of(context.uri or context.name)
+        return self.doc_id.of(context.uri, context.name, context.text)
+
     def _part(self, name: str) -> str:
-        match = _CORPUS.fullmatch(self.corpus)
+        match = _CORPUS.fullmatch(self.corpus or "")
         return match[name] if match else ""
 
 

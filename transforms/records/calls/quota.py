@@ -34,6 +34,23 @@ class Prices:
 
 
 @dataclass(frozen=True)
+class ImportQuota:
+    """The budget of imports of files into the corpora of one project and region.
+
+    The default is what RAG Engine documents: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
+
+    Attributes:
+        concurrent_calls: imports that may run at once.
+        embeddings_per_minute: requests for embeddings of all imports together.
+        price_per_million: of a million tokens that are embedded; None where it is not given.
+    """
+
+    concurrent_calls: int = 3
+    embeddings_per_minute: int = 1400
+    price_per_million: float | None = None
+
+
+@dataclass(frozen=True)
 class Quota:
     """The budget that the calls of one pool share, and the limits of each call.
 

@@ -1,0 +1,208 @@
+"""Works on corpora of RAG Engine, on a virtual clock: long imports, lost answers, failures inside of operations."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.rag_memory import MemoryApi, state, unavailable
+from support.standins.rag_state import RagState
+
+from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
+from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
+from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.site import Site
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Folder, Staged
+from rankbeam.transforms.clients.corpora.rag_engine.work import Wanted
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+LOCATION = "projects/p/locations/us-central1"
+PARAMETERS = RagEngineCorpus(location=LOCATION, staging="gs://bucket/r", embedding_model="text-embedding-005")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FILES = 250
+
+
+@pytest.fixture
+def clock() -> Iterator[VirtualClock]:
+    with VirtualClock() as clock:
+        yield clock
+
+
+def staged(files: int = FILES) -> Staged:
+    names = [f"{number}.txt" for number in range(files)]
+    return Staged("gs://bucket/r", (Folder("a", tuple(names[::2])), Folder("b", tuple(names[1::2]))))
+
+
+def objects(files: int = FILES) -> dict[str, str]:
+    return {
+        f"{staged().uri(folder)}/{name}": f"text {name}" for folder in staged(files).folders for name in folder.names
+    }
+
+
+def own(number: int) -> About:
+    return About(f"{number:016x}" * 2, f"kb{number}", "d", {}, "run", NOW.isoformat())
+
+
+def wanted(*numbers: int) -> list[Wanted]:
+    return [Wanted(own(number), PARAMETERS.vector_database()) for number in numbers]
+
+
+def site(api: MemoryApi, folder: Path, clock: VirtualClock) -> Site:
+    return Site(api, Ledger(str(folder)), Quota(60), clock)
+
+
+def filled(api: MemoryApi, folder: Path, clock: VirtualClock, resources: Sequence[str], **changes: Any) -> list[Filled]:
+    fillings = [
+        Filling(own(number), resource, True, staged(), PARAMETERS.import_config(), 0, 5)
+        for number, resource in enumerate(resources)
+    ]
+    dealt = tracks([replace(each, **changes) for each in fillings], 3, 1400, "run")
+    return site(api, folder, clock).fill(dealt, ImportFiles(api))
+
+
+def made(there: RagState) -> Counter[str]:
+    return Counter(each.display_name for each in there.corpora())
+
+
+def test_a_long_import_is_waited_for_with_few_polls_that_may_fail(tmp_path: Path, clock: VirtualClock) -> None:
+    there = state(objects(), seconds_per_file=2.5)
+    api = MemoryApi(LOCATION, state=there, fail=unavailable("poll", every=2))
+    (resource,) = site(api, tmp_path, clock).create(wanted(0))
+    (result,) = filled(api, tmp_path, clock, [str(resource)])
+
+    polls = [at for name, at in api.requests if name == "poll"]
+    assert (result.error, result.imported, result.about.complete) == (None, FILES, True)
+    assert polls[-1] - polls[0] > 600
+    assert len(polls) < 50
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_create_whose_answer_is_lost_makes_no_second_corpus(lost: int, tmp_path: Path, clock: VirtualClock) -> None:
+    there = state({}, lost_creates=lost, create_s=20.0)
+    api = MemoryApi(LOCATION, state=there)
+    names = site(api, tmp_path, clock).create(wanted(0, 1, 2))
+
+    assert all(isinstance(name, str) for name in names)
+    assert [name for name, _ in api.requests].count("create") == 3
+    assert there.seen.created == 3
+
+
+@pytest.mark.parametrize("shows_operations", [True, False])
+def test_files_that_are_skipped_or_fail_are_imported_again_and_no_other(
+    shows_operations: bool, tmp_path: Path, clock: VirtualClock
+) -> None:
+    there = state(
+        objects(),
+        seconds_per_file=0.01,
+        failing=0.05,
+        skipped=0.05,
+        failed_operations=1,
+        shows_operations=shows_operations,
+    )
+    api = MemoryApi(LOCATION, state=there)
+    names = site(api, tmp_path, clock).create(wanted(0, 1, 2, 3))
+    results = filled(api, tmp_path, clock, [str(name) for name in names])
+
+    assert [(each.error, each.imported, each.failed) for each in results] == [(None, FILES, {})] * 4
+    assert {times for files in there.seen.imports.values() for times in files.values()} == {1}
+    assert there.seen.most_imports == 3
+    assert there.seen.most_embeddings <= 1400
+
+
+def test_a_file_that_always_fails_is_named_and_the_corpus_is_complete_without_it(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    api = MemoryApi(LOCATION, state=state(objects(), broken="17.txt"))
+    (resource,) = site(api, tmp_path, clock).create(wanted(0))
+    (result,) = filled(api, tmp_path, clock, [str(resource)])
+    (beyond,) = filled(api, tmp_path, clock, [str(resource)], is_new=False, most_failures=0, imports=3)
+
+    assert sorted(result.failed) == ["117.txt", "17.txt", "217.txt"]
+    assert (result.about.files, result.about.failed) == (FILES - 3, 3)
+    assert len(beyond.failed) == 3
+    assert beyond.imported == 0
+
+
+def test_a_corpus_that_is_deleted_meanwhile_fails_alone(tmp_path: Path, clock: VirtualClock) -> None:
+    there = state(objects(), seconds_per_file=1.0)
+    api = MemoryApi(LOCATION, state=there)
+    names = [str(name) for name in site(api, tmp_path, clock).create(wanted(0, 1))]
+
+    def delete(name: str, number: int) -> None:
+        if (name, number) == ("poll", 6):
+            there.delete(names[0])
+
+    gone, there_is = filled(replace(api, fail=delete), tmp_path, clock, names)
+    assert isinstance(gone.error, CallError)
+    assert gone.error.kind is FailureKind.NOT_FOUND
+    assert "was deleted while files were imported into it; run again" in gone.error.message
+    assert there_is.error is None
+
+
+def test_a_model_that_does_not_exist_is_refused_in_the_words_of_the_service(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    unknown = replace(wanted(0)[0], database=PARAMETERS.model_copy(update={"embedding_model": "x"}).vector_database())
+    (error,) = site(MemoryApi(LOCATION, state=state({})), tmp_path, clock).create([unknown])
+    assert isinstance(error, CallError)
+    assert (error.kind, error.message) == (FailureKind.INVALID, "The embedding model x does not exist.")
+
+
+def test_imports_of_a_run_that_was_killed_are_waited_for_before_others_begin(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    there = state(objects(), seconds_per_file=1.0)
+    api = MemoryApi(LOCATION, state=there)
+    here = site(api, tmp_path, clock)
+    names = here.create(wanted(0, 1))
+    operations = here._done(_Begin(api), names)  # as a run that is killed now
+    found = here.find(wanted(0, 1))
+
+    assert {each.corpus.name for each in found} == set(names)
+    assert max(at for name, at in api.requests if name == "poll") >= FILES
+    assert len(operations) == 2
+    assert {len(files) for files in there.seen.imports.values()} == {FILES}
+
+
+def test_nothing_that_rankbeam_did_not_make_is_taken_for_its_own() -> None:
+    mine = Listed("n", own(7).display_name, own(7).description(), "")
+    others = [
+        replace(mine, display_name="my corpus"),
+        replace(mine, display_name="rankbeam/v1/ffffffffffffffff"),
+        replace(mine, description="notes"),
+        replace(mine, description='{"rankbeam": 1}'),
+        replace(mine, description=own(7).description().replace('"rankbeam": 1, ', "")),
+    ]
+    assert about(mine) == own(7)
+    assert [about(each) for each in others] == [None] * len(others)
+
+
+def test_a_corpus_is_kept_from_its_last_use_on() -> None:
+    kept = own(1).used("14d", NOW)
+    assert not kept.is_expired(NOW + timedelta(days=13))
+    assert kept.is_expired(NOW + timedelta(days=14))
+    assert kept.used("14d", NOW + timedelta(days=10)).expires > kept.expires
+    assert kept.used("run", NOW) == kept
+
+
+class _Begin(ImportFiles):
+    """Begins an import, and does not wait for it."""
+
+    def steps(self, item: str) -> Any:
+        from rankbeam.transforms.clients.corpora.rag_engine.operations import request
+
+        config = {
+            **PARAMETERS.import_config(),
+            "max_embedding_requests_per_min": 700,
+            "gcs_source": {"uris": [staged().uri(folder) for folder in staged().folders]},
+            "import_result_gcs_sink": {"output_uri_prefix": "gs://bucket/result"},
+        }
+        return (yield [request("import", corpus=item, config=config)])

@@ -1,0 +1,1 @@
+"""Corpora of Vertex AI RAG Engine: staged on Cloud Storage, built over gRPC, verified, found again, and deleted."""

@@ -1,0 +1,99 @@
+"""What rankbeam writes into the display name and the description of a corpus: the service keeps no labels.
+
+A corpus is rankbeam's if both say so. Nothing else is ever reused, changed or deleted.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
+
+_PREFIX = "rankbeam/v1/"
+_DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")
+_VERSION = 1
+_DAYS = re.compile(r"(\d+)d")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a corpus says of itself.
+
+    Attributes:
+        identity: `records.corpora.corpus_identity`.
+        name: what the experiment that built it calls it.
+        documents: fingerprint of its documents.
+        specification: as of its identity.
+        run: the run that built it.
+        created: when.
+        keep: "run", "always", or a number of days such as "14d".
+        expires: when those days end, in ISO 8601; "" for never.
+        complete: whether all files that can be imported are.
+        files: that it holds, when it is complete.
+        failed: documents that it lacks, by id and reason, when it is complete.
+    """
+
+    identity: str
+    name: str
+    documents: str
+    specification: Mapping[str, Any]
+    run: str
+    created: str
+    keep: str = "always"
+    expires: str = ""
+    complete: bool = False
+    files: int = 0
+    failed: int = 0
+
+    @property
+    def display_name(self) -> str:
+        """The display name of its corpus."""
+        return f"{_PREFIX}{self.identity[:16]}"
+
+    def description(self) -> str:
+        """The description of its corpus."""
+        return json.dumps({"rankbeam": _VERSION, **asdict(self)}, sort_keys=True, ensure_ascii=False)
+
+    def used(self, keep: str, now: datetime) -> "About":
+        """The same, kept as an experiment says that uses it now; what was built to be kept is not deleted with a run.
+
+        >>> about = About("0" * 32, "kb", "", {}, "r", "", keep="run")
+        >>> about.used("2d", datetime(2026, 1, 1, tzinfo=UTC)).expires[:10]
+        '2026-01-03'
+        """
+        if keep == "run":
+            return self
+        return replace(self, keep=keep, expires=expiry(keep, now))
+
+    def is_expired(self, now: datetime) -> bool:
+        """Whether the days are over that it was to be kept."""
+        return bool(self.expires) and datetime.fromisoformat(self.expires) <= now
+
+
+def expiry(keep: str, now: datetime) -> str:
+    """When something expires that is kept from now on; "" for never.
+
+    What is kept for a run expires too, in a week: a run that was killed, and never repeated, deletes nothing.
+    """
+    days = _DAYS.fullmatch("7d" if keep == "run" else keep)
+    return "" if days is None else (now + timedelta(days=int(days[1]))).astimezone(UTC).isoformat(timespec="seconds")
+
+
+def about(corpus: Listed) -> About | None:
+    """What a corpus of rankbeam's says of itself; None for any other corpus."""
+    name = _DISPLAY_NAME.fullmatch(corpus.display_name)
+    if name is None:
+        return None
+    try:
+        values = json.loads(corpus.description)
+        if values.pop("rankbeam") != _VERSION:
+            return None
+        known = {key: value for key, value in values.items() if key in About.__dataclass_fields__}
+        own = About(**known)
+        datetime.fromisoformat(own.expires or "2026-01-01")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return own if own.identity.startswith(name["hash"]) else None

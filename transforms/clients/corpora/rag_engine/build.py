@@ -1,0 +1,231 @@
+"""Build the corpora of an experiment in one project and region: what exists is reused, what is missing is imported.
+
+documents ─► find ─┬─ complete ───────────────────────────────────────────────────► use
+                   └─ incomplete, none ─► stage files ─► create ─► import, verify ───┘
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rankbeam.transforms.clients.corpora.rag_engine.about import About, expiry
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
+from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
+from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
+from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.results import KIND, Problem, failures_of, filled_corpus, reused
+from rankbeam.transforms.clients.corpora.rag_engine.site import Site
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents
+from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, Wanted
+from rankbeam.transforms.records.calls.quota import ImportQuota
+from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
+from rankbeam.transforms.records.errors import CallError
+
+_LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
+_REPORT_EVERY_PERCENT = 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """A corpus that an experiment needs.
+
+    Attributes:
+        name: what the experiment calls it.
+        parameters: of it.
+    """
+
+    name: str
+    parameters: RagEngineCorpus
+
+    @property
+    def specification(self) -> dict[str, object]:
+        """All that decides its content besides the documents."""
+        return {"type": KIND, **self.parameters.specification()}
+
+    def identity(self, documents: Documents) -> str:
+        """What identifies it."""
+        return corpus_identity(self.specification, documents.fingerprint)
+
+
+@dataclass(frozen=True)
+class Built:
+    """What came of the corpora of an experiment.
+
+    Attributes:
+        corpora: those that can be used.
+        problems: why others cannot.
+    """
+
+    corpora: tuple[BuiltCorpus, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class Builder:
+    """Builds corpora.
+
+    Args:
+        site: where.
+        documents: of which.
+        quota: of imports.
+        run: the id of the run that needs them.
+        now: when it began.
+        report: takes lines of progress.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        documents: Documents,
+        quota: ImportQuota,
+        run: str,
+        now: datetime,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._site, self._documents, self._quota = site, documents, quota
+        self._run, self._now, self._report = run, now, report
+        self._shown: dict[str, int] = {}
+        self._new: set[str] = set()
+
+    def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
+        """Those of some corpora that exist now, by identity.
+
+        Raises:
+            CallError: the service cannot be asked.
+        """
+        return _preferred(self._site.find(), {each.identity(self._documents) for each in requests})
+
+    def build(self, requests: Sequence[Request]) -> Built:
+        """Build corpora, or find them built.
+
+        Raises:
+            InputError: documents cannot be staged.
+            CallError: the service cannot be asked at all.
+        """
+        named = {each.identity(self._documents): each for each in requests}
+        wanted = {identity: self._wanted(identity, each) for identity, each in named.items()}
+        before = self._settled(self._site.find(tuple(wanted.values())), wanted)
+        complete = {identity: each for identity, each in before.items() if each.about.complete}
+        self._report(f"corpora: {len(wanted)} needed, {len(complete)} of them exist")
+        lacking = [identity for identity in wanted if identity not in complete]
+        if lacking:
+            self._stage(named[identity].parameters.staging for identity in lacking)
+        made, problems = self._create({each: wanted[each] for each in lacking if each not in before}, named)
+        if problems:
+            return Built((), tuple(problems))
+        names = {**{each: before[each].corpus.name for each in lacking if each in before}, **made}
+        fillings = [self._filling(wanted[each], names[each], named[each]) for each in lacking]
+        results = [*self._fill(fillings, named), *self._reuse(complete, named)]
+        return Built(
+            tuple(each for each in results if isinstance(each, BuiltCorpus)),
+            tuple(each for each in results if isinstance(each, Problem)),
+        )
+
+    def _wanted(self, identity: str, request: Request) -> Wanted:
+        keep = request.parameters.keep
+        own = About(
+            identity,
+            request.name,
+            str(self._documents.fingerprint),
+            request.specification,
+            self._run,
+            self._now.isoformat(timespec="seconds"),
+            keep,
+            expiry(keep, self._now),
+        )
+        creations, imports = (self._site.operations(kind, identity) for kind in ("create", "import"))
+        return Wanted(own, request.parameters.vector_database(), creations, imports)
+
+    def _stage(self, folders: Iterable[str]) -> None:
+        """Upload the documents, before anything is made that needs them."""
+        for folder in sorted(set(folders)):
+            objects = Objects(folder)
+            objects.probe()
+            uploaded = objects.upload(self._documents, self._documents.staged(folder))
+            self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
+
+    def _create(
+        self, missing: Mapping[str, Wanted], named: Mapping[str, Request]
+    ) -> tuple[dict[str, str], list[Problem]]:
+        """Make corpora; returns the name of each resource.
+
+        If one of them cannot be made, those that were made just now are deleted again: they hold nothing.
+        """
+        outcomes = dict(zip(missing, self._site.create(tuple(missing.values())), strict=True))
+        refused = {each: error for each, error in outcomes.items() if isinstance(error, CallError)}
+        made = {each: name for each, name in outcomes.items() if isinstance(name, str)}
+        if refused:
+            self._site.delete(list(made.values()))
+            return {}, [Problem.of(named[identity].name, error) for identity, error in refused.items()]
+        self._new |= set(made.values())
+        if made:
+            chosen = self._settled(self._site.find(), made)
+            made |= {identity: each.corpus.name for identity, each in chosen.items()}
+        return made, []
+
+    def _settled(self, existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
+        """One corpus of each identity; what was made besides it, because an answer was lost, is deleted."""
+        chosen = _preferred(existing, identities)
+        surplus = [each for each in existing if each.about.identity in identities and each not in chosen.values()]
+        self._site.delete([each.corpus.name for each in surplus if not each.about.complete])
+        return chosen
+
+    def _filling(self, wanted: Wanted, resource: str, request: Request) -> Filling:
+        parameters, documents = request.parameters, self._documents
+        return Filling(
+            wanted.about,
+            resource,
+            resource in self._new,
+            documents.staged(parameters.staging),
+            parameters.import_config(),
+            len(wanted.imports),
+            parameters.most_failures(documents.fingerprint.documents),
+            len(documents.without_text),
+        )
+
+    def _fill(self, fillings: Sequence[Filling], named: Mapping[str, Request]) -> "list[BuiltCorpus | Problem]":
+        if not fillings:
+            return []
+        quota = self._quota
+        dealt = tracks(fillings, quota.concurrent_calls, quota.embeddings_per_minute, self._run)
+        filled = self._site.fill(dealt, ImportFiles(self._site.api, self._watch))
+        return [self._result(each, named[each.about.identity]) for each in filled]
+
+    def _result(self, filled: Filled, request: Request) -> "BuiltCorpus | Problem":
+        if filled.error is not None:
+            return Problem.of(request.name, filled.error)
+        objects = Objects(request.parameters.staging)
+        results = objects.names(self._documents.staged(request.parameters.staging).results(filled.resource))
+        failures = failures_of(filled, self._documents, objects)
+        objects.delete(sorted(results))  # also those of runs that were killed
+        most = request.parameters.most_failures(self._documents.fingerprint.documents)
+        return filled_corpus(filled, failures, most)
+
+    def _reuse(self, complete: Mapping[str, Existing], named: Mapping[str, Request]) -> "list[BuiltCorpus | Problem]":
+        used = {each: complete[each].about.used(named[each].parameters.keep, self._now) for each in complete}
+        changed = {each: own for each, own in used.items() if _is_longer(complete[each].about, own)}
+        outcomes = self._site.update([(complete[each].corpus.name, own) for each, own in changed.items()])
+        problems = [
+            Problem.of(named[each].name, outcome)
+            for each, outcome in zip(changed, outcomes, strict=True)
+            if isinstance(outcome, CallError)
+        ]
+        return [*(reused(complete[each].corpus.name, own) for each, own in used.items()), *problems]
+
+    def _watch(self, operation: Operation) -> None:
+        """Report an import now and then."""
+        step = operation.progress // _REPORT_EVERY_PERCENT
+        if operation.is_import and not operation.done and step > self._shown.get(operation.name, 0):
+            self._shown[operation.name] = step
+            self._report(f"corpora: {operation.name.partition('/operations/')[0]}: {operation.progress}% imported")
+
+
+def _preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
+    """The preferred corpus of each identity; `existing` has the preferred ones first."""
+    return {each.about.identity: each for each in reversed(existing) if each.about.identity in identities}
+
+
+def _is_longer(before: About, after: About) -> bool:
+    """Whether a corpus is to be kept so much longer than it says of itself that it should say so."""
+    if before.keep == after.keep and before.expires and after.expires:
+        return datetime.fromisoformat(after.expires) - datetime.fromisoformat(before.expires) > _LONGER_BY
+    return before != after

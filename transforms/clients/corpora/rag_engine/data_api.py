@@ -1,0 +1,222 @@
+"""RAG Engine's data API as a service of calls: one request an attempt, and long-running operations by their names.
+
+A request that starts something is not retried where its answer is lost: a second one might make a second corpus, or
+import files twice. Such an attempt has the answer "unsure", and whoever asked looks up what came of it.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.clients.corpora.rag_engine import answers
+from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+SERVICE = "rag_engine_data"
+_UNSURE = {FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.MALFORMED}
+
+
+@dataclass(frozen=True)
+class DataApi:
+    """The data API of one project and region.
+
+    Attributes:
+        location: projects/P/locations/L.
+        api_endpoint: address of the service; by default the public one of the location.
+    """
+
+    location: str
+    api_endpoint: Endpoint | None = None
+
+    async def connect(self) -> "DataConnection":
+        """Connect; see `services.Service.connect`."""
+        region = self.location.rpartition("/")[2]
+        endpoint = self.api_endpoint or f"{region}-aiplatform.googleapis.com"
+        return DataConnection(self.location, await open_channels(endpoint, _library))
+
+    def read(self, answer: str) -> Any:
+        """The value of an answer; see `services.Service.read`."""
+        return answers.read(answer)
+
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the data API is charged by the call
+        """None."""
+        return NO_TOKENS
+
+
+@dataclass(frozen=True)
+class DataConnection:
+    """Open connections to the data API.
+
+    Attributes:
+        location: projects/P/locations/L.
+        channels: the connections.
+    """
+
+    location: str
+    channels: Channels
+
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
+        """Make one attempt; see `services.Connection.call`."""
+        request = json.loads(payload)
+        name = request.pop("request")
+        ask = _REQUESTS[name]
+        made = requested(lambda: ask.message(self.location, **request))
+        try:
+            answer = await self.channels.attempt(
+                lambda client: getattr(client, ask.method)(made, retry=None, timeout=timeout_s)
+            )
+        except CallError as error:
+            if not ask.starts or error.kind not in _UNSURE:
+                raise
+            return Reply(answers.stored(name, {"operation": "", "unsure": error.message}))
+        return Reply(answers.stored(name, ask.kept(answer)))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.channels.close()
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A kind of request: its message, its method, what of the answer is kept, and whether it starts something."""
+
+    message: Callable[..., Any]
+    method: str
+    kept: Callable[[Any], dict[str, Any]]
+    starts: bool = False
+
+
+def _list(location: str, page_token: str = "") -> Any:
+    from google.cloud.aiplatform_v1.types import ListRagCorporaRequest
+
+    return ListRagCorporaRequest(parent=location, page_size=_PAGE, page_token=page_token)
+
+
+def _listed(pager: Any) -> dict[str, Any]:
+    return {"corpora": [_corpus(each) for each in pager.rag_corpora], "next": pager.next_page_token}
+
+
+def _corpus(corpus: Any) -> dict[str, Any]:
+    status = corpus.corpus_status
+    return {
+        "name": corpus.name,
+        "display_name": corpus.display_name,
+        "description": corpus.description,
+        "created": corpus.create_time.isoformat() if corpus.create_time else "",
+        "state": status.state.name,
+        "error": status.error_status,
+    }
+
+
+def _files(location: str, corpus: str, page_token: str = "") -> Any:  # noqa: ARG001  all requests take the location
+    from google.cloud.aiplatform_v1.types import ListRagFilesRequest
+
+    return ListRagFilesRequest(parent=corpus, page_size=_PAGE, page_token=page_token)
+
+
+def _listed_files(pager: Any) -> dict[str, Any]:
+    return {"files": [_file(each) for each in pager.rag_files], "next": pager.next_page_token}
+
+
+def _file(file: Any) -> dict[str, Any]:
+    status = file.file_status
+    return {
+        "uri": next(iter(file.gcs_source.uris), ""),
+        "name": file.display_name,
+        "state": status.state.name,
+        "error": status.error_status,
+    }
+
+
+def _create(location: str, corpus: dict[str, Any]) -> Any:
+    from google.cloud.aiplatform_v1.types import CreateRagCorpusRequest
+
+    return CreateRagCorpusRequest(parent=location, rag_corpus=corpus)
+
+
+def _update(location: str, corpus: dict[str, Any]) -> Any:  # noqa: ARG001  all requests take the location
+    from google.cloud.aiplatform_v1.types import UpdateRagCorpusRequest
+
+    return UpdateRagCorpusRequest(rag_corpus=corpus)
+
+
+def _import(location: str, corpus: str, config: dict[str, Any]) -> Any:  # noqa: ARG001  all requests take the location
+    from google.cloud.aiplatform_v1.types import ImportRagFilesRequest
+
+    return ImportRagFilesRequest(parent=corpus, import_rag_files_config=config)
+
+
+def _delete(location: str, corpus: str) -> Any:  # noqa: ARG001  all requests take the location
+    from google.cloud.aiplatform_v1.types import DeleteRagCorpusRequest
+
+    return DeleteRagCorpusRequest(name=corpus, force=True)
+
+
+def _poll(location: str, operation: str) -> Any:  # noqa: ARG001  all requests take the location
+    from google.longrunning.operations_pb2 import GetOperationRequest
+
+    return GetOperationRequest(name=operation)
+
+
+def _operations(location: str, corpus: str, page_token: str = "") -> Any:  # noqa: ARG001  all requests take the location
+    from google.longrunning.operations_pb2 import ListOperationsRequest
+
+    return ListOperationsRequest(name=corpus, page_token=page_token)
+
+
+def _started(operation: Any) -> dict[str, Any]:
+    return {"operation": operation.operation.name}
+
+
+def _listed_operations(answer: Any) -> dict[str, Any]:
+    return {"operations": [_operation(each) for each in answer.operations], "next": answer.next_page_token}
+
+
+def _operation(operation: Any) -> dict[str, Any]:
+    from google.cloud.aiplatform_v1.types import ImportRagFilesOperationMetadata, ImportRagFilesResponse, RagCorpus
+
+    metadata, response, corpus = (
+        each.pb(each()) for each in (ImportRagFilesOperationMetadata, ImportRagFilesResponse, RagCorpus)
+    )
+    is_import = bool(operation.metadata.Unpack(metadata))
+    operation.response.Unpack(response)
+    operation.response.Unpack(corpus)
+    return {
+        "name": operation.name,
+        "done": operation.done,
+        "progress": metadata.progress_percentage,
+        "code": operation.error.code,
+        "message": operation.error.message,
+        "resource": corpus.name,
+        "imported": response.imported_rag_files_count,
+        "failed": response.failed_rag_files_count,
+        "skipped": response.skipped_rag_files_count,
+        "is_import": is_import,
+    }
+
+
+_PAGE = 100
+_REQUESTS = {
+    "list": _Request(_list, "list_rag_corpora", _listed),
+    "files": _Request(_files, "list_rag_files", _listed_files),
+    "create": _Request(_create, "create_rag_corpus", _started, starts=True),
+    "update": _Request(_update, "update_rag_corpus", _started),
+    "import": _Request(_import, "import_rag_files", _started, starts=True),
+    "delete": _Request(_delete, "delete_rag_corpus", _started),
+    "poll": _Request(_poll, "get_operation", _operation),
+    "operations": _Request(_operations, "list_operations", _listed_operations),
+}
+
+
+def _library() -> tuple[Any, Any]:
+    from google.cloud.aiplatform_v1 import VertexRagDataServiceAsyncClient
+    from google.cloud.aiplatform_v1.services.vertex_rag_data_service.transports import (
+        VertexRagDataServiceGrpcAsyncIOTransport,
+    )
+
+    return VertexRagDataServiceAsyncClient, VertexRagDataServiceGrpcAsyncIOTransport

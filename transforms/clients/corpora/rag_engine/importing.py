@@ -1,0 +1,251 @@
+"""The work that imports files into corpora, one corpus after the other, and verifies that all of them are there.
+
+missing files ─► batches of ≤ 10,000 ─► import ─► wait ─► all imported? ─ yes ─► complete
+      ▲                                                        │ no
+      └──────────── list the corpus' files ◄───────────────────┘  three times at most: then the rest has failed
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rankbeam.transforms.clients.corpora.rag_engine.about import About
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation, Started
+from rankbeam.transforms.clients.corpora.rag_engine.operations import (
+    awaited,
+    listed_files,
+    request,
+    running_imports,
+)
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
+from rankbeam.transforms.clients.corpora.rag_engine.work import DataWork, operation_key, updated
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.pause import pause
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+MOST_FILES = 10_000
+"""The most files that one import takes."""
+_MOST_IMPORTS = 3  # of one file by one run
+_MOST_LOST = 3
+_MOST_REFUSED, _REFUSED_S = 60, 60.0
+_LOOK_AGAIN_S = (1.0, 2.0, 4.0, 8.0)
+NO_REASON = "it was not imported, and the service does not say why"
+"""Why a file failed, where nothing says more."""
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A corpus whose files are to be imported.
+
+    Attributes:
+        about: what it is to say of itself when it is complete, besides the numbers of files.
+        resource: its name.
+        is_new: whether it was made just now, so that it has no file.
+        staged: the files.
+        config: of its imports: how they are cut and parsed.
+        imports: how many operations have imported files into it before.
+        most_failures: how many files may fail.
+        without_text: documents that have no text, and no file.
+    """
+
+    about: About
+    resource: str
+    is_new: bool
+    staged: Staged
+    config: Mapping[str, Any]
+    imports: int
+    most_failures: int
+    without_text: int = 0
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A corpus after its files were imported.
+
+    Attributes:
+        about: what it says of itself now.
+        resource: its name.
+        imported: files that this run imported.
+        failed: for each file that it lacks the reason.
+        sinks: objects to which the service wrote the result of each file.
+        error: what ended the work on it; None where it came to its end.
+    """
+
+    about: About
+    resource: str
+    imported: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+    sinks: tuple[str, ...] = ()
+    error: CallError | None = None
+
+
+@dataclass(frozen=True)
+class Track:
+    """Corpora that are filled one after the other, so that a track never has more than one import.
+
+    Attributes:
+        fillings: of them.
+        embeddings_per_minute: that each import may request.
+        run: the id of the run, as a part of names that must be new.
+    """
+
+    fillings: tuple[Filling, ...]
+    embeddings_per_minute: int
+    run: str
+
+
+def tracks(fillings: Sequence[Filling], concurrent: int, embeddings_per_minute: int, run: str) -> list[Track]:
+    """Corpora dealt to tracks; the tracks share the budget of embeddings evenly.
+
+    Args:
+        fillings: the corpora.
+        concurrent: imports that may run at once.
+        embeddings_per_minute: of all imports together.
+        run: the id of the run.
+    """
+    number = min(concurrent, len(fillings), embeddings_per_minute)
+    largest_first = sorted(fillings, key=lambda each: -each.staged.files)
+    dealt = [tuple(largest_first[track::number]) for track in range(number)]
+    return [Track(each, embeddings_per_minute // number, run) for each in dealt]
+
+
+@dataclass(frozen=True)
+class ImportFiles(DataWork[Track]):
+    """Imports files into the corpora of a track; an error ends the work on one corpus only.
+
+    Attributes:
+        watch: takes every look at an operation, to report progress.
+    """
+
+    watch: Callable[[Operation], None] = lambda _: None
+
+    def read(self, call: Call, reply: Reply) -> Any:
+        """As `Work`."""
+        value = super().read(call, reply)
+        if isinstance(value, Operation):
+            self.watch(value)
+        return value
+
+    def steps(self, item: Track) -> Steps[tuple[Filled, ...]]:
+        """As `Work`; returns one `Filled` for each corpus of the track."""
+        filled = []
+        for filling in item.fillings:
+            try:
+                filled.append((yield from _Import(self, filling, item).steps()))
+            except CallError as error:
+                filled.append(Filled(filling.about, filling.resource, error=_explained(error, filling.resource)))
+        return tuple(filled)
+
+
+class _Import:
+    """The import into one corpus."""
+
+    def __init__(self, work: ImportFiles, filling: Filling, track: Track) -> None:
+        self._location, self._filling, self._run = work.api.location, filling, track.run
+        self._config = {**filling.config, "max_embedding_requests_per_min": track.embeddings_per_minute}
+        self._next, self._sinks = filling.imports, list[str]()
+        self._reasons: dict[str, str] = {}
+
+    def steps(self) -> Steps[Filled]:
+        staged, resource = self._filling.staged, self._filling.resource
+        missing: AbstractSet[str] = staged.names() if self._filling.is_new else (yield from self._missing())
+        before = staged.files - len(missing)
+        for _ in range(_MOST_IMPORTS):
+            is_sure = True
+            for uris, files in batches(staged, missing):
+                operation = yield from self._import(uris)
+                is_sure &= operation.imported == files
+            if not missing:
+                break
+            missing = frozenset() if is_sure else (yield from self._missing())
+        failed = {name: self._reasons.get(name, NO_REASON) for name in sorted(missing)}
+        files = staged.files - len(failed)
+        failures = len(failed) + self._filling.without_text
+        own = replace(self._filling.about, complete=True, files=files, failed=failures)
+        if failures <= self._filling.most_failures:
+            yield from updated(resource, own)
+        return Filled(own, resource, files - before, failed, tuple(self._sinks))
+
+    def _missing(self) -> Steps[frozenset[str]]:
+        """Names of the staged files that the corpus lacks."""
+        names = self._filling.staged.names()
+        present = set()
+        for each in (yield from listed_files(self._filling.resource)):
+            own = {each.uri.rpartition("/")[2], each.name} & names
+            if each.state == "ERROR":
+                self._reasons |= dict.fromkeys(own, each.error or NO_REASON)
+            else:
+                present |= own
+        return frozenset(names - present)
+
+    def _import(self, uris: Sequence[str]) -> Steps[Operation]:
+        """Import some files, and wait until that has ended."""
+        operation = yield from awaited((yield from self._started(uris)))
+        if (error := operation.error) is not None and not error.kind.is_transient:
+            raise error
+        return operation
+
+    def _started(self, uris: Sequence[str]) -> Steps[str]:
+        """Start an import; returns the name of its operation."""
+        resource = self._filling.resource
+        for _ in range(_MOST_LOST):
+            number, self._next = self._next, self._next + 1
+            key = operation_key("import", self._location, self._filling.about.identity, number)
+            sink = self._filling.staged.result(self._run, resource, number)
+            config = {
+                **self._config,
+                "gcs_source": {"uris": list(uris)},
+                "import_result_gcs_sink": {"output_uri_prefix": sink},
+            }
+            started = yield from self._accepted(key, config)
+            self._sinks.append(sink)
+            if started.operation:
+                return started.operation
+            for seconds in _LOOK_AGAIN_S:
+                yield [pause(seconds)]
+                for operation in (yield from running_imports(resource)):
+                    return operation  # nothing else imports into a corpus of this run
+        raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
+
+    def _accepted(self, key: str, config: Mapping[str, Any]) -> Steps[Started]:
+        """The answer to the request for an import, once there is room for it: others may import as well."""
+        for _ in range(_MOST_REFUSED):
+            (started,) = yield [request("import", key, corpus=self._filling.resource, config=config)]
+            if isinstance(started, Started):
+                return started
+            if started.kind is not FailureKind.QUOTA:
+                raise started
+            yield [pause(_REFUSED_S)]
+        raise started
+
+
+def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[str], int]]:
+    """URIs of missing files, and how many files they are: a folder where it misses whole, else the files.
+
+    Args:
+        staged: all files.
+        missing: names of those that are missing.
+    """
+    uris: list[str] = []
+    files = 0
+    for folder in staged.folders:
+        lacking = [name for name in folder.names if name in missing]
+        if files + len(lacking) > MOST_FILES:
+            yield uris, files
+            uris, files = [], 0
+        files += len(lacking)
+        place = staged.uri(folder)
+        uris += [place] if len(lacking) == len(folder.names) else [f"{place}/{name}" for name in lacking]
+    if files:
+        yield uris, files
+
+
+def _explained(error: CallError, resource: str) -> CallError:
+    if error.kind is not FailureKind.NOT_FOUND:
+        return error
+    gone = f"{resource} was deleted while files were imported into it; run again to build it anew ({error.message})"
+    return CallError(error.kind, gone, error.attempts)

@@ -1,0 +1,163 @@
+"""Objects of Cloud Storage that corpora need: documents are uploaded, results of imports are read."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, Staged, texts
+from rankbeam.transforms.clients.storage import gcs
+from rankbeam.transforms.records.errors import InputError
+
+_THREADS = 16
+_AT_ONCE = 512  # documents whose texts are held
+_TIMEOUT_S = 60.0
+_LONGEST_REASON = 300
+
+
+class Objects:
+    """Objects below a folder of a bucket.
+
+    Args:
+        folder: such as gs://bucket/rankbeam.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder.rstrip("/")
+        self._bucket_name, _, self._below = self._folder.removeprefix(gcs.SCHEME).partition("/")
+
+    def probe(self) -> None:
+        """Check that objects can be written, before anything is made that needs them.
+
+        Raises:
+            InputError: they cannot.
+        """
+        self.put(f"{self._folder}/.rankbeam-can-write", b"")
+        self.delete([f"{self._folder}/.rankbeam-can-write"])
+
+    def names(self, folder: str) -> set[str]:
+        """The URIs of all objects below a folder."""
+        prefix = f"{self._name(folder)}/"
+        with self._translated("cannot be listed"):
+            found = self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields="items(name),nextPageToken")
+            return {f"{gcs.SCHEME}{self._bucket_name}/{blob.name}" for blob in found}
+
+    def put(self, uri: str, content: bytes) -> None:
+        """Write an object."""
+        with self._translated("cannot be written to"):
+            blob = self._bucket.blob(self._name(uri))
+            blob.upload_from_string(content, content_type="text/plain; charset=utf-8", timeout=_TIMEOUT_S)
+
+    def read(self, uri: str) -> bytes | None:
+        """An object's content; None where there is none."""
+        from google.api_core.exceptions import NotFound
+
+        with self._translated("cannot be read"):
+            try:
+                content: bytes = self._bucket.blob(self._name(uri)).download_as_bytes(timeout=_TIMEOUT_S)
+            except NotFound:
+                return None
+            return content
+
+    def delete(self, uris: "Iterator[str] | list[str]") -> None:
+        """Delete objects; those that are gone already are no failure."""
+        from google.api_core.exceptions import NotFound
+
+        def delete(uri: str) -> None:
+            try:
+                self._bucket.blob(self._name(uri)).delete(timeout=_TIMEOUT_S)
+            except NotFound:
+                return
+
+        with self._translated("cannot be deleted"):
+            _all_done(delete, iter(uris))
+
+    def upload(self, documents: Documents, staged: Staged) -> int:
+        """Upload the documents that are not there yet.
+
+        Args:
+            documents: of a dataset.
+            staged: their files.
+
+        Returns:
+            How many were uploaded.
+        """
+        present: set[str] = set()
+        place: dict[str, str] = {}
+        for folder in staged.folders:
+            uri = staged.uri(folder)
+            present |= self.names(uri)
+            place |= dict.fromkeys(folder.names, uri)
+        if len(present) >= staged.files:
+            return 0
+        missing = ((f"{place[name]}/{name}", text.encode()) for name, text in texts(documents.path))
+        wanted = ((uri, text) for uri, text in missing if uri not in present)
+        return _all_done(lambda each: self.put(*each), wanted)
+
+    @cached_property
+    def _bucket(self) -> Any:
+        from apache_beam.io.gcp.gcsio import create_storage_client
+        from apache_beam.options.pipeline_options import PipelineOptions
+        from requests.adapters import HTTPAdapter
+
+        gcs.prepare(self._folder)
+        client = create_storage_client(PipelineOptions([]))  # with the credentials that Beam's own filesystem uses
+        for scheme in ("https://", "http://"):
+            client._http.mount(scheme, HTTPAdapter(pool_maxsize=_THREADS))  # ten connections would be too few
+        return client.bucket(self._bucket_name)
+
+    def _name(self, uri: str) -> str:
+        return uri.removeprefix(gcs.SCHEME).partition("/")[2]
+
+    @contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except gcs.errors(self._folder) as error:
+            raise InputError(f"{what}: {gcs.explained(error, self._folder)}", path=self._folder) from error
+
+
+def _all_done(work: Callable[[Any], object], items: Iterator[Any]) -> int:
+    """Do work on all items, some at once; returns how many there were."""
+    done = 0
+    with ThreadPoolExecutor(_THREADS) as threads:
+        while part := list(islice(items, _AT_ONCE)):
+            for _ in threads.map(work, part):
+                done += 1
+    return done
+
+
+def reasons(content: bytes) -> dict[str, str]:
+    r"""Why files failed, by name, as an import's result says: JSON lines, whose form Google does not document.
+
+    A line is about the file whose URI is in it; it is a failure where one of its keys speaks of an error.
+
+    >>> reasons(b'{"source_uri": "gs://b/d/a.txt", "status": "FAILED", "error": {"message": "too large"}}\n')
+    {'a.txt': 'too large'}
+    """
+    found = {}
+    for line in content.splitlines():
+        try:
+            values = json.loads(line)
+        except ValueError:
+            continue
+        texts = dict(_texts(values))
+        uri = next((text for text in texts.values() if text.startswith(gcs.SCHEME)), None)
+        error = next((text for key, text in texts.items() if "error" in key.lower() and text), None)
+        if uri is not None and error is not None:
+            found[uri.rpartition("/")[2]] = error[:_LONGEST_REASON]
+    return found
+
+
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _texts(item, f"{key}.{name}")
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _texts(item, f"{key}.{position}")
+    elif isinstance(value, str):
+        yield key, value

@@ -1,0 +1,105 @@
+"""The corpus type `rag_engine`: what an experiment says of a corpus of Vertex AI RAG Engine."""
+
+import re
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from rankbeam.transforms.clients.corpora.base import CorpusParameters
+from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.records.corpora import Searched
+
+Text = Annotated[str, Field(min_length=1)]
+_LOCATION = re.compile(r"projects/[^/\s]+/locations/[a-z0-9-]+")
+_STAGING = re.compile(r"gs://[a-z0-9][a-z0-9._-]+[a-z0-9](/[^\s*?\[\]]+)?")
+_KEEP = re.compile(r"run|always|[1-9]\d{0,4}d")
+_MODEL = re.compile(r"projects/[^/\s]+/locations/[^/\s]+/(publishers/google/models|endpoints)/[^/\s]+|[^/\s]+")
+
+
+def _checked_location(value: str) -> str:
+    if _LOCATION.fullmatch(value) is None:
+        raise ValueError("is not a location; give projects/PROJECT/locations/REGION")
+    return value
+
+
+def _checked_staging(value: str) -> str:
+    if _STAGING.fullmatch(value) is None:
+        raise ValueError("is not a folder of Cloud Storage, from which the service reads; give gs://BUCKET/FOLDER")
+    return value.rstrip("/")
+
+
+def _checked_keep(value: str) -> str:
+    if _KEEP.fullmatch(value) is None:
+        raise ValueError("says how long the corpus is kept: run, always, or a number of days such as 14d")
+    return value
+
+
+def _checked_model(value: str) -> str:
+    if _MODEL.fullmatch(value) is None:
+        raise ValueError("is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E")
+    return value
+
+
+class RagEngineCorpus(CorpusParameters):
+    """A corpus that rankbeam builds from `dataset.corpus`, or finds built.
+
+    Attributes:
+        location: project and region: projects/P/locations/L.
+        staging: the folder gs://BUCKET/FOLDER to which documents are uploaded, for the service to read them.
+        embedding_model: of Google's, by its name, or an endpoint by its full name.
+        chunk_size: the most of a chunk, in the service's tokens.
+        chunk_overlap: what a chunk repeats of the one before it.
+        database: how the nearest chunks are searched: "knn" compares all, "ann" approximately.
+        layout_parser: full name of a Document AI processor that parses documents.
+        llm_parser: name of a model that parses documents.
+        keep: how long it exists: "run" until the run ends, "always", or a number of days after its last use, "14d".
+        max_import_failures: how many documents it may lack; by default one in a hundred.
+        api_endpoint: address of the service; by default the public one of the region.
+    """
+
+    location: Annotated[str, AfterValidator(_checked_location)]
+    staging: Annotated[str, AfterValidator(_checked_staging)]
+    embedding_model: Annotated[str, AfterValidator(_checked_model)]
+    database: Literal["knn", "ann"] = "knn"
+    layout_parser: Text | None = None
+    llm_parser: Text | None = None
+    keep: Annotated[str, AfterValidator(_checked_keep)] = "14d"
+    max_import_failures: Annotated[int, Field(ge=0)] | None = None
+    api_endpoint: Endpoint | None = None
+
+    added: ClassVar[frozenset[str]] = frozenset({"layout_parser", "llm_parser"})
+    operational: ClassVar[frozenset[str]] = frozenset({"staging", "keep", "max_import_failures", "api_endpoint"})
+
+    def searched(self, identity: str, resource: str = "") -> Searched:
+        """As `CorpusParameters`."""
+        return Searched(identity, self.location, self.api_endpoint, resource)
+
+    def described(self) -> str:
+        """For people, in a few words."""
+        return f"{super().described()}, {self.embedding_model}, in {self.location}"
+
+    def vector_database(self) -> dict[str, Any]:
+        """The `vector_db_config` of the corpus."""
+        model = self.embedding_model
+        endpoint = model if "/" in model else f"{self.location}/publishers/google/models/{model}"
+        return {
+            "rag_managed_db": {self.database: {}},
+            "rag_embedding_model_config": {"vertex_prediction_endpoint": {"endpoint": endpoint}},
+        }
+
+    def import_config(self) -> dict[str, Any]:
+        """How files are cut and parsed, as an import is told."""
+        chunking = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
+        parsers = {
+            "layout_parser": self.layout_parser and {"processor_name": self.layout_parser},
+            "llm_parser": self.llm_parser and {"model_name": self.llm_parser},
+        }
+        given = {name: parser for name, parser in parsers.items() if parser}
+        return {
+            "rag_file_transformation_config": {"rag_file_chunking_config": {"fixed_length_chunking": chunking}},
+            **({"rag_file_parsing_config": given} if given else {}),
+        }
+
+    def most_failures(self, documents: int) -> int:
+        """How many of so many documents may fail."""
+        return documents // 100 if self.max_import_failures is None else self.max_import_failures

@@ -1,0 +1,94 @@
+"""Results of building corpora: what is known of each, the documents that it lacks, and why one cannot be used."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rankbeam.transforms.clients.corpora.rag_engine.about import About
+from rankbeam.transforms.clients.corpora.rag_engine.importing import NO_REASON, Filled
+from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects, reasons
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents
+from rankbeam.transforms.records.corpora import BuiltCorpus, document_of
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import Failure, FailureKind
+
+KIND = "rag_engine"
+IMPORT = "import"
+"""The stage of failures of documents."""
+_NO_TEXT = "the document has no text"
+_REFUSED = {FailureKind.INVALID, FailureKind.PERMISSION, FailureKind.NOT_FOUND}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a corpus cannot be used.
+
+    Attributes:
+        name: what the experiment calls it.
+        message: the reason.
+        is_refusal: whether the experiment has to change for it; else a later run may succeed.
+    """
+
+    name: str
+    message: str
+    is_refusal: bool = False
+
+    @classmethod
+    def of(cls, name: str, error: CallError) -> "Problem":
+        """The problem behind an error."""
+        return cls(name, error.message, error.kind in _REFUSED)
+
+
+def failures_of(filled: Filled, documents: Documents, objects: Objects) -> tuple[Failure, ...]:
+    """A failure for each document that a corpus lacks, with its id as `query_id`."""
+    failed = dict(filled.failed)
+    if NO_REASON in failed.values():
+        for sink in filled.sinks:
+            said = reasons(objects.read(sink) or b"")
+            failed |= {name: said[name] for name, reason in failed.items() if reason == NO_REASON and name in said}
+    missing = [
+        Failure(IMPORT, FailureKind.UNAVAILABLE, document_of(name), 1, reason) for name, reason in failed.items()
+    ]
+    empty = [Failure(IMPORT, FailureKind.INVALID, doc_id, 0, _NO_TEXT) for doc_id in documents.without_text]
+    return (*missing, *empty)
+
+
+def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "BuiltCorpus | Problem":
+    """What is known of a corpus whose files were imported; a problem where it lacks too many documents.
+
+    Args:
+        filled: the corpus.
+        failures: a failure for each document that it lacks.
+        most: how many that may be.
+    """
+    if len(failures) > most:
+        first = failures[0]
+        problem = (
+            f"{len(failures):,} documents could not be imported, and max_import_failures is {most:,}: "
+            f"{first.query_id!r}: {first.message}; run again to import only those that are missing"
+        )
+        return Problem(filled.about.name, problem)
+    return _corpus(filled.resource, filled.about, "built", filled.imported, tuple(failures))
+
+
+def reused(resource: str, about: About) -> BuiltCorpus:
+    """What is known of a corpus that was complete before."""
+    return _corpus(resource, about, "reused", 0, ())
+
+
+def _corpus(resource: str, about: About, state: str, imported: int, failures: tuple[Failure, ...]) -> BuiltCorpus:
+    return BuiltCorpus(
+        about.name,
+        KIND,
+        about.identity,
+        about.specification,
+        about.documents,
+        resource,
+        state,
+        about.files,
+        about.failed,
+        imported,
+        failures,
+        about.keep,
+        datetime.fromisoformat(about.expires) if about.expires else None,
+    )

@@ -1,0 +1,131 @@
+"""The corpora of one project and region, and everything that is done to them, at the pace of their quota.
+
+The calls are made by the process that submits a pipeline, before the pipeline begins: an import may take hours, and a
+bundle of Beam's that only waits would be taken for one that hangs. Pace, retries, ledger and lease are those of all
+other calls.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
+from rankbeam.transforms.clients.corpora.rag_engine.about import About
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Started
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, ImportFiles, Track
+from rankbeam.transforms.clients.corpora.rag_engine.work import (
+    STAGE,
+    CreateCorpus,
+    DeleteCorpus,
+    Existing,
+    FindCorpora,
+    UpdateCorpus,
+    Wanted,
+    operation_key,
+)
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.records.calls.outcomes import Answer, Usage
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import Subject, Task, Work
+from rankbeam.transforms.records.errors import CallError
+
+DATA_QUOTA = Quota(requests_per_minute=60, timeout_s=60.0)
+"""The documented quota of a project and region: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas"""
+_MOST_OPERATIONS = 64
+
+
+class Site:
+    """The corpora of one project and region.
+
+    Args:
+        api: their data API.
+        ledger: keeps the names of operations.
+        quota: of requests to the data API.
+        clock: of all waiting.
+
+    Attributes:
+        usage: of the quota by all work so far.
+        warnings: for users, by all work so far.
+    """
+
+    def __init__(self, api: DataApi, ledger: Ledger, quota: Quota = DATA_QUOTA, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.api, self._ledger, self._quota, self._clock = api, ledger, quota, clock
+        self.usage: list[Usage] = []
+        self.warnings: list[str] = []
+
+    def find(self, wanted: Sequence[Wanted] = ()) -> tuple[Existing, ...]:
+        """All corpora of rankbeam's, once no import into a wanted one runs any more, the preferred ones first.
+
+        Raises:
+            CallError: they cannot be listed.
+        """
+        (outcome,) = self._done(FindCorpora(self.api), [wanted])
+        existing: tuple[Existing, ...] = _value(outcome)
+        return existing
+
+    def create(self, wanted: Sequence[Wanted]) -> "list[str | CallError]":
+        """Make corpora; returns for each of them the name of the resource, or why it could not be made."""
+        return self._done(CreateCorpus(self.api), wanted)
+
+    def fill(self, tracks: Sequence[Track], work: ImportFiles) -> list[Filled]:
+        """Import files, one corpus of each track at a time."""
+        return [filled for each in self._done(work, tracks) for filled in _value(each)]
+
+    def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
+        """Write what corpora say of themselves."""
+        return self._done(UpdateCorpus(self.api), corpora)
+
+    def delete(self, resources: Sequence[str]) -> "list[str | CallError]":
+        """Delete corpora, which must be rankbeam's; returns for each its name, or why it is still there."""
+        return self._done(DeleteCorpus(self.api), resources)
+
+    def operations(self, kind: str, identity: str) -> tuple[str, ...]:
+        """The operations that earlier runs began on a corpus, as the ledger knows them; "" for one of unknown name.
+
+        Args:
+            kind: "create" or "import".
+            identity: of the corpus.
+        """
+        keys = [operation_key(kind, self.api.location, identity, number) for number in range(_MOST_OPERATIONS)]
+        known = {entry.key: entry.answer for entry in self._ledger.find(dict.fromkeys(keys))}
+        names = []
+        for key in keys:
+            if key not in known:
+                break
+            started = self.api.read(known[key])
+            names.append(started.operation if isinstance(started, Started) else "")
+        return tuple(names)
+
+    def _done(self, work: Work[Any], items: Sequence[Any]) -> list[Any]:
+        """Do work on items, all at once; returns for each of them the value, or the CallError that ended it."""
+        tasks = [
+            Task(f"{number}", STAGE, item, (Subject(STAGE, f"{number}", 0, ()),)) for number, item in enumerate(items)
+        ]
+        stage = Stage(
+            STAGE, {STAGE: work}, {SERVICE: self.api}, {SERVICE: SERVICE}, {SERVICE: self._quota},
+            {SERVICE: f"{SERVICE} {self.api.location}"},
+        )  # fmt: skip
+        fan_out = FanOut(stage, self._ledger, self._clock)
+        if tasks:
+            fan_out.begin(Lane((SERVICE,), 0), Feed(rows_in(batches_of(tasks)), len(tasks)))
+        values: list[Any] = [None] * len(tasks)
+        for outcome in fan_out.outcomes():
+            if isinstance(outcome, Answer):
+                values[int(outcome.name)] = outcome.value
+            elif outcome is not None:
+                failure = outcome.failure
+                values[int(failure.query_id)] = CallError(failure.kind, failure.message, failure.attempts)
+        self.usage += fan_out.usage()
+        self.warnings += fan_out.warnings()
+        return values
+
+
+def _value(outcome: Any) -> Any:
+    if isinstance(outcome, CallError):
+        raise outcome
+    return outcome

@@ -1,0 +1,209 @@
+"""Works on corpora: find them, make one, delete one. Each is a generator of requests and pauses."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.operations import (
+    awaited,
+    listed_corpora,
+    request,
+    running_imports,
+)
+from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.pause import pause
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+Item = TypeVar("Item")
+STAGE = "corpora"
+_MOST_LOST = 3
+_LOOK_AGAIN_S = (2.0, 4.0, 8.0, 16.0, 32.0)
+
+
+@dataclass(frozen=True)
+class DataWork(Generic[Item]):
+    """What all works on corpora have in common.
+
+    Attributes:
+        api: the data API of their project and region.
+    """
+
+    api: DataApi
+    stage: ClassVar[str] = STAGE
+    services: ClassVar[Sequence[str]] = (SERVICE,)
+
+    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
+        """As `Work`."""
+        return self.api.read(reply.answer)
+
+    def calls(self, item: Item) -> range:  # noqa: ARG002  the Protocol's
+        """As `Work`; how often an operation is polled is not known before."""
+        return range(1, 1 << 31)
+
+
+@dataclass(frozen=True)
+class Existing:
+    """A corpus of rankbeam's that exists.
+
+    Attributes:
+        corpus: as the service lists it.
+        about: what it says of itself.
+    """
+
+    corpus: Listed
+    about: About
+
+    @property
+    def preference(self) -> tuple[bool, str, str]:
+        """Of several corpora with one identity, the one that comes first is used: complete, then oldest."""
+        return (not self.about.complete, self.corpus.created, self.corpus.name)
+
+
+def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
+    """Those corpora that rankbeam made, the preferred one of each identity first."""
+    existing = [Existing(each, own) for each in corpora if (own := about(each)) is not None]
+    return tuple(sorted(existing, key=lambda each: each.preference))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A corpus that is needed.
+
+    Attributes:
+        about: what it says of itself when it is made.
+        database: its `vector_db_config`.
+        creations: names of the operations by which earlier runs tried to make it, in their order; "" where not known.
+        imports: names of the operations that imported files into it, likewise.
+    """
+
+    about: About
+    database: dict[str, Any]
+    creations: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+
+
+def operation_key(kind: str, location: str, identity: str, number: int) -> str:
+    """The key under which the ledger keeps the name of an operation on a corpus.
+
+    Args:
+        kind: "create" or "import".
+        location: projects/P/locations/L.
+        identity: of the corpus.
+        number: of the operations of this kind on it, from 0.
+    """
+    return content_key(
+        {"stage": "corpora", "operation": kind, "location": location, "identity": identity, "number": number}
+    )
+
+
+class FindCorpora(DataWork[Sequence[Wanted]]):
+    """Finds the corpora of rankbeam's that exist, once no import into those that are wanted is running any more.
+
+    An earlier run may have been killed while it made a corpus or imported files: these operations go on, and they are
+    waited for, so that nothing is made twice and the quota of concurrent imports holds.
+    """
+
+    def steps(self, item: Sequence[Wanted]) -> Steps[tuple[Existing, ...]]:
+        """As `Work`; returns all corpora of rankbeam's."""
+        existing = ours((yield from listed_corpora()))
+        found = {each.about.identity: each for each in reversed(existing)}
+        waited = False
+        for wanted in item:
+            corpus = found.get(wanted.about.identity)
+            if corpus is None:
+                waited |= yield from self._waited_for(wanted.creations[-1:])
+            elif not corpus.about.complete:
+                running = yield from running_imports(corpus.corpus.name)
+                known = [each for each in wanted.imports[-1:] if each.startswith(f"{corpus.corpus.name}/")]
+                waited |= yield from self._waited_for(dict.fromkeys([*running, *known]))
+        return ours((yield from listed_corpora())) if waited else existing
+
+    def _waited_for(self, operations: Iterable[str]) -> Steps[bool]:
+        """Wait for operations; returns whether there was one that is still known."""
+        waited = False
+        for operation in filter(None, operations):
+            try:
+                yield from awaited(operation)
+            except CallError as error:
+                if error.kind is not FailureKind.NOT_FOUND:  # the service forgets operations that ended long ago
+                    raise
+            else:
+                waited = True
+        return waited
+
+
+class CreateCorpus(DataWork[Wanted]):
+    """Makes one corpus without files."""
+
+    def steps(self, item: Wanted) -> Steps[str]:
+        """As `Work`; returns the name of the resource.
+
+        Raises:
+            CallError: the service refuses it, or its answers were lost again and again.
+        """
+        own = item.about
+        fields = {
+            "display_name": own.display_name,
+            "description": own.description(),
+            "vector_db_config": item.database,
+        }
+        first = len(item.creations)
+        for number in range(first, first + _MOST_LOST):
+            key = operation_key("create", self.api.location, own.identity, number)
+            (started,) = accepted((yield [request("create", key, corpus=fields)]))
+            if started.operation:
+                operation = yield from awaited(started.operation)
+                if operation.error is not None:
+                    raise operation.error
+                return operation.resource
+            for seconds in _LOOK_AGAIN_S:
+                yield [pause(seconds)]
+                for each in ours((yield from listed_corpora())):
+                    if each.about.identity == own.identity:
+                        return each.corpus.name
+        raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
+
+
+class UpdateCorpus(DataWork[tuple[str, About]]):
+    """Writes what a corpus says of itself."""
+
+    def steps(self, item: tuple[str, About]) -> Steps[str]:
+        """As `Work`; returns the name of the resource."""
+        resource, own = item
+        yield from updated(resource, own)
+        return resource
+
+
+class DeleteCorpus(DataWork[str]):
+    """Deletes a corpus with its files. Callers make sure that it is rankbeam's."""
+
+    def steps(self, item: str) -> Steps[str]:
+        """As `Work`; returns the name of the resource; one that is gone already is no failure."""
+        (started,) = yield [request("delete", corpus=item)]
+        if isinstance(started, CallError):
+            if started.kind is not FailureKind.NOT_FOUND:
+                raise started
+            return item
+        operation = yield from awaited(started.operation)
+        if operation.error is not None and operation.error.kind is not FailureKind.NOT_FOUND:
+            raise operation.error
+        return item
+
+
+def updated(resource: str, own: About) -> Steps[None]:
+    """Write what a corpus says of itself.
+
+    Raises:
+        CallError: it cannot be written.
+    """
+    fields = {"name": resource, "display_name": own.display_name, "description": own.description()}
+    (started,) = accepted((yield [request("update", corpus=fields)]))
+    operation = yield from awaited(started.operation)
+    if operation.error is not None:
+        raise operation.error
