@@ -200,9 +200,14 @@ def with_lost_attempts(used: list[Usage], ledger: Ledger) -> list[Usage]:
         lost = [use for use in ledger.uses() if use.name not in known]
     except InputError:  # the records are informative only, so their errors do not fail a run
         lost = []
-    together = sorted(map(_summed, _by_use(used)), key=_use)
-    firsts = {usage.pool: usage for usage in reversed(together)}  # the records do not say which model was called
-    return [_with(usage, lost) if firsts[usage.pool] is usage else usage for usage in together]
+    summed = together(used)
+    firsts = {usage.pool: usage for usage in reversed(summed)}  # the records do not say which model was called
+    return [_with(usage, lost) if firsts[usage.pool] is usage else usage for usage in summed]
+
+
+def together(used: Iterable[Usage]) -> list[Usage]:
+    """The use of every pool and model, once."""
+    return sorted(map(_summed, _by_use(list(used))), key=_use)
 
 
 def _use(usage: Usage) -> tuple[str, str]:

@@ -115,7 +115,11 @@ def _write(results: Results, form: str, *, reported: bool, listed: bool) -> list
             warn(f"{error.filename or results.output}: {error.strerror or error}")
             unwritten.append(name)
     if listed:
-        lines = [*show.usage_lines(results), *(f"{name:<7} {place}" for name, place in places.items())]
+        lines = [
+            *show.corpora_lines(results),
+            *show.usage_lines(results),
+            *(f"{name:<7} {place}" for name, place in places.items()),
+        ]
         text = "\n".join([f"\nrun {results.run_id} of {results.run['experiment']}", *lines])
         click.echo(text, err=form != "table")
     return unwritten

@@ -12,6 +12,7 @@ from rankbeam.pipelines.experiment.template_files import TemplateFile
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.calls.call import content_key
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.generation import Generation
 
@@ -45,6 +46,18 @@ class Retrieving:
         """The same for any machine: with relative paths taken as below `folder`."""
         corpus = None if self.corpus is None else self.corpus.resolved(folder)
         return replace(self, parameters=self.parameters.resolved(folder), corpus=corpus)
+
+    def searching(self, identity: str = "", resource: str = "") -> "Retrieving":
+        """The same, for the corpus of a service that it searches, if it searches one.
+
+        Args:
+            identity: of the corpus; by default of its specification, since the documents are not read yet.
+            resource: its name at the service; "" as long as it is not built.
+        """
+        if self.corpus is None:
+            return self
+        searched = self.corpus.parameters.searched(identity or content_key(self.corpus.decisive()), resource)
+        return self if searched is None else replace(self, parameters=self.parameters.searching(searched))
 
     @property
     def route(self) -> Route:

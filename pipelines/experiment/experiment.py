@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rankbeam.pipelines.experiment.corpora import Corpus
+from rankbeam.pipelines.experiment.corpus_quotas import CorpusQuotas
 from rankbeam.pipelines.experiment.services import Service
 from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.pipelines.gates.gates import Gate
@@ -13,7 +15,9 @@ from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Rou
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.evaluation import Evaluation
@@ -46,6 +50,9 @@ class Experiment:
         judged: the judged metrics.
         unit: what the judgements judge.
         evidence: the path of evidence spans, where they are the judgements.
+        corpus_quotas: the budgets of building corpora.
+        built: the corpora that a service built for the run; none before they are.
+        corpus_usage: what building them used.
     """
 
     name: str
@@ -70,6 +77,9 @@ class Experiment:
     judged: tuple[JudgedMetric, ...] = ()
     unit: str = "document"
     evidence: str | None = None
+    corpus_quotas: CorpusQuotas = field(default_factory=CorpusQuotas)
+    built: tuple[BuiltCorpus, ...] = ()
+    corpus_usage: tuple[Usage, ...] = ()
 
     @property
     def calls_models(self) -> bool:
@@ -91,6 +101,21 @@ class Experiment:
         """The retrievers that are asked through the network, by source."""
         remote = ((source, each.retriever.remote) for source, each in enumerate(self.sources))
         return {source: each for source, each in remote if each is not None}
+
+    @property
+    def served(self) -> tuple[Corpus, ...]:
+        """The corpora that a service builds, each once."""
+        corpora = (each.retriever.corpus for each in self.sources)
+        return tuple(dict.fromkeys(each for each in corpora if each is not None and each.parameters.searched("")))
+
+    def searching(self, found: Mapping[Corpus, tuple[str, str]]) -> "Experiment":
+        """The experiment with the identities and the resources of the corpora that a service builds.
+
+        Args:
+            found: for each corpus, its identity, and its name at the service, "" as long as it is not built.
+        """
+        sources = tuple(each.searching(found) for each in self.sources)
+        return replace(self, sources=sources)
 
     def accounts(self) -> dict[str, str]:
         """For each quota pool whose budget it is: its own name where a retriever names it, else type and scope.

@@ -133,7 +133,7 @@ def _retrieving(drafts: Drafts, targets: Mapping[str, Target], values: Mapping[s
     draft = drafts.retriever
     parameters = drafts.model.model_validate({**draft.values, **_chosen(draft.role, targets, values)})
     corpus = drafts.searched(_chosen(CORPUS, targets, values))
-    return Retrieving(draft.role, draft.place, draft.kind, parameters, corpus)
+    return Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
 
 
 def _generating(

@@ -11,7 +11,9 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, span_units
-from rankbeam.pipelines.experiment.corpora import corpora_of, named_by, unused
+from rankbeam.pipelines.experiment.corpora import CORPUS, corpora_of, named_by, unused
+from rankbeam.pipelines.experiment.corpus_quotas import NAMES as CORPUS_POOLS
+from rankbeam.pipelines.experiment.corpus_quotas import corpus_quotas_of, unpriced_imports
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.goldens_dataset import with_files
 from rankbeam.pipelines.experiment.grid import Around
@@ -77,10 +79,13 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     }
     judged = tuple(metric for metric in metrics if not isinstance(metric, Metric))
     used = called_services(expanded.configurations, judging)
-    pools = pools_of(located, model.quotas, expanded.cells, expanded.sources, services, used, problems)
+    corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
+    of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
+    pools = pools_of(located, of_calls, expanded.cells, expanded.sources, services, used, problems)
     problems += above_window(located, pools, expanded.configurations, judging)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
+        problems += unpriced_imports(located, expanded.sources, corpus_quotas)
     known = None if problems else _known(model, metrics, expanded.configurations)
     gates = gates_of(located, model.gates or (), known, problems)
     problems += missing_inputs(located, model, expanded.sources)
@@ -140,6 +145,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         gates=gates,
         bigquery=bigquery,
         unit=model.dataset.unit,
+        corpus_quotas=corpus_quotas,
     )
 
 
@@ -211,6 +217,9 @@ def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[Inpu
     for retriever in (each.retriever for each in expanded.sources):
         for inside, problem in retriever.parameters.unset():
             yield located.error((*retriever.place, *inside), problem)
+        if retriever.parameters.lacks_corpus:
+            problem = "is missing; name an entry of corpora:, or give the full name of a corpus"
+            yield located.error((*retriever.place, CORPUS), problem)
         if (corpus := retriever.corpus) is not None:
             for inside, problem in corpus.parameters.unset():
                 yield located.error((*corpus.place, *inside), problem)

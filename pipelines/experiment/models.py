@@ -163,6 +163,20 @@ class QuotaModel(_Model):
         return self
 
 
+class ImportQuotaModel(_Model):
+    """`quotas: {rag_engine_import}`: the budget of imports into the corpora of one project and region.
+
+    Attributes:
+        concurrent_calls: imports that run at once, at most; 3 by default.
+        embeddings_per_minute: requests for embeddings of all of them together, at most; 1,400 by default.
+        price_per_million: of a million tokens that are embedded, in any currency, for `rankbeam plan`.
+    """
+
+    concurrent_calls: Count | None = None
+    embeddings_per_minute: Count | None = None
+    price_per_million: Price | None = None
+
+
 class StatisticsModel(_Model):
     """`statistics:`, how intervals and comparisons are made.
 
@@ -211,7 +225,8 @@ class ExperimentModel(_Model):
         services: models that answer and judge, each named once: its type and that type's parameters.
         corpora: what the documents are cut into, each named once: its type and that type's parameters. A retriever
             searches one that it names: `corpus: NAME`; without it, the documents themselves.
-        quotas: budgets of remote services, by name, as `QuotaModel` describes them.
+        quotas: budgets of remote services, by name, as `QuotaModel` describes them; those of building corpora are
+            called `rag_engine_data` and `rag_engine_import`.
         judge: the model that judges answers and contexts, as `JudgeModel` describes it.
         max_cost: of all calls of one run to services together, in the currency of the prices under `quotas:`, which
             then have to be there. What is planned to cost more at the least is refused; a call that might cost more

@@ -116,6 +116,7 @@ def failures(study: Study) -> Failures:
     """What failed, by kind and configuration."""
     names = dict(zip(study.ids, study.names, strict=True))
     table = study.results.table("failures", ["config_id", "query_id", "stage", "kind", "attempts", "message"])
+    table = table.filter(table["query_id"].is_valid())  # documents that were not imported are of no query
     by_kind = Counter(zip(table["config_id"].to_pylist(), table["kind"].to_pylist(), strict=True))
     said = Counter(zip(table["kind"].to_pylist(), table["message"].to_pylist(), strict=True))
     kinds = [kind for kind, _ in Counter(table["kind"].to_pylist()).most_common()]

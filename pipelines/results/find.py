@@ -23,7 +23,7 @@ def find_run(output: str, run_id: str | None = None, experiment: str | None = No
     Raises:
         InputError: there is no such run, or the place holds runs of several experiments; the message lists them.
     """
-    runs = _finished(output)
+    runs = finished_runs(output)
     if run_id is not None and run_id not in (each.run_id for each in runs):
         raise _unknown(run_id, runs)
     chosen = [each for each in runs if run_id in (None, each.run_id)]
@@ -52,7 +52,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
             problem = f"both are run {run.run_id!r}; name another as --baseline-run-id"
             raise InputError(problem, path=other.output)
         return other
-    others = [each for each in _finished(output) if each.execution != run.execution]
+    others = [each for each in finished_runs(output) if each.execution != run.execution]
     experiment = run.run["experiment"]
     if not others:
         problem = f"holds no run but {run.run_id!r} itself, and nothing to compare it with"
@@ -65,7 +65,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
     return _of_experiment(others, experiment)[-1]
 
 
-def _finished(output: str) -> list[Results]:
+def finished_runs(output: str) -> list[Results]:
     """All finished runs of a place, at least one, the one that was started last at the end.
 
     Raises:

@@ -26,6 +26,7 @@ _ORDERED_BY = {
     "failures": ("config_id", "query_id"),
     "gates": ("position", "config_id", "slice"),
     "usage": ("stage", "pool", "model"),
+    "corpora": ("name", "identity"),
 }
 
 

@@ -12,12 +12,14 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from rankbeam.pipelines.experiment.corpus_quotas import DATA
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
 from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
 from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
+from rankbeam.transforms.call import together
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
 from rankbeam.transforms.load import LoadTables
@@ -30,6 +32,7 @@ from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.score import ScoreRankings
+from rankbeam.transforms.write import corpus_rows
 from rankbeam.transforms.write import rows as row
 from rankbeam.transforms.write.tables import FinishRun, Verdict, WriteTable, run_folder
 
@@ -71,8 +74,10 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     rows = dict(_rows(pipeline, evaluation, parts.get(FAILURES), scored, aggregate))
     if answers is not None:
         rows |= answers.together(rows)
-    if (usage := _usage(branches.usage, answers)) is not None:
-        rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, experiment.pools)
+    rows |= dict(_corpus_rows(pipeline, experiment, rows))
+    if (usage := _usage(pipeline, experiment, branches.usage, answers)) is not None:
+        pools = {**experiment.pools, DATA: experiment.corpus_quotas.data}
+        rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools)
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
     of_scores = aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
     of_models = [] if answers is None else [answers.warnings]
@@ -150,9 +155,28 @@ def _answers(
     return answers_of(experiment, execution, dataset, parts, buckets_of(experiment), earlier)
 
 
-def _usage(of_retrievers: beam.PCollection | None, answers: "AnswerBranch | None") -> beam.PCollection | None:
+def _corpus_rows(
+    pipeline: beam.Pipeline, experiment: Experiment, rows: dict[str, beam.PCollection]
+) -> Iterator[tuple[str, beam.PCollection]]:
+    """The rows of the corpora that a service built, and of the documents that they lack, beside other failures."""
+    if not experiment.built:
+        return
+    yield "corpora", pipeline | "Corpora" >> beam.Create([corpus_rows.corpora(experiment.built)])
+    if (failed := corpus_rows.failed_documents(experiment.built)).num_rows:
+        documents = pipeline | "FailedDocuments" >> beam.Create([failed])
+        yield "failures", [documents, *([rows["failures"]] if "failures" in rows else [])] | "Failed" >> beam.Flatten()
+
+
+def _usage(
+    pipeline: beam.Pipeline,
+    experiment: Experiment,
+    of_retrievers: beam.PCollection | None,
+    answers: "AnswerBranch | None",
+) -> beam.PCollection | None:
     """The usage of all quota pools; None where none is used."""
     parts = [part for part in (of_retrievers, None if answers is None else answers.usage) if part is not None]
+    if experiment.corpus_usage:
+        parts.append(pipeline | "CorpusUsage" >> beam.Create(together(experiment.corpus_usage)))
     return parts | "EveryUsage" >> beam.Flatten() if parts else None
 
 

@@ -57,8 +57,8 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     _delete_previous_rows(experiment, execution)
     try:
         with refusals(), quiet_beam(), notices.shown(), spilling(options):
-            pipeline = build(experiment, execution, options)
-            state = pipeline.run().wait_until_finish()
+            ready = _with_corpora(experiment, execution)
+            state = build(ready, execution, options).run().wait_until_finish()
     except BaseException as error:
         if (not_loaded := failure_behind(error)) is not None:  # all files are complete
             raise RunFailed(not_loaded) from error
@@ -69,7 +69,21 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
         raise
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
+    if ready.built:
+        from rankbeam.pipelines.run import corpora
+
+        with notices.shown():
+            corpora.release(ready, execution)
     return Results(experiment.output, execution.run_id)
+
+
+def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
+    """The experiment once the corpora are there that a service builds for it."""
+    if not experiment.served:
+        return experiment
+    from rankbeam.pipelines.run import corpora  # few experiments need it
+
+    return corpora.prepared(experiment, execution, waits=waits)
 
 
 def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> PipelineResult:
@@ -80,8 +94,8 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> 
     """
     _delete_previous_rows(experiment, execution)
     try:
-        with refusals(), quiet_beam():
-            return build(experiment, execution, options).run()
+        with refusals(), quiet_beam(), notices.shown():
+            return build(_with_corpora(experiment, execution, waits=False), execution, options).run()
     except BaseException:
         delete_rows(experiment.output, execution.run_id)
         raise

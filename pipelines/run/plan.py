@@ -19,7 +19,7 @@ from rankbeam.pipelines.run.answer_plan import ModelPlan, Range, lines_of, model
 from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
-from rankbeam.pipelines.run.corpus_plan import CorpusPlan, corpus_plans
+from rankbeam.pipelines.run.corpus_plan import CorpusPlan, corpora_plan
 from rankbeam.pipelines.run.evaluate import quiet_beam, refusals, spilling
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock
@@ -106,7 +106,8 @@ class Plan:
     def cost(self) -> Range | None:
         """Of all calls, least and most; None where a price is not known."""
         of_pools = [None if each.cost is None else (each.cost, each.cost) for each in self.pools]
-        costs = [*of_pools, *(each.cost for each in self.models)]
+        of_corpora = [None if each.cost is None else (each.cost, each.cost) for each in self.corpora if each.state]
+        costs = [*of_pools, *(each.cost for each in self.models), *of_corpora]
         known = [cost for cost in costs if cost is not None]
         if not known or len(known) < len(costs):
             return None
@@ -121,7 +122,8 @@ class Plan:
         pools = [_pool_line(each) for each in self.pools]
         models = [line for each in self.models for line in lines_of(each)]
         lines = [*pools, *models] or ["no remote calls"]
-        if len(pools) + len(self.models) > 1 and self.cost is not None:
+        paid = len(pools) + len(self.models) + sum(bool(each.documents) for each in self.corpora)
+        if paid > 1 and self.cost is not None:
             lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
         if self.max_cost is not None:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
@@ -140,20 +142,23 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     Raises:
         InputError: an input turned out to be unusable, or a quota too small for a call.
     """
+    of_corpora = corpora_plan(experiment)
+    experiment = of_corpora.experiment
     names = {each.config_id: each.name for each in experiment.evaluation.configurations}
     configurations = tuple(
         ConfigurationPlan(each.name, _where_from(each, experiment, names))
         for each in experiment.evaluation.configurations
     )
     if not experiment.remote and not work_of(experiment).services:
-        return Plan((), configurations, corpora=corpus_plans(experiment))
+        return Plan((), configurations, corpora=of_corpora.corpora)
     retrieved, answered = _counted(experiment)
     if answered is not None:
         _refuse_too_large(experiment, answered, path)
     order = list(experiment.pools)
     pools = [PoolPlan.of(each.pool, experiment.pools[each.pool], each.calls, each.ledger_hits) for each in retrieved]
     models = [] if answered is None else model_plans(answered, experiment)
-    warnings = dict.fromkeys(warning for each in retrieved for warning in each.warnings)
+    warnings = dict.fromkeys(of_corpora.warnings)
+    warnings |= dict.fromkeys(warning for each in retrieved for warning in each.warnings)
     if answered is not None and answered.unknown:
         warnings[_UNKNOWN.format(answered.unknown)] = None
     return Plan(
@@ -162,7 +167,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         tuple(warnings),
         tuple(sorted(models, key=lambda each: order.index(each.pool))),
         experiment.max_cost,
-        corpus_plans(experiment),
+        of_corpora.corpora,
     )
 
 

@@ -1,9 +1,20 @@
 """Print what a run says: for a terminal, for programs, and for pasting into documents and papers."""
 
+from rankbeam.pipelines.show.corpora import corpora_lines
 from rankbeam.pipelines.show.documents import as_csv, as_json, as_trec
 from rankbeam.pipelines.show.exports import as_latex, as_markdown
 from rankbeam.pipelines.show.judge import judge_line
 from rankbeam.pipelines.show.terminal import print_table
 from rankbeam.pipelines.show.usage import usage_lines
 
-__all__ = ["as_csv", "as_json", "as_latex", "as_markdown", "as_trec", "judge_line", "print_table", "usage_lines"]
+__all__ = [
+    "as_csv",
+    "as_json",
+    "as_latex",
+    "as_markdown",
+    "as_trec",
+    "corpora_lines",
+    "judge_line",
+    "print_table",
+    "usage_lines",
+]

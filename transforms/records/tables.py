@@ -180,16 +180,47 @@ values are one member of a family, and one with the values of the baseline is no
 FAILURES = pa.schema(
     [
         *COMMON,
-        required("config_id", pa.string()),
-        required("query_id", pa.string()),
+        pa.field("config_id", pa.string()),
+        pa.field("query_id", pa.string()),
         required("stage", pa.string()),
         required("kind", pa.string()),
         required("attempts", pa.int64()),
         required("message", pa.string()),
         pa.field("metric", pa.string()),
+        pa.field("corpus", pa.string()),
+        pa.field("doc_id", pa.string()),
     ]
 )
-"""One row a failed call, or, where a `metric` is judged, a query that has no value of it because a call failed."""
+"""One row a failed call, or, where a `metric` is judged, a query that has no value of it because a call failed.
+
+At the stage "import" a row is a document `doc_id` that could not be imported into a `corpus`: it is of no query, and of
+no configuration.
+"""
+
+CORPORA = pa.schema(
+    [
+        *COMMON,
+        required("name", pa.string()),
+        required("type", pa.string()),
+        required("identity", pa.string()),
+        required("specification", pa.string()),
+        required("documents", pa.string()),
+        required("resource", pa.string()),
+        required("state", pa.string()),
+        required("files", pa.int64()),
+        required("failed_files", pa.int64()),
+        required("imported_files", pa.int64()),
+        required("keep", pa.string()),
+        pa.field("expires", pa.timestamp("us", "UTC")),
+    ]
+)
+"""One row a corpus that a service built for the run, or had built before.
+
+`identity` is a hash of `specification`, which is JSON, and of `documents`, their fingerprint; `resource` is its name at
+the service. `state` is "built" where the run imported files into it, `imported_files` of them, and "reused" where it
+did not. It holds `files` and lacks `failed_files`. `keep` is how long it exists: "run" until the run has ended,
+"always", or a number of days, which end at `expires` unless it is used again.
+"""
 
 GATES = pa.schema(
     [
@@ -244,10 +275,11 @@ TABLES = {
     "failures": FAILURES,
     "gates": GATES,
     "usage": USAGE,
+    "corpora": CORPORA,
     **ANSWER_TABLES,
 }
 
-ADDED = frozenset({"gates", "usage", *ANSWER_TABLES})
+ADDED = frozenset({"gates", "usage", "corpora", *ANSWER_TABLES})
 """Tables that runs of earlier versions do not have."""
 
 

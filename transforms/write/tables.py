@@ -221,8 +221,9 @@ def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
 
 
 def _failures(paths: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """The kind, the attempts and the message of every failed call."""
+    """The kind, the attempts and the message of every failed call of a query."""
     for path in paths:
         with parquet.open_file(path) as file:
-            for batch in file.iter_batches(columns=["kind", "attempts", "message"]):
-                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            for batch in file.iter_batches(columns=["kind", "attempts", "message", "query_id"]):
+                of_queries = batch.filter(batch["query_id"].is_valid()).drop_columns(["query_id"])
+                yield from zip(*(column.to_pylist() for column in of_queries.columns), strict=True)

@@ -1,0 +1,115 @@
+"""The commands about corpora that a service built: corpora list, show and delete."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main
+from rankbeam.pipelines.run.messages import FAILED, leave, messages
+
+if TYPE_CHECKING:
+    from rankbeam.pipelines.run.corpora_command import Place
+    from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
+
+_ENDPOINT = click.option("--api-endpoint", metavar="ADDRESS", help="Another address of the service, for a location.")
+
+
+@main.group()
+def corpora() -> None:
+    """List, show and delete the corpora that rankbeam built in RAG Engine.
+
+    PLACE is an experiment (a YAML file), for the projects and regions of its corpora, or projects/P/locations/L.
+    Corpora that rankbeam did not make are never shown, changed or deleted.
+    """
+
+
+@corpora.command("list")
+@click.argument("place")
+@_ENDPOINT
+@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+def list_(place: str, api_endpoint: str | None, form: str) -> None:
+    """List the corpora that rankbeam made: files, and until when they are kept.
+
+    \b
+    Examples:
+      rankbeam corpora list projects/my-project/locations/us-central1
+      rankbeam corpora list examples/rag_engine_corpora.yaml
+    """
+    with messages():
+        from rankbeam.pipelines.run import corpora_command
+
+        found = [each for one in corpora_command.places(place, api_endpoint) for each in one.corpora()]
+        click.echo(corpora_command.shown(found, form))
+
+
+@corpora.command()
+@click.argument("place")
+@click.argument("name")
+@_ENDPOINT
+@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
+    """Show all that is known of the corpus NAME: its resource, the number at its end, or its identity."""
+    with messages():
+        from rankbeam.pipelines.run import corpora_command
+
+        found = [each for one in corpora_command.places(place, api_endpoint) for each in one.corpora()]
+        click.echo(corpora_command.detailed(corpora_command.named(found, [name])[0], form))
+
+
+@corpora.command()
+@click.argument("place")
+@click.argument("names", nargs=-1, metavar="[NAME …]")
+@click.option("--expired", is_flag=True, help="Those that were to be kept for some days, which are over.")
+@click.option("--unused-by", metavar="DIR", help="Those that no run in this output folder searched.")
+@click.option("--dry-run", is_flag=True, help="Only say which they are.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_ENDPOINT
+def delete(
+    place: str,
+    names: tuple[str, ...],
+    expired: bool,
+    unused_by: str | None,
+    dry_run: bool,
+    yes: bool,
+    api_endpoint: str | None,
+) -> None:
+    """Delete corpora that rankbeam made, after a question.
+
+    Name corpora, or give --expired or --unused-by; with both, a corpus has to be expired and unused.
+
+    \b
+    Examples:
+      rankbeam corpora delete projects/my-project/locations/us-central1 --expired --dry-run
+      rankbeam corpora delete experiment.yaml 4611686018427387904
+    """
+    with messages():
+        from rankbeam.pipelines.run import corpora_command
+
+        if bool(names) == (expired or unused_by is not None):
+            raise click.UsageError("name corpora, or give --expired or --unused-by")
+        left = 0
+        for one in corpora_command.places(place, api_endpoint):
+            chosen = _chosen(one, names, unused_by, expired=expired)
+            for each in chosen:
+                click.echo(corpora_command.line(each))
+            if not chosen:
+                click.echo(f"nothing to delete in {one.api.location}")
+            elif not dry_run and (yes or _is_confirmed(len(chosen))):
+                left += corpora_command.delete(one, chosen, click.echo)
+        if left:
+            leave(f"{left:,} corpora were not deleted", FAILED)
+
+
+def _chosen(place: "Place", names: tuple[str, ...], unused_by: str | None, *, expired: bool) -> "list[Existing]":
+    from rankbeam.pipelines.run import corpora_command
+
+    found = list(place.corpora())
+    if names:
+        return corpora_command.named(found, names)
+    found = corpora_command.expired(found) if expired else found
+    return found if unused_by is None else corpora_command.unused_by(found, unused_by)
+
+
+def _is_confirmed(number: int) -> bool:
+    what = "this corpus" if number == 1 else f"these {number:,} corpora"
+    return click.confirm(f"Delete {what} with all files?", default=False, err=True)

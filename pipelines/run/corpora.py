@@ -1,0 +1,206 @@
+"""The corpora that a run needs of a service: built before its pipeline begins, and, with `keep: run`, deleted after it.
+
+The process that submits the pipeline makes all requests, on any runner: an import takes up to hours, in which a worker
+would only wait. The pipeline is given the names of the resources.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rankbeam.pipelines.experiment.corpora import Corpus
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
+from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
+from rankbeam.transforms.clients.corpora.rag_engine.site import Site
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, read_documents
+from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
+from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.records.corpora import BuiltCorpus
+from rankbeam.transforms.records.errors import CallError, InputError, RankbeamError
+from rankbeam.transforms.records.run import Run
+
+RUN = "run"
+"""What `keep` says of a corpus that is deleted at the end of the run."""
+_logger = logging.getLogger(__name__)
+
+
+class CorporaFailed(RankbeamError):
+    """Corpora could not be built: exit status 1. A later run goes on where this one ended."""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The corpora that an experiment needs of the services of one project and region.
+
+    Attributes:
+        api: their data API.
+        requests: for each corpus what is asked of the service.
+    """
+
+    api: DataApi
+    requests: Mapping[Corpus, Request]
+
+
+def needed(experiment: Experiment) -> list[Needed]:
+    """The corpora that an experiment needs, by project and region."""
+    grouped: dict[DataApi, dict[Corpus, Request]] = {}
+    shared = [each.name for each in experiment.served]
+    for corpus in experiment.served:
+        parameters = corpus.parameters
+        if isinstance(parameters, RagEngineCorpus):
+            own = f"{parameters.chunk_size}/{parameters.chunk_overlap}, {parameters.embedding_model}"
+            name = corpus.name if shared.count(corpus.name) == 1 else f"{corpus.name} ({own})"
+            api = DataApi(parameters.location, parameters.api_endpoint)
+            grouped.setdefault(api, {})[corpus] = Request(name, parameters)
+    return [Needed(api, requests) for api, requests in grouped.items()]
+
+
+def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
+    """Build the corpora of an experiment, or find them built; returns the experiment with the names of the resources.
+
+    Args:
+        experiment: with corpora of a service, or without.
+        execution: the run.
+        waits: whether this process is there at the end of the run.
+
+    Raises:
+        InputError: the documents, the staging folder, or what is asked of the service, cannot be used.
+        CorporaFailed: the service does not do what it could.
+    """
+    if not experiment.served:
+        return experiment
+    if not waits and any(each.keep == RUN for each in _parameters(experiment)):
+        raise InputError("corpora: keep: run needs a runner that this process waits for; on Dataflow, keep them for 1d")
+    documents = documents_of(experiment)
+    for warning in _without_text(documents):
+        _logger.warning("%s", warning)
+    built: list[BuiltCorpus] = []
+    problems: list[Problem] = []
+    found: dict[Corpus, tuple[str, str]] = {}
+    usage = []
+    for each in needed(experiment):
+        site = site_of(experiment, each.api, execution)
+        builder = Builder(
+            site, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
+        )
+        with refusing():
+            outcome = builder.build(list(each.requests.values()))
+        built += outcome.corpora
+        problems += outcome.problems
+        usage += site.usage
+        resources = {corpus.identity: corpus.resource for corpus in outcome.corpora}
+        for corpus, request in each.requests.items():
+            identity = request.identity(documents)
+            found[corpus] = (identity, resources.get(identity, ""))
+    if problems:
+        raise _failure(problems)
+    ready = replace(experiment.searching(found), built=tuple(built), corpus_usage=tuple(usage))
+    if experiment.max_cost is None:
+        return ready
+    return replace(ready, max_cost=max(0.0, experiment.max_cost - _cost(experiment, built, documents)))
+
+
+def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: Documents) -> float:
+    """Of the embeddings of what was imported, about."""
+    cost = 0.0
+    for each in built:
+        _, tokens = documents.chunks(each.specification["chunk_size"], each.specification["chunk_overlap"])
+        share = each.imported / max(1, len(documents.tokens))
+        cost += share * tokens * (experiment.corpus_quotas.imports.price_per_million or 0.0) / 1e6
+    return cost
+
+
+def release(experiment: Experiment, execution: Run) -> None:
+    """Delete the corpora that were to exist until the end of the run, and the documents that nothing else needs.
+
+    What cannot be deleted is a warning: the run has its result.
+    """
+    ended = {each.identity for each in experiment.built if each.keep == RUN}
+    for each in needed(experiment) if ended else ():
+        try:
+            _release(experiment, each, ended, execution)
+        except (CallError, InputError) as error:
+            _logger.warning("a corpus could not be deleted: %s; `rankbeam corpora list` shows what is left", error)
+
+
+def _release(experiment: Experiment, each: Needed, ended: set[str], execution: Run) -> None:
+    site = site_of(experiment, each.api, execution)
+    own = [corpus for corpus in site.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
+    outcomes = site.delete([corpus.corpus.name for corpus in own])
+    _unstage(experiment, each, {corpus.about.documents for corpus in site.find()})
+    if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
+        raise failed
+
+
+def _unstage(experiment: Experiment, each: Needed, left: set[str]) -> None:
+    documents = documents_of(experiment)
+    if str(documents.fingerprint) in left:
+        return
+    for folder in {request.parameters.staging for request in each.requests.values()}:
+        objects, staged = Objects(folder), documents.staged(folder)
+        for part in staged.folders:
+            objects.delete([f"{staged.uri(part)}/{name}" for name in part.names])
+
+
+def documents_of(experiment: Experiment) -> Documents:
+    """The documents of an experiment whose corpora a service builds.
+
+    Raises:
+        InputError: they cannot be read, or two of them have the same id.
+    """
+    if experiment.corpus is None:
+        raise InputError("corpora that a service builds need dataset.corpus")
+    return read_documents(experiment.corpus)
+
+
+def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) -> Site:
+    """The corpora of one project and region, at the pace of the experiment's quota."""
+    owner = Owner()
+    if execution is not None:
+        owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
+    return Site(api, Ledger(experiment.ledger, owner), experiment.corpus_quotas.data)
+
+
+def existing(experiment: Experiment, each: Needed, documents: Documents) -> dict[Corpus, Existing]:
+    """Those of the corpora of an experiment that exist, complete or not; nothing is made.
+
+    Raises:
+        InputError: the service refuses to list them.
+        CorporaFailed: the service cannot be reached.
+    """
+    with refusing():
+        by_identity = {corpus.about.identity: corpus for corpus in reversed(site_of(experiment, each.api).find())}
+    wanted = {corpus: request.identity(documents) for corpus, request in each.requests.items()}
+    return {corpus: by_identity[name] for corpus, name in wanted.items() if name in by_identity}
+
+
+class refusing:  # noqa: N801  reads like the context managers of contextlib
+    """Turns a failed call into what the command line understands."""
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Raise it anew."""
+        if isinstance(error, CallError):
+            raise _failure([Problem.of("", error)]) from error
+
+
+def _failure(problems: Sequence[Problem]) -> RankbeamError:
+    lines = [f"corpus {each.name}: {each.message}" if each.name else f"corpora: {each.message}" for each in problems]
+    message = "\n".join(dict.fromkeys(lines))
+    return InputError(message) if any(each.is_refusal for each in problems) else CorporaFailed(message)
+
+
+def _parameters(experiment: Experiment) -> Iterator[RagEngineCorpus]:
+    return (each.parameters for each in experiment.served if isinstance(each.parameters, RagEngineCorpus))
+
+
+def _without_text(documents: Documents) -> Iterator[str]:
+    if number := len(documents.without_text):
+        examples = ", ".join(map(repr, documents.without_text[:3]))
+        yield f"{number:,} of {documents.fingerprint.documents:,} documents have no text, such as {examples}"
