@@ -145,6 +145,7 @@ class Experiment:
                 None if corpus is None else corpus.parameters.chunking,
                 as_documents=self.unit == "document",
                 with_texts=self.calls_models,
+                kept=files.below(self.output, "indexes") if files.is_local(self.output) else None,
             )
             for source, corpus in corpora.items()
         }

@@ -248,12 +248,16 @@ def _gather(
         field = first[present] + position
         field_start, field_end = np.zeros(len(line), np.int64), np.zeros(len(line), np.int64)
         field_start[present], field_end[present] = start[field], end[field]
-        columns.append(_strings(data, field_start, field_end))
+        columns.append(substrings(data, field_start, field_end))
     return Fields(line, count, tuple(columns), lines_seen)
 
 
-def _strings(data: ByteArray, start: IntArray, end: IntArray) -> StringArray:
-    """Copy the byte ranges, which ascend and do not overlap, into one Arrow string array."""
+def substrings(data: ByteArray, start: IntArray, end: IntArray) -> StringArray:
+    """Copy the byte ranges, which ascend and do not overlap, into one Arrow string array.
+
+    >>> substrings(np.frombuffer(b"one two", np.uint8), np.array([0, 4]), np.array([3, 7])).to_pylist()
+    ['one', 'two']
+    """
     offsets = np.zeros(len(start) + 1, np.int64)
     np.cumsum(end - start, out=offsets[1:])
     edge = np.zeros(len(data) + 1, np.int8)

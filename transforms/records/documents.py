@@ -15,12 +15,14 @@ class Documents:
         chunking: how they are cut; None where they are searched whole.
         as_documents: a chunk stands for its document, under that one's id; else it has an id of its own.
         with_texts: rankings carry the texts of chunks, since models read them.
+        kept: the folder that keeps indexes of them; None where they are built for this run only.
     """
 
     path: str | None
     chunking: Chunking | None = None
     as_documents: bool = True
     with_texts: bool = False
+    kept: str | None = None
 
     def name(self, doc_id: str, start: int, end: int) -> str:
         """The id under which a chunk is ranked."""

@@ -1,0 +1,93 @@
+"""Kept indexes: built once, found again, and never damaged or of other documents."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from support.inputs import json_texts, write
+
+from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.index import collection, tokens, units
+from rankbeam.transforms.clients.retrievers.index.kept import Shelf
+from rankbeam.transforms.records.chunking import Chunking
+from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.queries import Query, Ranking
+
+CORPUS = {"d1": "the cat sat on the mat", "d2": "a dog ran after the cat and the other cat", "d3": ""}
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Documents:
+    path = write(tmp_path / "corpus.jsonl", json_texts(CORPUS.items()))
+    return Documents(path, Chunking("words", 4, 1), as_documents=False, kept=str(tmp_path / "indexes"))
+
+
+def found(documents: Documents, text: str = "cat dog") -> Ranking:
+    """The ranking that a new process would have."""
+    for cached in (collection._collection, tokens.tokens_of, units.units_of, units._indexed):
+        cached.cache_clear()
+    return Bm25().search(documents).retrieve(Query("q", text), 10)
+
+
+def files_of(documents: Documents) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in Path(documents.kept or "").rglob("*.*32")}
+
+
+def test_an_index_is_found_again(searched: Documents) -> None:
+    first = found(searched)
+    written = files_of(searched)
+
+    assert found(searched) == first
+    assert files_of(searched) == written
+
+
+def test_a_damaged_index_is_said_and_built_again(searched: Documents, caplog: pytest.LogCaptureFixture) -> None:
+    first = found(searched)
+    (damaged,) = Path(searched.kept or "").rglob("unit.i32")
+    content = bytearray(damaged.read_bytes())
+    content[0] ^= 1
+    damaged.write_bytes(content)
+
+    with caplog.at_level(logging.WARNING):
+        assert found(searched) == first
+    assert "is damaged (unit.i32); it is built again" in caplog.text
+
+
+def test_an_index_without_its_manifest_is_built_again(searched: Documents) -> None:
+    first = found(searched)
+    for manifest in Path(searched.kept or "").rglob("manifest.json"):
+        manifest.unlink()
+
+    assert found(searched) == first
+
+
+def test_other_documents_under_the_same_name_have_another_index(
+    searched: Documents, caplog: pytest.LogCaptureFixture
+) -> None:
+    found(searched)
+    write(Path(searched.path or ""), json_texts([*CORPUS.items(), ("d4", "dog dog")]))
+
+    with caplog.at_level(logging.INFO):
+        assert found(searched).doc_ids[0] == "d4#0-7"
+    assert "has changed since it was indexed" in caplog.text
+    assert len(list(Path(searched.kept or "").glob("*/*"))) == 1  # that of the earlier documents is deleted
+
+
+def test_what_a_killed_process_left_is_no_index(tmp_path: Path) -> None:
+    def fail(into: Path) -> None:
+        (into / "half").write_text("x")
+        raise KeyboardInterrupt
+
+    shelf = Shelf(tmp_path / "shelf")
+    with pytest.raises(KeyboardInterrupt):
+        shelf.get("any", 1, fail)
+    folder = shelf.get("any", 1, lambda into: into.joinpath("whole").touch())
+    assert {path.name for path in folder.iterdir()} == {"whole", "manifest.json"}
+
+
+def test_the_cuts_of_documents_share_their_tokens(searched: Documents) -> None:
+    found(searched)
+    found(Documents(searched.path, Chunking("sentences", 9, 0), kept=searched.kept))
+
+    names = sorted(path.name.partition("-")[0] for path in Path(searched.kept or "").glob("*/*/*-*") if path.is_dir())
+    assert names == ["chunks", "chunks", "documents", "postings", "postings", "tokens"]

@@ -1,0 +1,32 @@
+"""Words of texts, against the pattern that defines them."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbeam.transforms.kernels.search.words import words_of
+
+LETTERS = st.sampled_from("ab_9 .,\nAÉßİΣǅ日😀'\u0307-")
+TEXTS = st.lists(st.one_of(st.text(), st.text(LETTERS)), max_size=6)
+
+
+@given(TEXTS)
+def test_words_are_what_the_pattern_finds(texts: list[str]) -> None:
+    words = words_of(texts)
+    found = [words.vocabulary[number] for number in words.word.tolist()]
+
+    expected = [(number, word) for number, text in enumerate(texts) for word in re.findall(r"\b\w\w+\b", text.lower())]
+    assert list(zip(words.text.tolist(), found, strict=True)) == expected
+    assert len(set(words.vocabulary)) == len(words.vocabulary)
+
+
+@given(TEXTS)
+def test_a_word_begins_where_it_stands_in_the_text_as_given(texts: list[str]) -> None:
+    words = words_of(texts)
+
+    expected = []
+    for text in texts:
+        origin = [place for place, character in enumerate(text) for _ in character.lower()]
+        expected += [origin[found.start()] for found in re.finditer(r"\b\w\w+\b", text.lower())]
+    assert words.start.tolist() == expected

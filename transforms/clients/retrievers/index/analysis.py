@@ -1,0 +1,51 @@
+"""How texts become terms: words in lower case, without stop words, cut to their stems."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import Stemmer
+from bm25s import stopwords
+
+from rankbeam.transforms.kernels.search.words import PATTERN
+
+STOP_WORDS = (
+    "chinese", "danish", "dutch", "english", "english_plus", "french", "german", "italian",
+    "korean", "norwegian", "portuguese", "russian", "spanish", "swedish", "turkish",
+)  # fmt: skip
+_SHORT = {"english": "EN", "english_plus": "EN_PLUS"}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How texts become terms.
+
+    Attributes:
+        stemming: a Snowball algorithm, or "none".
+        stop_words: a language whose stop words are dropped, "none", or a list of words.
+    """
+
+    stemming: str
+    stop_words: str | tuple[str, ...]
+
+    @cached_property
+    def dropped(self) -> frozenset[str]:
+        """The stop words."""
+        if not isinstance(self.stop_words, str):
+            return frozenset(self.stop_words)
+        if self.stop_words == "none":
+            return frozenset()
+        return frozenset(getattr(stopwords, f"STOPWORDS_{_SHORT.get(self.stop_words, self.stop_words.upper())}"))
+
+    def terms(self, words: list[str]) -> list[str | None]:
+        """The term of each word; None for a stop word."""
+        stems = words if self._stemmer is None else self._stemmer.stemWords(words)
+        return [None if word in self.dropped else stem for word, stem in zip(words, stems, strict=True)]
+
+    def of_text(self, text: str) -> list[str]:
+        """The terms of a text, in order."""
+        return [term for term in self.terms(PATTERN.findall(text.lower())) if term is not None]
+
+    @cached_property
+    def _stemmer(self) -> Any:
+        return None if self.stemming == "none" else Stemmer.Stemmer(self.stemming)

@@ -1,0 +1,147 @@
+"""The documents of a dataset as retrievers need them: in one file that is mapped into memory, by descending id.
+
+Documents in descending byte order of their ids: so the first of several documents with equal scores is the one that
+trec_eval ranks first, and no result depends on the order of the corpus file.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.formats.places import Place, repeated_at
+from rankbeam.transforms.clients.retrievers.index.kept import Shelf
+from rankbeam.transforms.clients.storage import files, spill
+from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.errors import InputError
+
+DOCUMENTS = pa.schema(
+    [
+        ("doc_id", pa.string()),
+        ("title", pa.large_string()),
+        ("text", pa.large_string()),
+        ("has_title", pa.bool_()),
+        ("has_text", pa.bool_()),
+    ]
+)
+_AT_ONCE = 4000
+_FILE = "documents.arrow"
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """The documents of a dataset.
+
+    Attributes:
+        path: of the dataset's corpus.
+        shelf: of what is made from them.
+        rows: of `DOCUMENTS`, in the order of the files.
+        order: int64[d], the rows by descending id.
+    """
+
+    path: str
+    shelf: Shelf
+    rows: pa.Table
+    order: IntArray
+
+    @property
+    def doc_ids(self) -> pa.ChunkedArray:
+        """The ids, in the order of the rows."""
+        return self.rows["doc_id"]
+
+    def batches(self) -> Iterator[tuple[list[str], list[str]]]:
+        """Titles and texts, some documents at a time, in the order of the rows."""
+        for batch in self.rows.to_batches():
+            yield batch["title"].to_pylist(), batch["text"].to_pylist()
+
+    def warnings(self, fields: Sequence[str]) -> Iterator[str]:
+        """How many documents have nothing in these fields, and some of them."""
+        has_any = np.logical_or.reduce([self.rows[f"has_{field}"].to_numpy() for field in fields])
+        if not has_any.all():
+            empty = self.order[~has_any[self.order]][::-1]
+            some = ", ".join(map(repr, self.doc_ids.take(empty[:3]).to_pylist()))
+            yield f"{len(empty):,} of {len(has_any):,} documents without text, such as {some}"
+
+    def text(self, row: int) -> str:
+        """The text of a document."""
+        text: str = self.rows["text"][row].as_py()
+        return text
+
+
+@lru_cache(2)
+def _collection(path: str, root: str, version: object) -> Collection:
+    del version
+    shelf = Shelf.of(root, path, content_of(path))
+    folder = shelf.get("documents", [], lambda into: _write(path, into / _FILE))
+    rows = pa.ipc.open_file(pa.memory_map(str(folder / _FILE))).read_all()
+    names = np.array([name.encode() for name in rows["doc_id"].to_pylist()], object)
+    return Collection(path, shelf, rows, np.argsort(names, kind="stable")[::-1].copy())
+
+
+def collection_of(documents: Documents) -> Collection:
+    """The documents that a retriever searches.
+
+    Raises:
+        InputError: there are none, or a file of them cannot be read.
+    """
+    if documents.path is None:
+        raise InputError("the retriever needs dataset.corpus")
+    return _collection(documents.path, documents.kept or _temporary(), sources.version(documents.path))
+
+
+def content_of(path: str) -> str:
+    """A hash of the bytes of all files that a path names; of a table, of its name, size and time of change."""
+    found = hashlib.sha256()
+    for file in sources.expand(path):
+        if is_table(file):
+            found.update(repr(sources.version(file)).encode())
+            continue
+        own = hashlib.sha256()
+        with files.open_raw(file) as stream:
+            while block := stream.read(1 << 22):
+                own.update(block)
+        found.update(own.digest())
+    return found.hexdigest()[:16]
+
+
+@lru_cache(1)
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="rankbeam-index-", ignore_cleanup_errors=True)
+
+
+def _temporary() -> str:
+    """The folder for indexes that are not kept: they are deleted with the files of the run, or with this process."""
+    folder = spill.folder()
+    return _own_folder().name if folder is None else str(Path(folder) / "indexes")
+
+
+def _write(path: str, file: Path) -> None:
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, DOCUMENTS) as writer:
+        for part in _parts(path):
+            ids, titles, bodies = zip(*((entry.id, entry.title, entry.text) for entry in part), strict=True)
+            flags = ([bool(text.strip()) for text in column] for column in (titles, bodies))
+            columns = [ids, titles, bodies, *flags]
+            arrays = [pa.array(values, field.type) for values, field in zip(columns, DOCUMENTS, strict=True)]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=DOCUMENTS))
+
+
+def _parts(path: str) -> Iterator[Sequence[texts.Entry]]:
+    """The documents of all files, some at a time; refuses an id that is given twice."""
+    places: dict[str, Place] = {}
+    for file in sources.expand(path):
+        entries = texts.read_entries(file, "corpus")
+        while part := list(islice(entries, _AT_ONCE)):
+            for entry in part:
+                if (before := places.setdefault(entry.id, (file, entry.line))) != (file, entry.line):
+                    problem = f"document {entry.id!r} is given twice"
+                    raise repeated_at(problem, [before, (file, entry.line)], "ids must differ")
+            yield part

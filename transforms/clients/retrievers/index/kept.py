@@ -1,0 +1,129 @@
+"""Folders of files that are made once, and kept under a name that says what they were made from.
+
+A folder appears under its name when it is complete, with the size and checksum of every file. Whoever needs it and
+does not find it whole makes it; others wait meanwhile.
+"""
+
+import fcntl
+import hashlib
+import json
+import logging
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankbeam.transforms.records.errors import InputError
+
+FORMAT = 1
+"""Of the files; a newer one has other names, so that older files are never read by it."""
+
+_MANIFEST = "manifest.json"
+_BLOCK = 1 << 22
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The folder of what was made from one content of some files.
+
+    Attributes:
+        folder: of the shelf.
+    """
+
+    folder: Path
+
+    @classmethod
+    def of(cls, root: str, source: str, content: str) -> "Shelf":
+        """The shelf of a content; those of what the source held earlier are deleted.
+
+        Args:
+            root: below which shelves are kept.
+            source: what the files are called.
+            content: a hash of what they hold.
+        """
+        of_source = Path(root) / digest(source)
+        shelf = cls(of_source / content)
+        if of_source.is_dir() and not shelf.folder.exists():
+            for earlier in of_source.iterdir():
+                _logger.info("%s has changed since it was indexed; it is indexed again", source)
+                shutil.rmtree(earlier, ignore_errors=True)
+        return shelf
+
+    def get(self, name: str, parameters: object, make: Callable[[Path], None]) -> Path:
+        """A folder of files, made where it is not there or not whole.
+
+        Args:
+            name: what it is.
+            parameters: all that decides its content besides the content of the shelf, as JSON values.
+            make: writes the files into an empty folder.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        folder = self.folder / f"{name}-{digest(json.dumps([FORMAT, parameters], sort_keys=True))}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with _alone(folder.with_suffix(".lock")):
+                if (problem := _problem(folder)) is not None:
+                    _logger.warning("the index %s %s; it is built again", folder, problem)
+                    shutil.rmtree(folder)
+                if not folder.exists():
+                    _make(folder, make)
+        except OSError as error:
+            raise InputError(f"the index cannot be kept: {error.strerror or error}", path=str(folder)) from error
+        return folder
+
+
+def digest(text: str) -> str:
+    """A short name for a text.
+
+    >>> digest("bm25")
+    '635d603dcb715a7c'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _make(folder: Path, make: Callable[[Path], None]) -> None:
+    unfinished = folder.with_suffix(".part")
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+    unfinished.mkdir()
+    try:
+        make(unfinished)
+        manifest = {path.name: _state(path) for path in sorted(unfinished.iterdir())}
+        (unfinished / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+        unfinished.rename(folder)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+
+
+def _problem(folder: Path) -> str | None:
+    """What is wrong with the files of a folder; None where they are whole, or there is none."""
+    if not folder.exists():
+        return None
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        damaged = [name for name, state in manifest.items() if _state(folder / name) != state]
+    except (OSError, ValueError, AttributeError):
+        return "is not complete"
+    return f"is damaged ({damaged[0]})" if damaged else None
+
+
+def _state(path: Path) -> list[int]:
+    """Size and checksum of a file."""
+    checksum = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            checksum = zlib.crc32(block, checksum)
+    return [path.stat().st_size, checksum]
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait until no other thread or process is in the block."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,190 @@
+"""What a retriever ranks: documents or chunks, with their tokens."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from rankbeam.transforms.clients.retrievers.index.analysis import Analysis
+from rankbeam.transforms.clients.retrievers.index.collection import Collection, collection_of
+from rankbeam.transforms.clients.retrievers.index.tokens import Tokens, mapped, tokens_of
+from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.kernels.search.postings import Pieces, Postings, build, within
+from rankbeam.transforms.kernels.search.words import concatenated
+from rankbeam.transforms.records.chunking import Chunking
+from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.queries import Ranking
+
+_SPANS = "spans.i32"
+_ROWS_AT_ONCE = 4000
+_POSTINGS = ("unit", "count", "length")
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Documents or chunks, by descending id of the document, then in the order of the text.
+
+    Attributes:
+        documents: what is searched.
+        collection: of the documents.
+        row: int64[u], the document of each.
+        start: int64[u], where it begins in the text, in code points.
+        end: int64[u], where it ends.
+    """
+
+    documents: Documents
+    collection: Collection
+    row: IntArray
+    start: IntArray
+    end: IntArray
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.row)
+
+    def texts(self, places: IntArray) -> tuple[str, ...]:
+        """The texts of some units."""
+        spans = zip(self.row[places].tolist(), self.start[places].tolist(), self.end[places].tolist(), strict=True)
+        return tuple(self.collection.text(row)[start:end] for row, start, end in spans)
+
+    def ranking(self, places: IntArray, scores: np.ndarray) -> Ranking:
+        """The ranking of some units.
+
+        Args:
+            places: of the units, best first.
+            scores: of each.
+        """
+        doc_ids = self.collection.doc_ids.take(self.row[places]).to_pylist()
+        is_cut = self.documents.chunking is not None
+        if is_cut and not self.documents.as_documents:
+            spans = zip(doc_ids, self.start[places].tolist(), self.end[places].tolist(), strict=True)
+            doc_ids = [self.documents.name(*span) for span in spans]
+        texts = self.texts(places) if is_cut and self.documents.with_texts else ()
+        return Ranking(tuple(doc_ids), tuple(scores.astype(float).tolist()), texts)
+
+
+@lru_cache(2)
+def units_of(documents: Documents, collection: Collection) -> Units:
+    """The units that a retriever ranks.
+
+    Args:
+        documents: what it searches.
+        collection: of them.
+    """
+    chunking = documents.chunking
+    if chunking is None:
+        row = collection.order
+        return Units(documents, collection, row, np.zeros(len(row), np.int64), np.zeros(len(row), np.int64))
+    parameters = [chunking.by, chunking.size, chunking.overlap]
+    folder = collection.shelf.get("chunks", parameters, lambda into: _cut(collection, chunking, into / _SPANS))
+    row, start, end = mapped(folder / _SPANS).reshape(-1, 3).T.astype(np.int64)
+    rank = np.empty(len(collection.order), np.int64)
+    rank[collection.order] = np.arange(len(rank))
+    order = np.argsort(rank[row], kind="stable")
+    return Units(documents, collection, row[order], start[order], end[order])
+
+
+def _cut(collection: Collection, chunking: Chunking, file: Path) -> None:
+    """Write row, start and end of every chunk, in the order of the rows."""
+    row = 0
+    with file.open("wb") as spans:
+        for _, texts in collection.batches():
+            found = [
+                (row + number, start, end) for number, text in enumerate(texts) for start, end in chunking.spans(text)
+            ]
+            np.array(found, np.int32).reshape(-1, 3).tofile(spans)
+            row += len(texts)
+
+
+@dataclass(frozen=True, eq=False)
+class Indexed:
+    """Units with their terms.
+
+    Attributes:
+        units: what is ranked.
+        terms: the position of each term in the vocabulary.
+        postings: of the units.
+        analysis: of texts.
+        warnings: about documents without text.
+    """
+
+    units: Units
+    terms: dict[str, int]
+    postings: Postings
+    analysis: Analysis
+    warnings: tuple[str, ...]
+
+    def known(self, text: str) -> list[int]:
+        """The terms of a query that a unit may have, in order."""
+        return [self.terms[term] for term in self.analysis.of_text(text) if term in self.terms]
+
+
+def indexed(documents: Documents, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
+    """The units of documents, with the terms of these fields; read once, as long as the documents are the same.
+
+    Raises:
+        InputError: the documents cannot be read, or no unit has a term.
+    """
+    return _indexed(documents, collection_of(documents), analysis, fields)
+
+
+@lru_cache(2)
+def _indexed(documents: Documents, collection: Collection, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
+    units = units_of(documents, collection)
+    tokens = tokens_of(collection, analysis)
+    chunking = documents.chunking
+    cut = None if chunking is None else [chunking.by, chunking.size, chunking.overlap]
+    parameters = [analysis.stemming, analysis.stop_words, sorted(fields), cut]
+    folder = collection.shelf.get("postings", parameters, lambda into: _index(units, tokens, fields, into))
+    offsets = np.fromfile(folder / "offsets.i64", np.int64)
+    if not offsets[-1]:
+        raise InputError("no document of the corpus has a word to index", path=documents.path)
+    arrays = (mapped(folder / f"{name}.i32") for name in _POSTINGS)
+    terms = {term: place for place, term in enumerate(tokens.vocabulary)}
+    seen = fields if chunking is None else ("text",)
+    return Indexed(units, terms, Postings(offsets, *arrays), analysis, tuple(collection.warnings(seen)))
+
+
+def _index(units: Units, tokens: Tokens, fields: tuple[str, ...], folder: Path) -> None:
+    pieces = _pieces(units, tokens, fields)
+
+    def tokens_in(first: int, last: int) -> IntArray:
+        return tokens.term[pieces.places(first, last)].astype(np.int64)
+
+    postings = build(len(tokens.vocabulary), pieces.length, tokens_in)
+    postings.offsets.tofile(folder / "offsets.i64")
+    for name in _POSTINGS:
+        getattr(postings, name).tofile(folder / f"{name}.i32")
+
+
+def _pieces(units: Units, tokens: Tokens, fields: tuple[str, ...]) -> Pieces:
+    """The ranges of tokens of each unit."""
+    ends = np.cumsum(tokens.title + tokens.text)
+    of_text = ends - tokens.text
+    title, title_length = (of_text - tokens.title)[units.row], tokens.title[units.row]
+    text, text_length = of_text[units.row], tokens.text[units.row]
+    if units.documents.chunking is not None:
+        text, text_length = _inside(units, tokens, of_text)
+    nothing = np.zeros(len(units), np.int64)
+    return Pieces(
+        title, title_length if "title" in fields else nothing, text, text_length if "text" in fields else nothing
+    )
+
+
+def _inside(units: Units, tokens: Tokens, of_text: IntArray) -> tuple[IntArray, IntArray]:
+    """Where the tokens of each chunk begin, and how many they are: those that begin inside its span."""
+    begin, count = np.empty(len(units), np.int64), np.empty(len(units), np.int64)
+    by_row = np.argsort(units.row, kind="stable")
+    row = units.row[by_row]
+    for first in range(0, len(of_text), _ROWS_AT_ONCE):
+        rows = slice(first, first + _ROWS_AT_ONCE)
+        some = by_row[slice(*np.searchsorted(row, [first, first + _ROWS_AT_ONCE]))]
+        places = concatenated(of_text[rows], tokens.text[rows])
+        offsets = np.concatenate([[0], np.cumsum(tokens.text[rows])])
+        inside, count[some] = within(
+            tokens.start[places].astype(np.int64), offsets, units.start[some], units.end[some], units.row[some] - first
+        )
+        begin[some] = np.append(places, 0)[inside]
+    return begin, count

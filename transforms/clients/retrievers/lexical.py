@@ -1,0 +1,65 @@
+"""Retrievers by words: the parameters that they share, and the index that they score."""
+
+from typing import ClassVar, Literal
+
+import Stemmer
+from pydantic import field_validator
+
+from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
+from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS, Analysis
+from rankbeam.transforms.clients.retrievers.index.units import Indexed, indexed
+from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+
+class LexicalParameters(RetrieverParameters):
+    """The parameters of retrievers by words.
+
+    Attributes:
+        stemming: a Snowball algorithm such as "english", or "none".
+        stop_words: a language whose stop words are dropped, "none", or a list of words.
+        fields: the parts of a document that are indexed; chunks are indexed with the title of their document.
+    """
+
+    stemming: str = "english"
+    stop_words: str | tuple[str, ...] = "english"
+    fields: tuple[Literal["title", "text"], ...] = ("title", "text")
+
+    needs: ClassVar[tuple[str, ...]] = ("queries", "corpus")
+    searches: ClassVar[frozenset[str]] = frozenset({"chunks"})
+
+    @field_validator("stemming")
+    @classmethod
+    def _known_stemmer(cls, value: str) -> str:
+        if value != "none" and value not in Stemmer.algorithms():
+            raise ValueError(f"unknown stemming; {did_you_mean(value, [*Stemmer.algorithms(), 'none'])}")
+        return value
+
+    @field_validator("stop_words")
+    @classmethod
+    def _known_stop_words(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if isinstance(value, str) and value not in (*STOP_WORDS, "none"):
+            raise ValueError(f"unknown stop words; {did_you_mean(value, [*STOP_WORDS, 'none'])}")
+        return value
+
+    @field_validator("fields")
+    @classmethod
+    def _some_fields(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            raise ValueError("name at least one of title, text")
+        return value
+
+    def open(self, corpus: str | None) -> Retriever:
+        """The index of whole documents."""
+        return self.search(Documents(corpus))
+
+    def index(self, documents: Documents) -> Indexed:
+        """The documents or chunks, with their terms.
+
+        Raises:
+            InputError: there are none, or none has a word.
+        """
+        if documents.path is None:
+            raise InputError("a retriever by words needs dataset.corpus")
+        return indexed(documents, Analysis(self.stemming, self.stop_words), self.fields)

@@ -1,0 +1,1 @@
+"""Search in process: words of texts, postings, weights, latent semantics, and the nearest vectors."""
