@@ -125,17 +125,27 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
     """
     rankings: list[tuple[str, Ranking]] = []
     failures = []
-    for query_id, text in zip(judged["query_id"].to_pylist(), judged["text"].to_pylist(), strict=True):
-        try:
-            ranking = retriever.retrieve(Query(query_id, text), top_k)
-        except CallError as error:
-            failures.append(Failure(STAGE, error.kind, query_id, error.attempts, error.message))
+    for query_id, ranking in _answers(retriever, judged, top_k):
+        if isinstance(ranking, CallError):
+            failures.append(Failure(STAGE, ranking.kind, query_id, ranking.attempts, ranking.message))
             continue
         if not isinstance(ranking, Ranking):
             name = f"{type(retriever).__module__}.{type(retriever).__qualname__}"
             raise InputError(f"{name}.retrieve must return a Ranking, and returned {type(ranking).__name__}")
         rankings.append((query_id, ranking))
     return batch_of(rankings, top_k), failures
+
+
+def _answers(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> Iterator[tuple[str, Ranking | CallError]]:
+    queries = [Query(*pair) for pair in zip(judged["query_id"].to_pylist(), judged["text"].to_pylist(), strict=True)]
+    if (retrieve_all := getattr(retriever, "retrieve_all", None)) is not None:
+        yield from zip((query.query_id for query in queries), retrieve_all(queries, top_k), strict=True)
+        return
+    for query in queries:
+        try:
+            yield query.query_id, retriever.retrieve(query, top_k)
+        except CallError as error:
+            yield query.query_id, error
 
 
 def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
 """Identities that never change: a `config_id` compares runs of different releases, a `content_key` finds paid answers.
 
-The values were written down at the first release, commit 313c12e. A test that fails here means that results can no
+The values were written down at the first release, commit 313c12e, and those of later types when these came. A test that fails here means that results can no
 longer be compared with older ones, or that every answer in every ledger is paid for again: mend the code, not the
 value.
 """
@@ -23,6 +23,8 @@ RETRIEVERS = {
     "bm25": "{type: bm25}",
     "bm25-all": "{type: bm25, k1: 0.9, b: 0.4, method: bm25+, delta: 0.7, stemming: german, stop_words: none, "
     "fields: [title]}",
+    "tfidf": "{type: tfidf}",
+    "lsa": "{type: lsa}",
     "run": "{type: run_file, path: old.run}",
     "rag": f"{{type: rag_engine, {RAG}}}",
     "rag-all": f"{{type: rag_engine, {RAG}, rag_file_ids: ['1', '2'], metadata_filter: 'a = \"b\"', "
@@ -44,6 +46,10 @@ CONFIG_IDS = {
     "bm25:dialect=trec_eval": "a3ac61beadc7",
     "bm25-all": "dfeae05766ab",
     "bm25-all:dialect=trec_eval": "236f0d8c222e",
+    "tfidf": "004395810c8f",
+    "tfidf:dialect=trec_eval": "afb126d0356a",
+    "lsa": "54c1b996099d",
+    "lsa:dialect=trec_eval": "e4c1d1e3db01",
     "run": "7248bc18e258",
     "run:dialect=trec_eval": "c2771da9053e",
     "rag": "370448bc4ac5",

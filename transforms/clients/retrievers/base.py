@@ -33,7 +33,8 @@ class Route(Enum):
 class Retriever(Protocol):
     """Answers queries. One is opened per process and configuration, and used from one thread.
 
-    It may also have `warnings`, a sequence of texts for users, which the `runs` table stores.
+    It may also have `warnings`, a sequence of texts for users, which the `runs` table stores, and `retrieve_all`, which
+    is called instead of `retrieve`, with a list of queries, and returns a list of rankings.
     """
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:

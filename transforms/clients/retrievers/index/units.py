@@ -1,5 +1,6 @@
 """What a retriever ranks: documents or chunks, with their tokens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -108,6 +109,7 @@ class Indexed:
         postings: of the units.
         analysis: of texts.
         warnings: about documents without text.
+        parameters: all that decides the index besides the documents, as JSON values.
     """
 
     units: Units
@@ -115,6 +117,7 @@ class Indexed:
     postings: Postings
     analysis: Analysis
     warnings: tuple[str, ...]
+    parameters: Sequence[object]
 
     def known(self, text: str) -> list[int]:
         """The terms of a query that a unit may have, in order."""
@@ -144,7 +147,7 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
     arrays = (mapped(folder / f"{name}.i32") for name in _POSTINGS)
     terms = {term: place for place, term in enumerate(tokens.vocabulary)}
     seen = fields if chunking is None else ("text",)
-    return Indexed(units, terms, Postings(offsets, *arrays), analysis, tuple(collection.warnings(seen)))
+    return Indexed(units, terms, Postings(offsets, *arrays), analysis, tuple(collection.warnings(seen)), parameters)
 
 
 def _index(units: Units, tokens: Tokens, fields: tuple[str, ...], folder: Path) -> None:

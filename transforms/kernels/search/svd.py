@@ -1,0 +1,108 @@
+"""The truncated singular value decomposition of a sparse matrix, by seeded random projection.
+
+Halko, Martinsson and Tropp, "Finding structure with randomness" (SIAM Review 53, 2011), algorithms 4.4 and 5.1.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from rankbeam.transforms.kernels.arrays import IntArray, stable_order
+
+SingleArray = npt.NDArray[np.float32]
+
+OVERSAMPLES, POWER_ITERATIONS, SEED = 10, 2, 0
+_ENTRIES_AT_ONCE = 8192  # with a hundred columns each: what a processor's cache holds
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A sparse matrix by rows.
+
+    Attributes:
+        offsets: int64[n + 1]; row i has the entries from offsets[i] to offsets[i + 1].
+        column: int[e], of each entry.
+        value: float32[e], of each entry.
+    """
+
+    offsets: IntArray
+    column: npt.NDArray[np.integer]
+    value: SingleArray
+
+    def times(self, dense: SingleArray) -> SingleArray:
+        """The product with a dense matrix.
+
+        >>> Compressed(np.array([0, 2, 2]), np.array([0, 1]), np.float32([2, 3])).times(np.eye(2, dtype=np.float32))
+        array([[2., 3.],
+               [0., 0.]], dtype=float32)
+        """
+        product = np.zeros((len(self.offsets) - 1, dense.shape[1]), np.float32)
+        for first, last in self._ranges():
+            entries = slice(self.offsets[first], self.offsets[last])
+            terms = dense[self.column[entries]] * self.value[entries, None]
+            begin = self.offsets[first:last] - self.offsets[first]
+            is_full = np.diff(self.offsets[first : last + 1]) > 0  # reduceat gives an empty row the next entry
+            if is_full.any():
+                product[first:last][is_full] = np.add.reduceat(terms, begin[is_full], axis=0)
+        return product
+
+    def transposed(self, columns: int) -> "Compressed":
+        """The same matrix with rows and columns exchanged."""
+        row = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        order = stable_order(self.column.astype(np.int64), columns)
+        counts = np.bincount(self.column, minlength=columns)
+        return Compressed(np.concatenate([[0], np.cumsum(counts)]), row[order], self.value[order])
+
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        first, rows = 0, len(self.offsets) - 1
+        while first < rows:
+            end = int(np.searchsorted(self.offsets, self.offsets[first] + _ENTRIES_AT_ONCE, side="right")) - 1
+            yield first, max(first + 1, end)
+            first = max(first + 1, end)
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """The largest singular values of a matrix of n rows and m columns, with the vectors of both sides.
+
+    Attributes:
+        rows: float32[n, k], left singular vectors times the singular values: the rows in the space of the columns'.
+        columns: float32[m, k], right singular vectors; the largest component of each is positive.
+        values: float32[k], descending.
+    """
+
+    rows: SingleArray
+    columns: SingleArray
+    values: SingleArray
+
+
+def decompose(by_column: Compressed, rows: int, count: int) -> Decomposition:
+    """The truncated decomposition of a matrix.
+
+    Args:
+        by_column: the matrix, transposed: the rows of `by_column` are its columns.
+        rows: of the matrix.
+        count: singular values wanted; fewer where the matrix has fewer rows or columns.
+    """
+    columns = len(by_column.offsets) - 1
+    count = min(count, rows, columns)
+    width = min(count + OVERSAMPLES, rows, columns)
+    by_row = by_column.transposed(rows)
+    draw = np.random.default_rng(SEED)
+    with threadpool_limits(1):  # a sum's order, and so its last bits, would depend on the number of threads
+        basis = _orthogonal(by_row.times(draw.standard_normal((columns, width), np.float32)))
+        for _ in range(POWER_ITERATIONS):
+            basis = _orthogonal(by_row.times(_orthogonal(by_column.times(basis))))
+        right, values, _ = np.linalg.svd(by_column.times(basis), full_matrices=False)
+        at_largest = right[np.abs(right).argmax(axis=0), np.arange(right.shape[1])]
+        signs = np.where(at_largest < 0, np.float32(-1), np.float32(1))
+        right = np.ascontiguousarray((right * signs)[:, :count])
+    return Decomposition(by_row.times(right), right, values[:count])
+
+
+def _orthogonal(matrix: SingleArray) -> SingleArray:
+    basis: SingleArray = np.linalg.qr(matrix)[0]
+    return basis
