@@ -3,7 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rankbeam.transforms.clients.retrievers.bm25 import STOP_WORDS, Bm25, Bm25Index
+from rankbeam.transforms.clients.retrievers.base import Retriever
+from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.grading import Pool
 from rankbeam.transforms.records.goldens.items import Made
 from rankbeam.transforms.records.goldens.sources import Span
@@ -21,7 +23,7 @@ class Search:
         passages: by id.
     """
 
-    index: Bm25Index
+    index: Retriever
     passages: Mapping[str, Span]
 
     @classmethod

@@ -1,8 +1,8 @@
 """Identities that never change: a `config_id` compares runs of different releases, a `content_key` finds paid answers.
 
-The values were written down at the first release, commit 313c12e, and those of later types when these came. A test that fails here means that results can no
-longer be compared with older ones, or that every answer in every ledger is paid for again: mend the code, not the
-value.
+The values were written down at the first release, commit 313c12e, and those of later types when these came. A test that
+fails here means that results can no longer be compared with older ones, or that every answer in every ledger is paid
+for again: mend the code, not the value.
 """
 
 from pathlib import Path
