@@ -82,7 +82,7 @@ def test_a_whole_answer_and_a_ranking_do_not_stand_for_each_other(tmp_path: Path
     written(tmp_path, ranking(0), judgement(1))
     ledger = Ledger(str(tmp_path))
     assert list(ledger.find({"key0": None, "key1": Reach(1)})) == []
-    assert ledger.held({"key0": None, "key1": None}) == 1
+    assert list(ledger.find({"key0": None, "key1": None})) == [judgement(1)]
     assert list(ledger.find({"key0": Reach(10, 0.5), "key1": None})) == [ranking(0), judgement(1)]
 
 

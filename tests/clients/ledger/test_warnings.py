@@ -1,4 +1,4 @@
-"""A search says what it could not read, and why, and says nothing of a ledger that is whole."""
+"""A lookup says what it could not read, and why, and says nothing of a ledger that is whole."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,8 +29,9 @@ def written(folder: Path, *entries: Entry) -> Path:
 
 def searched(folder: Path, *keys: str) -> tuple[list[str], list[str]]:
     """The keys that were found, and the warnings."""
-    search = Ledger(str(folder)).search()
-    return [each.key for each in search.find(dict.fromkeys(keys, Reach(1)))], search.warnings()
+    lookup = Ledger(str(folder)).lookup()
+    lookup.refresh()
+    return [each.key for each in lookup.read(dict.fromkeys(keys, Reach(1)))], lookup.warnings()
 
 
 def warning(folder: Path, part: Path, reason: str) -> str:

@@ -15,7 +15,6 @@ from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.lookup import Lookup
 from rankbeam.transforms.clients.ledger.merging import Compacted, compact
 from rankbeam.transforms.clients.ledger.rows import Entry
-from rankbeam.transforms.clients.ledger.search import Search
 from rankbeam.transforms.clients.ledger.survey import RunUse, Survey, survey
 from rankbeam.transforms.clients.ledger.uses import Counted, Use, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
@@ -34,7 +33,6 @@ __all__ = [
     "Lookup",
     "Owner",
     "RunUse",
-    "Search",
     "Survey",
     "Use",
     "UseRecord",
@@ -81,24 +79,18 @@ class Ledger:
             wanted: for each key how far into a ranking the answer has to go; None for an answer that is whole.
 
         Yields:
-            As `Search.find`.
+            For each key at most one entry, the newest whose reach covers the requested one.
 
         Raises:
-            InputError: the folder cannot be looked up.
+            InputError: the folder cannot be listed.
         """
-        return Search(self.folder).find(wanted)
-
-    def held(self, wanted: Mapping[str, Reach | None]) -> int:
-        """How many entries `find` would yield, without reading an answer."""
-        return Search(self.folder).held(wanted)
+        lookup = self.lookup()
+        lookup.refresh()
+        yield from lookup.read(wanted)
 
     def lookup(self) -> Lookup:
         """A lookup for a stream of calls; it knows no part before it is refreshed."""
         return Lookup(self.folder)
-
-    def search(self) -> Search:
-        """A search that can be repeated."""
-        return Search(self.folder)
 
     def texts(self) -> TextStore:
         """The store of the long texts that requests refer to."""

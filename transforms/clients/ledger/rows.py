@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger.schema import FIRST, SCHEMA
-from rankbeam.transforms.clients.storage.json_values import value_of
+from rankbeam.transforms.clients.storage.json_values import refuse_invalid
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.reply import Tokens
 
@@ -156,7 +156,7 @@ def _entry(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Entry 
     try:
         if check != _check(base, further):
             return None
-        value_of(answer)
+        refuse_invalid(answer)
         text = answer.decode("utf-8", "surrogatepass")
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None

@@ -17,6 +17,8 @@ from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.queries import Ranking
 
+_JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each text
+
 
 class RemoteRetriever(RetrieverParameters):
     """The parameters that all remote retrievers have; a subclass adds its own.
@@ -80,4 +82,4 @@ def payload_of(text: str, reach: Reach) -> str:
     >>> payload_of("who?", Reach(10, None))
     '{"query": "who?", "top_k": 10, "distance": null}'
     """
-    return json.dumps({"query": text, "top_k": reach.results, "distance": reach.distance}, ensure_ascii=False)
+    return _JSON.encode({"query": text, "top_k": reach.results, "distance": reach.distance})

@@ -8,6 +8,9 @@ from typing import Any
 
 from rankbeam.transforms.records.calls.reach import Reach
 
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+"""`json.dumps` would make one for each text."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -38,5 +41,5 @@ def content_key(request: Mapping[str, Any]) -> str:
     >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
     True
     """
-    text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = _JSON.encode(request)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
