@@ -198,7 +198,7 @@ def _here(experiment: "Experiment", execution: "Run", options: "PipelineOptions"
         with progress.shown(work):
             return in_background(lambda: evaluation.run(experiment, execution, options))
     except KeyboardInterrupt:
-        kept = [finish_calls(experiment.ledger)] if experiment.remote else []
+        kept = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
         evaluation.delete_rows(experiment.output, execution.run_id)
         folders = evaluation.run_folders(experiment.output, execution.run_id)
         spilled = [] if (folder := spill.folder()) is None else [folder]

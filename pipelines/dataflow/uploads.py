@@ -23,7 +23,7 @@ def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
     """
     read = {place: path for place, path in _inputs(experiment).items() if files.is_local(path)}
     written = {"output": experiment.output}
-    if experiment.remote:
+    if experiment.makes_calls:
         written["ledger"] = experiment.ledger
     written = {place: path for place, path in written.items() if files.is_local(path)}
     if not read and not written:

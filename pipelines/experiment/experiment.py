@@ -87,6 +87,11 @@ class Experiment:
         return bool(self.judged) or any(each.generation is not None for each in self.evaluation.configurations)
 
     @property
+    def makes_calls(self) -> bool:
+        """Whether retrievers are asked through the network, or models, so that the ledger keeps answers."""
+        return bool(self.remote) or self.calls_models
+
+    @property
     def ledger(self) -> str:
         """The folder that keeps the answers of remote services."""
         return files.below(self.output, "ledger") if self.ledger_path is None else self.ledger_path

@@ -109,7 +109,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
         run_started=execution.started_at.isoformat(),
         experiment=execution.experiment,
         output=experiment.output,
-        ledger=experiment.ledger if experiment.remote or experiment.calls_models else None,
+        ledger=experiment.ledger if experiment.makes_calls else None,
         submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         endpoint=service.endpoint if is_external else None,
         flink=engine.address_of(options) if runner == "FlinkRunner" else None,

@@ -154,8 +154,8 @@ def lines_of(plan: ModelPlan) -> list[str]:
     if plan.calls_without_sharing > plan.calls[1]:
         parts.append(f"{plan.calls_without_sharing:,} if configurations shared none")
     parts.append(f"about {shown(plan.input_tokens)} input and {shown(plan.output_tokens)} output tokens")
-    of_tokens = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.6g} tokens"
-    parts.append(f"{_clocks(plan.seconds)} at {plan.requests_per_minute:,.6g} calls{of_tokens} a minute")
+    of_tokens = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
+    parts.append(f"{_clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{of_tokens} a minute")
     if plan.cost is not None:
         parts.append(f"cost {shown(plan.cost, '{:,.2f}')}")
     return [" · ".join(parts), *(f"  {_step_line(step)}" for step in plan.steps)]

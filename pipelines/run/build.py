@@ -220,7 +220,7 @@ def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
     """
     if experiment.evaluation.allow_disjoint:
         return ()
-    is_asked = bool(experiment.local or experiment.remote)
+    is_asked = bool(experiment.local) or experiment.makes_calls
     return tuple(each for each in experiment.compared if each[0] == "corpus" or is_asked)
 
 

@@ -64,7 +64,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
             raise RunFailed(not_loaded) from error
         delete_rows(experiment.output, execution.run_id)
         if system := _SYSTEM_ERROR.search(str(error)):
-            kept = f"only the ledger {experiment.ledger} was kept" if experiment.remote else "nothing was kept"
+            kept = f"only the ledger {experiment.ledger} was kept" if experiment.makes_calls else "nothing was kept"
             raise RunFailed(f"{system['what']} (in step {system['step']}); of this run {kept}") from error
         raise
     if state != "DONE":

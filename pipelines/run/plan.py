@@ -245,7 +245,7 @@ def _pool_line(plan: PoolPlan) -> str:
     parts = [f"{plan.pool}: {needed:,} calls to make"]
     if plan.ledger_hits:
         parts.append(f"{plan.ledger_hits:,} of {plan.calls:,} are in the ledger")
-    parts.append(f"{clock(plan.seconds)} at {plan.requests_per_minute:,.6g} a minute")
+    parts.append(f"{clock(plan.seconds)} at {plan.requests_per_minute:,.10g} a minute")
     if plan.cost is not None:
         parts.append(f"cost {plan.cost:,.2f}")
     return " · ".join(parts)
