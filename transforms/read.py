@@ -20,6 +20,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap, rows, sources, tables, texts
 from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
+from rankbeam.transforms.clients.formats.pieces import Piece, PieceReader, pieces_of
 from rankbeam.transforms.clients.formats.references import read_references, referenced
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
@@ -100,7 +101,8 @@ class ReadDataset(beam.PTransform):
     def _files(self) -> Iterator[tuple[str, "ReadFiles"]]:
         if self.qrels is not None:
             role = "evidence" if self.spans else "qrels"
-            yield "qrels", ReadFiles(self.qrels, role, self.read_judgements, columns.QRELS, self.buckets)
+            in_pieces = None if self.spans else rows.read_qrels_piece
+            yield "qrels", ReadFiles(self.qrels, role, self.read_judgements, columns.QRELS, self.buckets, in_pieces)
         if self.queries is not None:
             yield "queries", ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
         if self.references is not None and self.references.path is not None:
@@ -135,7 +137,8 @@ class ReadRun(beam.PTransform):
         """Add the steps."""
         return (
             pbegin
-            | "ReadRows" >> ReadFiles(self.path, "run", rows.read_run, columns.RANKINGS, self.buckets)
+            | "ReadRows"
+            >> ReadFiles(self.path, "run", rows.read_run, columns.RANKINGS, self.buckets, rows.read_run_piece)
             | "MarkSource" >> beam.Map(mark, self.source).with_output_types(SourceRows)
         )
 
@@ -150,6 +153,7 @@ class ReadFiles(beam.PTransform):
         reader: yields the rows of one file.
         schema: of the rows, without their lines.
         buckets: into how many parts they are divided.
+        in_pieces: yields the rows of a piece of a file; None where a file is one piece, however large it is.
     """
 
     pattern: str
@@ -157,27 +161,32 @@ class ReadFiles(beam.PTransform):
     reader: Callable[[str], Iterator[pa.RecordBatch]]
     schema: pa.Schema
     buckets: int
+    in_pieces: PieceReader | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Bucketed]:
         """Add the steps."""
-        paths = sources.expand(self.pattern)
         if is_table(self.pattern):
-            table = pbegin | "Table" >> beam.Create(paths, reshuffle=False)
+            table = pbegin | "Table" >> beam.Create(sources.expand(self.pattern), reshuffle=False)
             streams = table | "OpenStreams" >> beam.FlatMap(tables.streams, self.role).with_output_types(str)
             found = streams | "SpreadStreams" >> beam.Reshuffle()  # a worker that retries keeps the session
-        else:
+        elif self.in_pieces is None:
+            paths = sources.expand(self.pattern)
             found = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
+        else:
+            pieces = pieces_of(self.pattern)
+            found = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
+            return found | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets))
         return found | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
 
 
 class ReadFn(beam.DoFn):
-    """Reads a file, or a stream of a table, in batches."""
+    """Reads a file, a piece of one, or a stream of a table, in batches."""
 
-    def __init__(self, reader: Callable[[str], Iterator[pa.RecordBatch]], schema: pa.Schema, buckets: int) -> None:
+    def __init__(self, reader: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema, buckets: int) -> None:
         self._reader, self._buckets = reader, buckets
         self._empty = pa.RecordBatch.from_pylist([], schema)
 
-    def process(self, element: str) -> Iterator[Bucketed]:
+    def process(self, element: str | Piece) -> Iterator[Bucketed]:
         """Yield the file's rows by bucket, a large part of it at a time."""
         workers: Workers[list[Bucketed]] = Workers()
         part = None

@@ -14,13 +14,14 @@ _BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
 _SAMPLE_ROWS = 1 << 10
 
 
-def read(path: str, wanted: named.Wanted, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read(path: str, wanted: named.Wanted, schema: pa.Schema, groups: range | None = None) -> Iterator[pa.RecordBatch]:
     """Read some columns of a Parquet file, cast to a schema.
 
     Args:
         path: the file.
         wanted: for each column of the schema except `line`, the names in common use.
         schema: of the batches to yield; its last column is `line`, the number of the row from 1.
+        groups: the row groups to read; all by default. Rows are numbered from the first one read.
 
     Raises:
         InputError: a column is missing, holds nulls, or cannot be cast.
@@ -29,7 +30,8 @@ def read(path: str, wanted: named.Wanted, schema: pa.Schema) -> Iterator[pa.Reco
         names = named.find_columns(path, file.schema_arrow.names, wanted)
         chosen, rows = list(names.values()), 0
         try:
-            batches = file.iter_batches(batch_size=_batch_rows(file, chosen), columns=chosen, use_threads=False)
+            size = _batch_rows(file, chosen)
+            batches = file.iter_batches(size, groups, columns=chosen, use_threads=False)
             for batch in named.mapped(path, batches, names, schema):
                 rows += batch.num_rows
                 yield batch

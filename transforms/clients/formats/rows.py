@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
 from rankbeam.transforms.clients.formats import early, ids, lines, named, parquet, tables, utf8
+from rankbeam.transforms.clients.formats.pieces import Piece, located
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, ranges
 from rankbeam.transforms.clients.workers import ahead
 from rankbeam.transforms.kernels import text
 from rankbeam.transforms.kernels.arrays import BoolArray
@@ -64,6 +65,16 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
     yield from early.begun(("run", path)) or ahead(_run(path))
 
 
+def read_qrels_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
+    """As `read_qrels`, of a piece of a file."""
+    return read_qrels(piece.path) if piece.end is None else located(piece, ahead(_qrels(piece.path, piece)))
+
+
+def read_run_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
+    """As `read_run`, of a piece of a file."""
+    return read_run(piece.path) if piece.end is None else located(piece, ahead(_run(piece.path, piece)))
+
+
 def reading(qrels: str, run: str) -> AbstractContextManager[None]:
     """Begin to read judgements and a run; in the block, `read_qrels` and `read_run` continue that, once each."""
     qrels, run = (str(Path(path).expanduser().absolute()) for path in (qrels, run))
@@ -85,23 +96,27 @@ def run_tag(path: str) -> str | None:
     return next(iter(tag.to_pylist()), None) or None
 
 
-def _qrels(path: str) -> Iterator[pa.RecordBatch]:
+def _qrels(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
     form = recognise(path, "qrels")
-    yield from _read(path, _QRELS.get(form, _TREC_QRELS), form)
+    yield from _read(path, _QRELS.get(form, _TREC_QRELS), form, piece)
 
 
-def _run(path: str) -> Iterator[pa.RecordBatch]:
-    yield from _read(path, _RUN, recognise(path, "run"))
+def _run(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
+    yield from _read(path, _RUN, recognise(path, "run"), piece)
 
 
-def _read(path: str, kind: _Kind, form: Format) -> Iterator[pa.RecordBatch]:
+def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator[pa.RecordBatch]:
     schema, wanted = columns.with_line(kind.schema), named.WANTED[kind.role]
     if form is Format.BIGQUERY:
         yield from _finite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
-        yield from _finite(path, kind, parquet.read(path, wanted, schema))
+        groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)
+        yield from _finite(path, kind, parquet.read(path, wanted, schema, groups))
+    elif piece is None or piece.end is None:
+        yield from _read_text(path, kind, files.read_blocks(path))
     else:
-        yield from _read_text(path, kind)
+        blocks = ranges.read_blocks(path, piece.begin, piece.end)
+        yield from _read_text(path, kind, blocks, is_begin=piece.begin == 0)
 
 
 def _finite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,11 +126,11 @@ def _finite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterat
         yield batch
 
 
-def _read_text(path: str, kind: _Kind) -> Iterator[pa.RecordBatch]:
+def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: bool = True) -> Iterator[pa.RecordBatch]:
     schema = columns.with_line(kind.schema)
     seen = 0
-    begun = not kind.layout.tabs  # BEIR's judgements usually begin with a header
-    for block in files.read_blocks(path):
+    begun = not (kind.layout.tabs and is_begin)  # BEIR's judgements usually begin with a header
+    for block in blocks:
         lines.refuse_other_ends(path, block, seen)
         rows = block
         if not begun:

@@ -160,7 +160,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
                 end = piece.rfind(b"\n") + 1
                 if not end:
                     rest.append(piece)
-                    _refuse_endless(path, rest)
+                    refuse_endless(path, rest)
                     continue
                 block, rest = b"".join((*rest, memoryview(piece)[:end])), [piece[end:]]
                 lines += block.count(b"\n") if packed else 0  # nothing else can be cut short
@@ -174,7 +174,12 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         yield b"".join(rest)
 
 
-def _refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
+def refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
+    """Refuse a line that is too long to be one.
+
+    Raises:
+        InputError: the pieces of a line are longer than any line may be.
+    """
     if sum(map(len, pieces)) > LONGEST_LINE:
         raise InputError(f"has a line of more than {LONGEST_LINE >> 20} MiB; end lines with LF", path=path)
 

@@ -1,0 +1,86 @@
+"""Large files are read in pieces: the same numbers, and refusals that name the line of the whole file."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.cli import rankbeam
+from support.inputs import trec_qrels, trec_run, write
+from support.runs import run_experiment, without_run
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.formats import pieces
+
+QUERIES, DEPTH = 60, 10
+ROWS = [
+    (f"q{query}", f"d{(query * 7 + rank) % 40}", float(DEPTH - rank))
+    for query in range(QUERIES)
+    for rank in range(DEPTH)
+]
+JUDGED = [(query, doc, float(score > 5)) for query, doc, score in ROWS if score > 3]
+TABLES = ("query_metrics", "configuration_metrics", "rankings")
+
+
+def evaluated(folder: Path, run: Path, qrels: Path) -> Results:
+    retriever = {"type": "run_file", "path": str(run)}
+    experiment = {"dataset": {"qrels": str(qrels)}, "metrics": ["nDCG@10", "AP"]}
+    return run_experiment(folder, {**experiment, "configurations": [{"name": "run", "retriever": retriever}]})
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> tuple[Path, Path]:
+    """A run and judgements as text."""
+    write(tmp_path / "a.run", trec_run(ROWS))
+    write(tmp_path / "beir.tsv", "query-id\tcorpus-id\tscore\n" + "".join(f"{q}\t{d}\t{g:g}\n" for q, d, g in JUDGED))
+    return tmp_path / "a.run", tmp_path / "beir.tsv"
+
+
+def test_pieces_of_text_and_parquet_give_the_same_numbers(
+    tmp_path: Path, text: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, qrels = text
+    whole = evaluated(tmp_path / "whole", run, qrels)
+    packed = tmp_path / "packed" / "a.run"
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress(run.read_bytes()))
+    columns = dict(zip(("query_id", "doc_id", "score"), zip(*ROWS, strict=True), strict=True))
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    parquet = tmp_path / "parquet" / "a.run"
+    parquet.parent.mkdir()
+    pq.write_table(table, parquet, row_group_size=70)
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 500)
+    assert len(pieces.pieces_of(str(run))) == -(-run.stat().st_size // 500)
+    assert len(pieces.pieces_of(str(parquet))) > 5
+    assert len(pieces.pieces_of(str(packed))) == 1
+    for name, path in (("text", run), ("groups", parquet), ("gzip", packed)):
+        other = evaluated(tmp_path / name, path, qrels)
+        assert other.run["dataset_fingerprint"] == whole.run["dataset_fingerprint"]
+        for table_name in TABLES:
+            ours, theirs = whole.table(table_name), other.table(table_name)
+            kept = [column for column in ours.column_names if column != "config_id"]
+            assert without_run(ours.select(kept)) == without_run(theirs.select(kept)), (name, table_name)
+
+
+def test_a_refusal_names_the_line_of_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    qrels = write(tmp_path / "qrels", trec_qrels(JUDGED))
+    lines = trec_run(ROWS).splitlines(keepends=True)
+    lines[411] = "q41 Q0 d1 2 high tag\n"
+    run = write(tmp_path / "a.run", "".join(lines))
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 500)
+    outcome = rankbeam("score", qrels, run)
+    assert outcome.status == 2
+    assert f"{run}:412: the score 'high' is not a number" in outcome.stderr
+
+
+def test_a_row_of_parquet_is_named_by_its_number_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    qrels = write(tmp_path / "qrels", trec_qrels(JUDGED))
+    scores = [score for *_, score in ROWS]
+    scores[300] = float("inf")
+    ids = {"query_id": [query for query, *_ in ROWS], "doc_id": [doc for _, doc, _ in ROWS]}
+    pq.write_table(pa.table({**ids, "score": scores}), tmp_path / "a.parquet", row_group_size=70)
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 500)
+    outcome = rankbeam("score", qrels, str(tmp_path / "a.parquet"))
+    assert outcome.status == 2
+    assert f"{tmp_path}/a.parquet:301: the score is not a finite number" in outcome.stderr

@@ -1,0 +1,93 @@
+"""Pieces of large files, which several workers read at once: byte ranges of text, row groups of Parquet."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.storage import files, matching, ranges
+from rankbeam.transforms.clients.storage.parquet import open_file
+from rankbeam.transforms.records.errors import InputError
+
+PIECE_BYTES = 64 << 20
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+
+
+class Piece(NamedTuple):
+    """A file, or a part of one.
+
+    Attributes:
+        path: the file.
+        begin: the first byte, or the first row group.
+        end: the byte or the row group after the piece; None for the whole file.
+        is_parquet: whether it is counted in row groups.
+    """
+
+    path: str
+    begin: int = 0
+    end: int | None = None
+    is_parquet: bool = False
+
+    def lines_before(self) -> int:
+        """The lines, or rows, of the file before this piece: counted only for the message of a refusal."""
+        if not self.begin:
+            return 0
+        if not self.is_parquet:
+            return ranges.lines_before(self.path, self.begin)
+        with open_file(self.path) as file:
+            return sum(file.metadata.row_group(group).num_rows for group in range(self.begin))
+
+
+def pieces_of(pattern: str) -> list[Piece]:
+    """The pieces of all files of a pattern, or the table, in order. A gzip file is one piece.
+
+    Raises:
+        InputError: there is no such file, or a Parquet file is damaged.
+    """
+    if is_table(pattern):
+        return [Piece(pattern)]
+    return [piece for path, size, _ in matching.version(pattern) for piece in _divided(path, size)]
+
+
+def located(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of a piece; what refuses one of them names its line in the whole file."""
+    try:
+        yield from batches
+    except InputError as error:
+        if error.line is None or not piece.begin:
+            raise
+        raise InputError(error.problem, path=error.path, line=error.line + piece.lines_before()) from error
+
+
+def _divided(path: str, size: int) -> Iterator[Piece]:
+    if size <= PIECE_BYTES:
+        yield Piece(path)
+        return
+    with files.open_raw(path) as handle:
+        head = handle.read(len(_PARQUET))
+    if head == _PARQUET:
+        yield from _groups(path)
+    elif head.startswith(_GZIP):
+        yield Piece(path)
+    else:
+        borders = [*range(0, size, PIECE_BYTES), size]
+        yield from (Piece(path, begin, end) for begin, end in pairwise(borders))
+
+
+def _groups(path: str) -> Iterator[Piece]:
+    """Neighbouring row groups of about a piece."""
+    with open_file(path) as file:
+        sizes = [file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups)]
+    begin = held = 0
+    for group, size in enumerate(sizes):
+        if held and held + size > PIECE_BYTES:
+            yield Piece(path, begin, group, is_parquet=True)
+            begin, held = group, 0
+        held += size
+    yield Piece(path, begin, len(sizes), is_parquet=True)
+
+
+PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]
+"""Yields the rows of a piece, with their lines in it."""
