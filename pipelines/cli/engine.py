@@ -118,11 +118,14 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
         left = "the job's workers or its job server end with this process, and so does the job"
     click.echo(f"rankbeam: {_CANCELLING}", err=True)
     try:
-        with job.calls_stopped():
+        try:
             submitted.cancel()
-            kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.kept(job)
-            if not submitted.wait_until_ended():
-                return Interrupted([], f"the job does not end; {left}")
+        finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
+            job.stop_calls()
+        kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.kept(job)
+        if not submitted.wait_until_ended():
+            return Interrupted([], f"the job does not end; {left}")
+        job.has_ended()
     except KeyboardInterrupt:
         return Interrupted([], left)
     except (ServiceError, InputError) as error:

@@ -28,7 +28,7 @@ class Job:
 
     Attributes:
         runner: Beam's runner.
-        job_id: the job server's id of the job.
+        job_id: the job server's id of the job; empty while it is being submitted.
         job_name: the engine's name of the job.
         run_id, run_started, experiment: of the run.
         output: the folder that it writes to.
@@ -84,7 +84,7 @@ class Job:
         if self.flink is not None:
             flink = Flink(self.flink)
             return "gone" if (job := flink.job(self.job_name)) is None else flink.state(job).lower()
-        if self.endpoint is not None:
+        if self.endpoint is not None and self.job_id:
             with _connected(self.endpoint) as service:
                 return service.state(self.job_id).lower()
         return "running" if self._is_submitter_alive() else "gone"
@@ -96,15 +96,19 @@ class Job:
         except ServiceError:
             return self._is_submitter_alive()
 
-    @contextmanager
-    def calls_stopped(self) -> Iterator[None]:
-        """Have the job's lanes begin no further call: an engine that cancels a job may leave its lanes to their end."""
-        if (ledger := self.calls) is None:
-            yield
-            return
-        ledger.request_stop()
-        yield  # after an error the request stays: the job may be at work
-        ledger.withdraw_stop()
+    def stop_calls(self) -> None:
+        """Have the job's lanes begin no further call: an engine that cancels a job may leave its lanes to their end.
+
+        Raises:
+            InputError: the ledger cannot be written.
+        """
+        if (ledger := self.calls) is not None:
+            ledger.request_stop()
+
+    def has_ended(self) -> None:
+        """Remove what `stop_calls` has left, once the job has ended."""
+        if (ledger := self.calls) is not None:
+            ledger.withdraw_stop()
 
     def cancel(self, within_s: float) -> bool:
         """Cancel the job, and wait until it has ended; returns whether it has.
@@ -113,28 +117,30 @@ class Job:
             InputError: the ledger cannot be written.
             ServiceError: the engine does not answer.
         """
-        with self.calls_stopped():
-            return self._end(within_s)
+        try:
+            self._ask_for_end()
+        finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
+            self.stop_calls()
+        if is_over := self._wait_until_ended(within_s):
+            self.has_ended()
+        return is_over
 
-    def _end(self, within_s: float) -> bool:
+    def _ask_for_end(self) -> None:
         if self.flink is not None:
             flink = Flink(self.flink)
             if (job := flink.job(self.job_name)) is not None:
                 flink.cancel(job)
-                return flink.wait_until_ended(job, within_s) is not None
-        elif self.endpoint is not None:
+        elif self.endpoint is not None and self.job_id:
             with _connected(self.endpoint) as service:
                 service.cancel(self.job_id)
-                return service.wait_until_ended(self.job_id, within_s) is not None
         elif self._is_submitter_alive():  # its own job server ends with it
             os.kill(self.pid, signal.SIGINT)
-        return self._wait_until_gone(within_s)
 
-    def _wait_until_gone(self, within_s: float) -> bool:
+    def _wait_until_ended(self, within_s: float) -> bool:
         deadline = time.monotonic() + within_s
-        while self._is_submitter_alive() and time.monotonic() < deadline:
+        while (is_at_work := self.is_at_work()) and time.monotonic() < deadline:
             time.sleep(_PAUSE_S)
-        return not self._is_submitter_alive()
+        return not is_at_work
 
     def _is_submitter_alive(self) -> bool:
         if self.machine != process.machine():

@@ -51,6 +51,10 @@ def job_server(options: PipelineOptions) -> Iterator[JobService]:
     """
     _refuse_no_job(options)
     portable = options.view_as(PortableOptions)
+    if runner_name(options) == "FlinkRunner":
+        flink = options.view_as(FlinkRunnerOptions)
+        flink.flink_master = FlinkRunner.add_http_scheme(flink.flink_master)
+        engine.refuse_unreachable(options)
     with ExitStack() as stack:
         is_external = portable.job_endpoint is not None
         if not is_external:
@@ -91,10 +95,6 @@ def _refuse_no_job(options: PipelineOptions) -> None:
 @contextmanager
 def _started(options: PipelineOptions) -> Iterator[str]:
     """A job server of our own, at a free port of this machine."""
-    if runner_name(options) == "FlinkRunner":
-        flink = options.view_as(FlinkRunnerOptions)
-        flink.flink_master = FlinkRunner.add_http_scheme(flink.flink_master)
-        engine.refuse_unreachable(options)
     with tempfile.TemporaryDirectory(prefix="rankbeam-job-server-", ignore_cleanup_errors=True) as folder:
         server = options.view_as(JobServerOptions)
         server.artifacts_dir = server.artifacts_dir or f"{folder}/artifacts"

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import grpc
@@ -93,33 +93,41 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
         InputError: an input or an option cannot be used, or another job is still writing the same run.
     """
     refuse_second(experiment.output, execution.run_id)
-    cloud, portable = options.view_as(GoogleCloudOptions), options.view_as(PortableOptions)
+    evaluate.refuse_taken(experiment.output, execution)
+    cloud = options.view_as(GoogleCloudOptions)
     cloud.job_name = cloud.job_name or _job_name(execution)
-    runner, is_external = runner_name(options), service.is_external
+    job = _job(experiment, execution, options, service)
+    job.save()  # before the job makes calls: this process may be killed at any moment
     try:
         result = evaluate.submit(experiment, execution, options)
     except grpc.RpcError as error:
-        reason = error.details() if isinstance(error, grpc.Call) else error
-        raise ServiceError(f"the job server at {service.endpoint} refused the job: {reason}") from error
-    job = Job(
+        said = error.details() if isinstance(error, grpc.Call) else error
+        raise ServiceError(f"the job server at {service.endpoint} refused the job: {said}") from error
+    job = replace(job, job_id=result._job_id)  # Beam has no public name for it
+    job.save()
+    return Submitted(job, result, service)
+
+
+def _job(experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService) -> Job:
+    """The record of a job that is about to be submitted."""
+    runner = runner_name(options)
+    return Job(
         runner=runner,
-        job_id=result._job_id,  # Beam has no public name for it
-        job_name=cloud.job_name,
+        job_id="",
+        job_name=options.view_as(GoogleCloudOptions).job_name,
         run_id=execution.run_id,
         run_started=execution.started_at.isoformat(),
         experiment=execution.experiment,
         output=experiment.output,
         ledger=experiment.ledger if experiment.makes_calls else None,
         submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        endpoint=service.endpoint if is_external else None,
+        endpoint=service.endpoint if service.is_external else None,
         flink=engine.address_of(options) if runner == "FlinkRunner" else None,
-        workers=portable.environment_type or "DOCKER",
+        workers=options.view_as(PortableOptions).environment_type or "DOCKER",
         machine=process.machine(),
         pid=os.getpid(),
         pid_started=process.this_started(),
     )
-    job.save()
-    return Submitted(job, result, service)
 
 
 def _job_name(execution: Run) -> str:

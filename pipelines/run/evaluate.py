@@ -107,12 +107,12 @@ def _delete_previous_rows(experiment: Experiment, execution: Run) -> None:
 
         places.refuse_apart(experiment.output, experiment.bigquery)
     files.make_folder(experiment.output)
-    _refuse_taken(experiment.output, execution)
+    refuse_taken(experiment.output, execution)
     for folder in run_folders(experiment.output, execution.run_id):
         files.delete(folder)
 
 
-def _refuse_taken(output: str, execution: Run) -> None:
+def refuse_taken(output: str, execution: Run) -> None:
     """Refuse to replace a finished run of another experiment.
 
     Raises:

@@ -1,5 +1,6 @@
 """Runs at a job server, as Flink, Prism and Spark have one; here it is Beam's own, in Python."""
 
+import json
 import os
 import shutil
 import signal
@@ -207,7 +208,7 @@ def test_an_interrupt_ends_the_calls_and_the_next_run_continues(server: str, tmp
 def test_a_run_whose_job_is_at_work_is_refused_until_it_is_cancelled(server: str, tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
         arguments = ["evaluate", asked(tmp_path, standin), "--run-id", "r1", *on(server)]
-        killed(arguments, lambda: standin.stats().calls >= 5, tmp_path)
+        killed(arguments, lambda: standin.stats().calls >= 5 and is_recorded(tmp_path), tmp_path)
         second: Outcome = rankbeam(*arguments)
         assert second.status == 2
         assert "is still writing the run r1; wait for it, cancel it (rankbeam cancel " in second.stderr
@@ -217,6 +218,11 @@ def test_a_run_whose_job_is_at_work_is_refused_until_it_is_cancelled(server: str
         assert "; all answers that had come are in " in cancelled.stdout
         outcome = rankbeam(*arguments)
         assert outcome.status == 0, outcome.stderr
+
+
+def is_recorded(folder: Path) -> bool:
+    """Whether the job of the run r1 has its id."""
+    return bool(json.loads((folder / "out" / "jobs" / "r1.json").read_text())["job_id"])
 
 
 def killed(arguments: list[str], when: object, cwd: Path) -> None:

@@ -33,8 +33,8 @@ _MEMORY = {  # Flink's scripts work these out; without them a TaskManager refuse
     "cpu.cores": "2",
     "memory.task.heap.size": "700m",
     "memory.task.off-heap.size": "64m",
-    "memory.network.min": "256m",
-    "memory.network.max": "256m",
+    "memory.network.min": "384m",
+    "memory.network.max": "384m",
     "memory.managed.size": "384m",
     "memory.framework.heap.size": "128m",
     "memory.framework.off-heap.size": "128m",
@@ -55,6 +55,7 @@ taskmanager.host: localhost
 taskmanager.bind-host: localhost
 taskmanager.numberOfTaskSlots: {slots}
 parallelism.default: 1
+taskmanager.network.sort-shuffle.min-buffers: 64
 heartbeat.timeout: 20000
 {more}"""
 _LOGGING = """rootLogger.level=INFO

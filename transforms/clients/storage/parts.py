@@ -1,6 +1,7 @@
 """Parts of a table: Parquet files written under temporary names, and moved into place once all are complete."""
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from apache_beam.io.filesystems import FileSystems
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
+_AT_ONCE = 16
 _UNFINISHED = "_unfinished"  # readers of a folder of Parquet files skip names with this prefix
 
 
@@ -38,6 +40,11 @@ class Part:
         return self._path
 
 
+def _move(part: str, place: str) -> None:
+    if FileSystems.exists(part):
+        FileSystems.rename([part], [place])
+
+
 def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
     """Move complete parts into a table's folder, and remove unfinished ones; returns the new paths.
 
@@ -50,8 +57,7 @@ def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
     """
     parts = sorted(parts) or [Part(folder, schema).close()]
     places = [files.join(folder, f"part-{number:05}-of-{len(parts):05}.parquet") for number in range(len(parts))]
-    pending = [(part, place) for part, place in zip(parts, places, strict=True) if FileSystems.exists(part)]
-    if pending:
-        FileSystems.rename([part for part, _ in pending], [place for _, place in pending])
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # elsewhere a move is some requests, and a large run has thousands
+        list(pool.map(_move, parts, places))
     files.delete(files.join(folder, _UNFINISHED))
     return places
