@@ -85,7 +85,7 @@ class CallServices(beam.PTransform):
         usage = (
             outputs[USAGE]
             | "AllUsage" >> beam.combiners.ToList()
-            | "AddLostAttempts" >> beam.FlatMap(with_lost_attempts, self.ledger).with_output_types(Usage)
+            | "AddLostAttempts" >> beam.FlatMap(with_lost_attempts, self.ledger, *used).with_output_types(Usage)
         )
         return Called(outputs.answers, outputs[FAILED], usage, outputs[WARNINGS])
 
@@ -185,7 +185,7 @@ class CallFn(beam.DoFn):
             yield beam.pvalue.TaggedOutput(WARNINGS, _in_window(warning))
 
 
-def with_lost_attempts(used: list[Usage], ledger: Ledger) -> list[Usage]:
+def with_lost_attempts(used: list[Usage], ledger: Ledger, earlier: Sequence[Usage] = ()) -> list[Usage]:
     """The use of every pool and model, including the calls of lost bundles that were repeated.
 
     Beam keeps only the result of the last attempt at a bundle. The calls of earlier attempts are in the ledger, where
@@ -194,8 +194,9 @@ def with_lost_attempts(used: list[Usage], ledger: Ledger) -> list[Usage]:
     Args:
         used: what the bundles returned.
         ledger: the ledger with the records of all bundles.
+        earlier: what earlier stages used, maybe of the same pools.
     """
-    known = {name for usage in used for name in usage.records}
+    known = {name for usage in (*used, *earlier) for name in usage.records}
     try:
         lost = [use for use in ledger.uses() if use.name not in known]
     except InputError:  # the records are informative only, so their errors do not fail a run
@@ -222,7 +223,8 @@ def _summed(used: list[Usage]) -> Usage:
     """The use of one pool by several bundles."""
     tokens = sum((usage.tokens for usage in used), Tokens())
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
-    return replace(used[0], calls=calls, ledger_hits=hits, records=(), tokens=tokens)
+    records = tuple(name for usage in used for name in usage.records)
+    return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens)
 
 
 def _with(usage: Usage, lost: list[Use]) -> Usage:

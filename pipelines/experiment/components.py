@@ -29,6 +29,7 @@ class Retrieving:
         kind: its type.
         parameters: that type's.
         corpus: the entry of `corpora:` that it searches; None where it names none.
+        embedder: the model that embeds texts for it; None where it names none.
     """
 
     role: str
@@ -36,6 +37,7 @@ class Retrieving:
     kind: str
     parameters: RetrieverParameters
     corpus: Corpus | None = None
+    embedder: Service | None = None
 
     @property
     def needs(self) -> set[str]:
@@ -76,7 +78,9 @@ class Retrieving:
 
     def decisive(self) -> dict[str, Any]:
         """The part of it that identifies a configuration."""
-        return {"type": self.kind, **self.parameters.decisive()}
+        named = self.parameters.service
+        embedder = {} if named is None or self.embedder is None else {named: self.embedder.decisive()}
+        return {"type": self.kind, **self.parameters.decisive(), **embedder}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.replay import Replay
@@ -141,9 +142,17 @@ class Experiment:
         return {source: each.parameters for source, each in retrievers if each.route is Route.OPENED}
 
     @property
+    def embedders(self) -> dict[int, Embed]:
+        """The models that embed texts for retrievers in process, by source."""
+        named = {source: self.sources[source].retriever.embedder for source in self.local}
+        services = {source: self.services[each.name] for source, each in named.items() if each is not None}
+        return {source: Embed(each.name, each.kind, each.parameters) for source, each in services.items()}
+
+    @property
     def searched(self) -> dict[int, Documents]:
         """What the retrievers that are asked in process search, by source."""
         corpora = {source: self.sources[source].retriever.corpus for source in self.local}
+        embedders = self.embedders
         return {
             source: Documents(
                 self.corpus,
@@ -151,6 +160,7 @@ class Experiment:
                 as_documents=self.unit == "document",
                 with_texts=self.calls_models,
                 kept=files.below(self.output, "indexes") if files.is_local(self.output) else None,
+                embeddings=None if source not in embedders else KeptEmbeddings(embedders[source], self.ledger),
             )
             for source, corpus in corpora.items()
         }

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -90,15 +90,16 @@ def _cells(around: Around, given: Given, drafts: Drafts, grid: Grid, problems: l
         label = ",".join(f"{name}={value}" for name, value in values.items())
         wrong = [problem for draft in drafts.all for problem in _wrong_parameters(located, draft, targets, values)]
         generator = None if wrong else _generating(around, drafts.generate, targets, values, wrong)
+        retriever = None if wrong else _retrieving(around, drafts, targets, values, wrong)
         problems += wrong
-        if wrong:
+        if wrong or retriever is None:
             return
         top_k, distance = reach.chosen_reach({**base, **_chosen(CONFIGURATION, targets, values)})
         cell = Cell(
             name=f"{drafts.name}:{label}" if label else drafts.name,
             given=drafts.name,
             place=drafts.place,
-            retriever=_retrieving(drafts, targets, values),
+            retriever=retriever,
             top_k=top_k,
             distance=distance,
             generator=generator,
@@ -129,11 +130,27 @@ def _wrong_parameters(
                 yield problem_of(located, draft.model, dict(each), at=draft.place)
 
 
-def _retrieving(drafts: Drafts, targets: Mapping[str, Target], values: Mapping[str, Any]) -> Retrieving:
+def _retrieving(
+    around: Around,
+    drafts: Drafts,
+    targets: Mapping[str, Target],
+    values: Mapping[str, Any],
+    problems: list[InputError],
+) -> Retrieving | None:
+    """What retrieves, with the corpus and the service that it names; None where there is no such service."""
     draft = drafts.retriever
     parameters = drafts.model.model_validate({**draft.values, **_chosen(draft.role, targets, values)})
     corpus = drafts.searched(_chosen(CORPUS, targets, values))
-    return Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
+    retrieving = Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
+    named = parameters.service
+    service = None if named is None else getattr(parameters, named)
+    if named is None or service is None:
+        return retrieving
+    swept = [name for name, target in targets.items() if target == (draft.role, named)]
+    at: Place = ("grid", swept[0]) if swept else (*draft.place, named)
+    problems += around.services.unknown(around.located, at, service)
+    embedder = around.services.valid.get(service)
+    return None if embedder is None else replace(retrieving, embedder=embedder)
 
 
 def _generating(

@@ -78,7 +78,8 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         for metric, position in metrics.items()
     }
     judged = tuple(metric for metric in metrics if not isinstance(metric, Metric))
-    used = called_services(expanded.configurations, judging)
+    embedders = {cell.retriever.embedder.name for cell in expanded.cells if cell.retriever.embedder is not None}
+    used = called_services(expanded.configurations, judging) | embedders
     corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
     of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
     pools = pools_of(located, of_calls, expanded.cells, expanded.sources, services, used, problems)

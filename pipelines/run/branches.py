@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.embeddings import embed
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
@@ -43,15 +44,33 @@ def rankings_of(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, buckets: int
 ) -> Branches:
     """The rankings of every source; fusions are computed from the others at scoring."""
-    branches = local_rankings(pipeline, experiment, dataset, buckets)
+    embedded = embed(pipeline, experiment, execution, dataset) if experiment.embedders else None
+    usage = None if embedded is None else embedded.usage
+    branches = local_rankings(pipeline, experiment, dataset, buckets, usage)
+    if embedded is not None:
+        branches.warnings.append(embedded.warnings)
     if experiment.remote:
         _call(experiment, execution, dataset, branches)
     return branches
 
 
-def local_rankings(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int) -> Branches:
-    """The rankings that need no call."""
-    branches = Branches()
+def local_rankings(
+    pipeline: beam.Pipeline,
+    experiment: Experiment,
+    dataset: Dataset,
+    buckets: int,
+    embedded: beam.PCollection | None = None,
+) -> Branches:
+    """The rankings that need no call, but those that embed texts.
+
+    Args:
+        pipeline: of the run.
+        experiment: what is to be done.
+        dataset: the queries.
+        buckets: into how many parts they are divided.
+        embedded: the usage of the models that embed texts; None where none does.
+    """
+    branches = Branches(usage=embedded)
     for number, source in enumerate(experiment.evaluation.sources):
         if source.path is not None:
             rows = pipeline | f"ReadRun{number}" >> ReadRun(source.path, number, buckets)
@@ -66,7 +85,7 @@ def local_rankings(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dat
 def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches) -> None:
     """Run the retrievers that answer in process."""
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
-    retrieve = RetrieveRankings(experiment.local, top_k, experiment.searched, dataset.summary)
+    retrieve = RetrieveRankings(experiment.local, top_k, experiment.searched, dataset.summary, branches.usage)
     rankings, failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
     branches.rankings[RANKINGS] = rankings
     branches.failures.append(failed)
@@ -76,13 +95,14 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches) -> N
 def _call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     """Call the retrievers behind a network."""
     owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
-    services = CallServices(retrieve_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary)
+    earlier, ledger = branches.usage, Ledger(experiment.ledger, owner)
+    services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, earlier)
     called: Called = tasks_to_do(dataset.judged, experiment) | "CallServices" >> services
     collected = called.answers | "CollectRankings" >> CollectRankings(experiment.evaluation)
     branches.rankings[f"{RANKINGS}_called"] = collected.rankings
     branches.failures += [collected.failures, called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of)]
     branches.warnings.append(called.warnings)
-    branches.usage = called.usage
+    branches.usage = called.usage if earlier is None else (earlier, called.usage) | "UsageSoFar" >> beam.Flatten()
 
 
 def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:

@@ -17,6 +17,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
 from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
+from rankbeam.pipelines.run.embeddings import embed_stage
 from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
 from rankbeam.transforms.call import together
@@ -131,8 +132,9 @@ def _located(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> d
 
 def _call_stages(experiment: Experiment) -> Iterator[CallStage]:
     """The stages that make calls; models are called once every ranking is there."""
-    retrieve = retrieve_stage(experiment)
-    yield CallStage(retrieve.name, retrieve.pools.values())
+    embed, retrieve = embed_stage(experiment), retrieve_stage(experiment)
+    yield CallStage(embed.name, embed.pools.values())
+    yield CallStage(retrieve.name, retrieve.pools.values(), after={embed.name})
     if experiment.calls_models:
         from rankbeam.pipelines.run.answers import answer_stage, work_of
 

@@ -20,6 +20,7 @@ from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.corpus_plan import CorpusPlan, corpora_plan
+from rankbeam.pipelines.run.embedding_plan import count_texts
 from rankbeam.pipelines.run.evaluate import quiet_beam, refusals, spilling
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock
@@ -149,7 +150,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         ConfigurationPlan(each.name, _where_from(each, experiment, names))
         for each in experiment.evaluation.configurations
     )
-    if not experiment.remote and not work_of(experiment).services:
+    if not experiment.remote and not experiment.embedders and not work_of(experiment).services:
         return Plan((), configurations, corpora=of_corpora.corpora)
     retrieved, answered = _counted(experiment)
     if answered is not None:
@@ -207,12 +208,17 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None]:
                 | "GroupAll" >> beam.GroupByKey()
                 | "Count" >> beam.Map(_count, stage, experiment.ledger, folder)
             )
-        models = Path(folder) / "models"
+        models, texts = Path(folder) / "models", Path(folder) / "texts"
+        if experiment.embedders:
+            count_texts(pipeline, experiment, dataset, str(texts))
         if work_of(experiment).services:
             count_models(pipeline, experiment, dataset, tasks, str(models))
         pipeline.run().wait_until_finish()
         retrieved = [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
-        return retrieved, read_counted(str(models)) if models.exists() else None
+        found = [read_counted(str(each)) for each in (models, texts) if each.exists()]
+        for other in found[1:]:
+            found[0].join(other)
+        return retrieved, found[0] if found else None
 
 
 def _count(element: tuple[int, Iterable[pa.RecordBatch]], stage: Stage, ledger: str, folder: str) -> None:

@@ -67,7 +67,7 @@ def count_models(
         | "GatherContexts" >> GatherContexts(experiment.evaluation, wanted, experiment.corpus, buckets)
         | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown))
         | "CountsTogether" >> beam.combiners.ToList()
-        | "JoinCounts" >> beam.Map(_join, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
+        | "JoinCounts" >> beam.Map(join_counts, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
     )
 
 
@@ -88,7 +88,7 @@ def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches)
 
 def _unknown(experiment: Experiment, wanted: Mapping[int, int | None]) -> Unknown:
     found = {}
-    asked = {*experiment.remote}
+    asked = {*experiment.remote, *experiment.embedders}
     for position, count in wanted.items():
         configuration = experiment.evaluation.configurations[position]
         sources = {experiment.evaluation.configurations[part].source for part in experiment.evaluation.parts(position)}
@@ -157,7 +157,8 @@ class RehearseFn(beam.DoFn):
         yield counted(self._work, items_in(element[1]), self._lookup, self._unknown)
 
 
-def _join(parts: list[Counted], ask: AskKnown | None, ledger: str, file: str) -> None:
+def join_counts(parts: list[Counted], ask: AskKnown | None, ledger: str, file: str) -> None:
+    """Leave the sum of counts in a file, for `read_counted`."""
     total = Counted()
     for part in parts:
         total.join(part)

@@ -197,6 +197,20 @@ def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
     return lambda call: models[call.service].parameters.most_tokens(call.payload).total
 
 
+def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[Call], int]) -> Counted:
+    """Count calls that are known beforehand, each with its own answer."""
+    found = Counted()
+    for call in calls:
+        held = call.key is not None and lookup.place(call.key, call.reach) is not None
+        step, size = measured(call, MOST, held=held)
+        for sizes in (found.least, found.most):
+            sizes[step][_number(call.key or "0")] = size
+        if not held:
+            found.largest[call.service] = max(most_tokens(call), found.largest.get(call.service, 0))
+        found.apart[step] += 1
+    return found
+
+
 def _distinct(work: EvaluateAnswers, items: Sequence[Item], guess: Guess, recall: Recall) -> Iterator[Call]:
     """The calls of items, those of each item once."""
     for calls in rehearsed_together({item.query_id: work.steps(item) for item in items}, guess, recall).values():

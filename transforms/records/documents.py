@@ -1,9 +1,22 @@
 """What a retriever that answers in process searches."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from rankbeam.transforms.records.chunk_ids import chunk_id
 from rankbeam.transforms.records.chunking import Chunking
+
+
+class Embeddings(Protocol):
+    """The embeddings of texts that a model made."""
+
+    def vectors(self, texts: Sequence[str]) -> Iterator[npt.NDArray[np.float32] | None]:
+        """The vector of each text; None for one that has none."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -16,6 +29,7 @@ class Documents:
         as_documents: a chunk stands for its document, under that one's id; else it has an id of its own.
         with_texts: rankings carry the texts of chunks, since models read them.
         kept: the folder that keeps indexes of them; None where they are built for this run only.
+        embeddings: of texts, where the retriever compares these; None where it needs none.
     """
 
     path: str | None
@@ -23,7 +37,12 @@ class Documents:
     as_documents: bool = True
     with_texts: bool = False
     kept: str | None = None
+    embeddings: Embeddings | None = None
 
     def name(self, doc_id: str, start: int, end: int) -> str:
         """The id under which a chunk is ranked."""
         return doc_id if self.as_documents else chunk_id(doc_id, start, end)
+
+    def as_chunks(self) -> "Documents":
+        """The same, where every chunk has an id of its own."""
+        return replace(self, as_documents=False)

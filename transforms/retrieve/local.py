@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverPara
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.documents import Documents
@@ -55,21 +56,26 @@ class RetrieveRankings(beam.PTransform):
         top_k: for each source, how many results a query needs.
         searched: for each source, what its retriever searches.
         summary: the dataset's summary: no retriever runs before the whole dataset is checked.
+        embedded: the usage of the stage that embeds texts: no retriever runs before its end; None where there is none.
     """
 
     retrievers: Mapping[int, RetrieverParameters]
     top_k: Mapping[int, int]
     searched: Mapping[int, Documents]
     summary: beam.PCollection[DatasetSummary]
+    embedded: beam.PCollection[Usage] | None = None
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Retrieved; Beam warns of named results
         """Add the steps."""
+        after = [] if self.embedded is None else [beam.pvalue.AsList(self.embedded)]
         outputs = (
             judged
             | "ForEachSource" >> beam.FlatMap(for_each_source, list(self.retrievers))
             | "GroupBySource" >> beam.GroupByKey()
             | "Retrieve"
-            >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.searched), beam.pvalue.AsSingleton(self.summary))
+            >> beam.ParDo(
+                RetrieveFn(self.retrievers, self.top_k, self.searched), beam.pvalue.AsSingleton(self.summary), *after
+            )
             .with_output_types(SourceRows, failures=BucketFailures, warnings=str)
             .with_outputs(FAILURES, WARNINGS, main="rankings")
         )
@@ -87,9 +93,14 @@ class RetrieveFn(beam.DoFn):
     ) -> None:
         self._retrievers, self._top_k, self._searched = dict(retrievers), dict(top_k), dict(searched)
 
-    def process(self, element: tuple[int, Iterable[Bucketed]], summary: DatasetSummary) -> Iterator[object]:
+    def process(
+        self, element: tuple[int, Iterable[Bucketed]], summary: DatasetSummary, embedded: Sequence[Usage] = ()
+    ) -> Iterator[object]:
         """Yield a batch of rankings per bucket, and a failure per query that has none."""
-        del summary  # unused: the side input only holds this stage until the dataset is checked
+        del (
+            summary,
+            embedded,
+        )  # unused: the side inputs hold this stage until the dataset is checked, and texts embedded
         source, parts = element
         retriever = self._retrievers[source].search(self._searched[source])
         try:

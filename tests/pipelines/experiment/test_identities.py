@@ -25,6 +25,7 @@ RETRIEVERS = {
     "fields: [title]}",
     "tfidf": "{type: tfidf}",
     "lsa": "{type: lsa}",
+    "dense": "{type: dense, vectors: v.parquet, query_vectors: v.parquet}",
     "run": "{type: run_file, path: old.run}",
     "rag": f"{{type: rag_engine, {RAG}}}",
     "rag-all": f"{{type: rag_engine, {RAG}, rag_file_ids: ['1', '2'], metadata_filter: 'a = \"b\"', "
@@ -50,6 +51,8 @@ CONFIG_IDS = {
     "tfidf:dialect=trec_eval": "afb126d0356a",
     "lsa": "54c1b996099d",
     "lsa:dialect=trec_eval": "e4c1d1e3db01",
+    "dense": "a9154bb503d1",
+    "dense:dialect=trec_eval": "4f51b26884ab",
     "run": "7248bc18e258",
     "run:dialect=trec_eval": "c2771da9053e",
     "rag": "370448bc4ac5",
@@ -87,6 +90,7 @@ def experiment(tmp_path: Path) -> Experiment:
     write(tmp_path / "queries.jsonl", json_texts([("q1", "where is the café?")]))
     write(tmp_path / "corpus.jsonl", json_texts([("d1", "a document")]))
     write(tmp_path / "old.run", trec_run([("q1", "d1", 1.0)]))
+    write(tmp_path / "v.parquet", "only its name counts")
     items = "\n".join(f"  - {{name: {name}, retriever: {text}, top_k: 10}}" for name, text in RETRIEVERS.items())
     near = f"  - {{name: near, retriever: {RETRIEVERS['rag']}, top_k: 10, vector_distance_threshold: 0.5}}"
     text = (

@@ -5,6 +5,7 @@ fills in, and what `open` returns, a `Retriever` that answers queries. One line 
 group `rankbeam.retrievers`, in this package's pyproject.toml or in that of any other installed package.
 """
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import ClassVar, Protocol, Self
 
@@ -34,7 +35,7 @@ class Retriever(Protocol):
     """Answers queries. One is opened per process and configuration, and used from one thread.
 
     It may also have `warnings`, a sequence of texts for users, which the `runs` table stores, and `retrieve_all`, which
-    is called instead of `retrieve`, with a list of queries, and returns a list of rankings.
+    is called instead of `retrieve`, with a list of queries, and returns a list of rankings and of such errors.
     """
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
@@ -62,6 +63,7 @@ class RetrieverParameters(Parameters):
             can be derived from the answer to a looser one.
         most_results: the most results that one call returns; None where no limit is known.
         searches: the types of `corpora:` that `corpus` may name.
+        service: the parameter that names a model under `services:`, which embeds texts; None where there is none.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("queries",)
@@ -71,6 +73,7 @@ class RetrieverParameters(Parameters):
     has_distances: ClassVar[bool] = False
     most_results: ClassVar[int | None] = None
     searches: ClassVar[frozenset[str]] = frozenset()
+    service: ClassVar[str | None] = None
 
     def open(self, corpus: str | None) -> Retriever:
         """Prepare to answer queries; called once per process, on the machine that does the work.
@@ -92,6 +95,10 @@ class RetrieverParameters(Parameters):
     def lacks_corpus(self) -> bool:
         """Whether it can search nothing, because no corpus is named."""
         return False
+
+    def embedded(self, documents: Documents) -> Iterable[str]:  # noqa: ARG002  for types that embed texts
+        """The texts of documents that the model embeds, for types that name one."""
+        return ()
 
     def is_prefix(self) -> bool:
         """Whether fewer results are the first of more, so that asking for the largest top_k serves all."""

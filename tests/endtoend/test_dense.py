@@ -1,0 +1,134 @@
+"""Dense retrieval through the command line: embedded by a service once, within its quota, or read from Parquet."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.answering import dataset, model
+from support.cli import rankbeam
+from support.standins import Faults, serve
+from support.standins.models import embedding
+
+from rankbeam.pipelines.results.run import Results
+
+DENSE = {"type": "dense", "embedding_model": "e"}
+
+
+def write_experiment(folder: Path, service: dict[str, Any] | None, retrievers: dict[str, Any], **more: Any) -> str:
+    experiment = {
+        "name": "dense",
+        "dataset": {key: path for key, path in dataset(folder).items() if key != "answers"},
+        "services": {} if service is None else {"e": service},
+        "quotas": {} if service is None else {"e": {"requests_per_minute": 60_000}},
+        "corpora": {"local": {"type": "chunks", "chunk_size": 4, "chunk_overlap": 1}},
+        "configurations": [{"name": name, "retriever": each, "top_k": 10} for name, each in retrievers.items()],
+        "metrics": ["nDCG@5"],
+        "output": {"path": "out"},
+    } | more
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump(experiment, sort_keys=False), encoding="utf-8")
+    return str(path)
+
+
+def rankings(folder: Path, run_id: str, name: str) -> dict[str, list[str]]:
+    results = Results(str(folder / "out"), run_id)
+    (config_id,) = (row["config_id"] for row in results.table("configurations").to_pylist() if row["name"] == name)
+    rows = [row for row in results.table("rankings").to_pylist() if row["config_id"] == config_id]
+    return {row["query_id"]: [each["doc_id"] for each in row["documents"]] for row in rows}
+
+
+def expected(folder: Path) -> dict[str, list[str]]:
+    """The order by the cosine of what the stand-in says, in plain NumPy; of equals the greater id first."""
+    read = lambda name: [json.loads(line) for line in (folder / name).read_text().splitlines()]  # noqa: E731
+    unit = lambda text: np.array(embedding(text), np.float32) / np.linalg.norm(embedding(text))  # noqa: E731
+    documents = sorted(((row["_id"], unit(row["text"])) for row in read("corpus.jsonl")), reverse=True)
+    return {
+        row["_id"]: [name for name, vector in sorted(documents, key=lambda each: -float(each[1] @ unit(row["text"])))][
+            :10
+        ]
+        for row in read("queries.jsonl")
+    }
+
+
+@pytest.mark.parametrize("kind", ["openai", "gemini"])
+def test_every_text_is_embedded_once_and_never_paid_for_again(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
+    with serve(kind) as server:
+        retrievers = {"dense": DENSE, "chunks": {**DENSE, "corpus": "local"}}
+        path = write_experiment(tmp_path, model(server, kind), retrievers)
+        planned = rankbeam("plan", path)
+        assert server.stats().calls == 0
+        first = rankbeam("evaluate", path, "--run-id", "r1")
+        asked = server.stats()
+        second = rankbeam("evaluate", path, "--run-id", "r2")
+        again = server.stats()
+    assert first.status == 0, first.stderr
+    assert second.status == 0, second.stderr
+    assert set(asked.queries.values()) == {1}
+    assert again.calls == asked.calls
+    assert f"e: {asked.calls} calls to make" in planned.stdout
+    assert rankings(tmp_path, "r1", "dense") == expected(tmp_path)
+    assert rankings(tmp_path, "r2", "chunks") == rankings(tmp_path, "r1", "chunks")
+    (row,) = Results(str(tmp_path / "out"), "r1").table("usage").to_pylist()
+    assert (row["pool"], row["calls"]) == ("e", asked.calls)
+
+
+def test_a_run_that_lost_its_service_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
+    with serve("openai", faults=Faults(kinds=("quota_day",), after=10, first=1)) as server:
+        quotas = {"e": {"requests_per_minute": 60_000, "concurrent_calls": 2}}
+        path = write_experiment(tmp_path, model(server, "openai"), {"dense": DENSE}, quotas=quotas)
+        stopped = rankbeam("evaluate", path, "--run-id", "r1")
+        resumed = rankbeam("evaluate", path, "--run-id", "r2")
+        both = server.stats()
+    assert "could not be embedded, such as: " in stopped.stderr
+    assert "have no embedding, and are not ranked" in stopped.stderr
+    assert resumed.status == 0, resumed.stderr
+    assert sum(both.queries.values()) == len(both.queries) + 1  # only the refused one was asked twice
+    assert rankings(tmp_path, "r2", "dense") == expected(tmp_path)
+
+
+def test_vectors_may_stand_in_parquet(tmp_path: Path) -> None:
+    files = {"type": "dense", "vectors": "documents.parquet", "query_vectors": "queries.parquet"}
+    path = write_experiment(tmp_path, None, {"files": files})
+    for name, source in (("documents", "corpus.jsonl"), ("queries", "queries.jsonl")):
+        rows = [json.loads(line) for line in (tmp_path / source).read_text().splitlines()]
+        columns = {"id": [row["_id"] for row in rows], "vector": [embedding(row["text"]) for row in rows]}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    run = rankbeam("evaluate", path, "--run-id", "r1")
+
+    assert run.status == 0, run.stderr
+    assert rankings(tmp_path, "r1", "files") == expected(tmp_path)
+
+
+MISTAKES = [
+    ({"type": "dense"}, "give embedding_model, the name of a service, or vectors and query_vectors"),
+    ({**DENSE, "embedding_model": "f"}, "retriever.embedding_model: services: has no 'f'; valid are: e"),
+    ({"type": "dense", "vectors": "no.parquet", "query_vectors": "no.parquet"}, "retriever.vectors: no.parquet"),
+]
+
+
+@pytest.mark.parametrize(("retriever", "problem"), MISTAKES)
+def test_a_mistake(tmp_path: Path, retriever: dict[str, Any], problem: str) -> None:
+    run = rankbeam("validate", write_experiment(tmp_path, {"type": "hashed"}, {"dense": retriever}))
+
+    assert run.status == 2
+    assert problem.replace("no.parquet", str(tmp_path / "no.parquet"), 1) in run.stderr
+
+
+def test_the_grid_sweeps_the_model(tmp_path: Path) -> None:
+    more = {"services": {"a": {"type": "hashed"}, "b": {"type": "hashed", "dimensions": 16}}, "quotas": {}}
+    grid = {"embedding_model": ["a", "b"]}
+    path = write_experiment(tmp_path, None, {"dense": {"type": "dense", "corpus": "local"}}, grid=grid, **more)
+    run = rankbeam("evaluate", path, "--run-id", "r1")
+
+    assert run.status == 0, run.stderr
+    table = Results(str(tmp_path / "out"), "r1").table("configurations").to_pylist()
+    assert [row["name"] for row in table] == ["dense:embedding_model=a", "dense:embedding_model=b"]

@@ -1,0 +1,98 @@
+"""Embeddings of texts by a model: what is asked of it, and the vectors that the ledger holds afterwards."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.models.base import Embedding, ModelParameters
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+STAGE = "embed"
+_AT_ONCE = 1000
+
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Embed:
+    """Asks a model for the embedding of a text; the answer stays in the ledger.
+
+    Attributes:
+        service: the model's name under `services:`.
+        kind: its type.
+        parameters: of the model.
+    """
+
+    service: str
+    kind: str
+    parameters: ModelParameters
+
+    stage: ClassVar[str] = STAGE
+
+    @property
+    def services(self) -> tuple[str]:
+        """The model."""
+        return (self.service,)
+
+    def call(self, text: str) -> Call:
+        """The call that asks for the embedding of a text."""
+        prompt = Prompt(EMBED, {"text": text})
+        return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload())
+
+    def steps(self, item: str) -> Steps[None]:
+        """Ask once."""
+        accepted((yield [self.call(item)]))
+
+    def read(self, call: Call, reply: Reply) -> Embedding:  # noqa: ARG002  every answer is read alike
+        """The embedding that an answer holds.
+
+        Raises:
+            CallError: it holds none.
+        """
+        answer = self.parameters.read(reply.answer)
+        if not isinstance(answer, Embedding):
+            raise CallError(FailureKind.INVALID, "the model answers with a text; name one that embeds texts")
+        return answer
+
+    def calls(self, item: str) -> range:  # noqa: ARG002  every text alike
+        """One."""
+        return range(1, 2)
+
+
+@dataclass(frozen=True)
+class KeptEmbeddings:
+    """The embeddings that a ledger holds.
+
+    Attributes:
+        model: that made them.
+        ledger: its folder.
+    """
+
+    model: Embed
+    ledger: str
+
+    def vectors(self, texts: Sequence[str]) -> Iterator[Vector | None]:
+        """The vector of each text; None for one without an answer."""
+        lookup = Ledger(self.ledger).lookup()
+        lookup.refresh()
+        for first in range(0, len(texts), _AT_ONCE):
+            calls = [self.model.call(text) for text in texts[first : first + _AT_ONCE]]
+            wanted = {call.key or "": None for call in calls}
+            found = {entry.key: self._vector(entry.answer) for entry in lookup.read(wanted)}
+            yield from (found.get(call.key or "") for call in calls)
+
+    def _vector(self, answer: str) -> Vector | None:
+        try:
+            found = self.model.parameters.read(answer)
+        except CallError:  # it was refused, for good
+            return None
+        return np.array(found.vector, np.float32) if isinstance(found, Embedding) else None

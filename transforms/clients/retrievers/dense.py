@@ -1,0 +1,209 @@
+"""The `dense` retriever: the nearest embeddings, exactly, in process."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, model_validator
+
+from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
+from rankbeam.transforms.clients.retrievers.index.collection import collection_of
+from rankbeam.transforms.clients.retrievers.index.units import Units, units_of
+from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.kernels.search.nearest import SingleArray, nearest, unit_length
+from rankbeam.transforms.records.documents import Documents, Embeddings
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.queries import Query, Ranking
+
+Path = Annotated[str, Field(min_length=1)]
+_UNITS_AT_ONCE = 4096
+
+
+class Dense(RetrieverParameters):
+    """Cosine of embeddings, compared with all of them. They are a model's, or stand in Parquet files.
+
+    Attributes:
+        embedding_model: the model under `services:` that embeds documents or chunks, and queries. Its calls are paced
+            and kept in the ledger as all others are.
+        vectors: instead, a Parquet file of documents or chunks, with columns `id` (of a chunk `doc#start-end`) and
+            `vector`.
+        query_vectors: instead, a Parquet file of queries, with the same columns.
+        fields: the parts of a document that are embedded; chunks are embedded with the title of their document.
+    """
+
+    embedding_model: Annotated[str, Field(min_length=1)] | None = None
+    vectors: Path | None = None
+    query_vectors: Path | None = None
+    fields: tuple[Literal["title", "text"], ...] = Field(("title", "text"), min_length=1)
+
+    needs: ClassVar[tuple[str, ...]] = ("queries", "corpus")
+    searches: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    service: ClassVar[str | None] = "embedding_model"
+
+    @model_validator(mode="after")
+    def _known_vectors(self) -> "Dense":
+        if self.embedding_model is None and (self.vectors is None or self.query_vectors is None):
+            raise ValueError("give embedding_model, the name of a service, or vectors and query_vectors")
+        if self.embedding_model is not None and self.vectors is not None and self.query_vectors is not None:
+            raise ValueError("embedding_model embeds nothing, where vectors and query_vectors are given; remove it")
+        return self
+
+    def inputs(self) -> dict[str, str]:
+        """The files of vectors."""
+        given = {"vectors": self.vectors, "query_vectors": self.query_vectors}
+        return {name: path for name, path in given.items() if path is not None}
+
+    def resolved(self, folder: str) -> "Dense":
+        """The same; relative paths are taken as below `folder`."""
+        return self.model_copy(update={name: files.below(folder, path) for name, path in self.inputs().items()})
+
+    def embedded(self, documents: Documents) -> Iterator[str]:
+        """The texts of documents or chunks that the model embeds; none where a file has their vectors."""
+        if self.vectors is None:
+            units = units_of(replace(documents, embeddings=None), collection_of(documents))
+            for text in _texts(units, self.fields):
+                if text.strip():
+                    yield text
+
+    def search(self, documents: Documents) -> Retriever:
+        """The vectors of documents or chunks."""
+        return _opened(self, documents)
+
+
+@dataclass(frozen=True)
+class DenseIndex:
+    """Vectors that are compared with those of queries.
+
+    Attributes:
+        parameters: of the retriever.
+        units: what is ranked.
+        vectors: float32[u, d], of length 1; zeros where there is none.
+        embeddings: those of queries, where the model makes them.
+        queries: vectors of queries by id, where a file has them.
+        warnings: about documents or chunks without vectors.
+    """
+
+    parameters: Dense
+    units: Units
+    vectors: SingleArray
+    embeddings: Embeddings | None
+    queries: Mapping[str, SingleArray]
+    warnings: tuple[str, ...]
+
+    def retrieve(self, query: Query, top_k: int) -> Ranking:
+        """The ranking of one query.
+
+        Raises:
+            CallError: it has no vector.
+        """
+        (found,) = self.retrieve_all([query], top_k)
+        if isinstance(found, CallError):
+            raise found
+        return found
+
+    def retrieve_all(self, queries: Sequence[Query], top_k: int) -> list[Ranking | CallError]:
+        """The rankings of several queries, or why there is none."""
+        known = {place: vector for place, vector in enumerate(self._vectors(queries)) if vector is not None}
+        missing = CallError(FailureKind.UNAVAILABLE, "the query has no embedding")
+        answers: list[Ranking | CallError] = [missing] * len(queries)
+        if known:
+            found = nearest(self.vectors, unit_length(np.stack(list(known.values()))), top_k)
+            for place, (units, scores) in zip(known, found, strict=True):
+                answers[place] = self.units.ranking(units, scores)
+        return answers
+
+    def _vectors(self, queries: Sequence[Query]) -> Iterable[SingleArray | None]:
+        if self.embeddings is None or self.parameters.query_vectors is not None:
+            return [self.queries.get(query.query_id) for query in queries]
+        return self.embeddings.vectors([query.text for query in queries])
+
+    def close(self) -> None:
+        """Do nothing: the next bundle of this process uses the vectors again."""
+
+
+def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
+    units = units_of(replace(documents, embeddings=None), collection_of(documents))
+    if parameters.vectors is not None:
+        table = _table(parameters.vectors)
+        found: Iterable[SingleArray | None] = (table.get(name) for name in _ids(units))
+    elif documents.embeddings is not None:
+        found = documents.embeddings.vectors(list(_texts(units, parameters.fields)))
+    else:
+        raise InputError("a dense retriever with embedding_model runs in an experiment, which has services")
+    vectors, missing = _stacked(found, len(units))
+    what = "documents" if documents.chunking is None else "chunks"
+    warnings = (f"{missing:,} of {len(units):,} {what} have no embedding, and are not ranked",) if missing else ()
+    queries = _table(parameters.query_vectors) if parameters.query_vectors is not None else {}
+    _refuse_other_width(parameters, vectors, queries)
+    return DenseIndex(parameters, units, vectors, documents.embeddings, queries, warnings)
+
+
+def _stacked(found: Iterable[SingleArray | None], count: int) -> tuple[SingleArray, int]:
+    """Vectors as one array of rows of length 1, and how many are missing."""
+    vectors: SingleArray | None = None
+    missing = 0
+    for place, vector in enumerate(found):
+        if vector is None:
+            missing += 1
+            continue
+        if vectors is None:
+            vectors = np.zeros((count, len(vector)), np.float32)
+        if len(vector) != vectors.shape[1]:
+            raise InputError(f"embeddings have {vectors.shape[1]:,} and {len(vector):,} components; all need as many")
+        vectors[place] = unit_length(vector[None])[0]
+    return np.zeros((count, 1), np.float32) if vectors is None else vectors, missing
+
+
+def _refuse_other_width(parameters: Dense, vectors: SingleArray, queries: Mapping[str, SingleArray]) -> None:
+    for vector in queries.values():
+        if len(vector) != vectors.shape[1]:
+            problem = f"vectors have {len(vector):,} components, and those of documents {vectors.shape[1]:,}"
+            raise InputError(problem, path=parameters.query_vectors)
+
+
+def _texts(units: Units, fields: Sequence[str]) -> Iterator[str]:
+    """What is embedded of each unit."""
+    is_cut = units.documents.chunking is not None
+    titles = units.collection.rows["title"]
+    for first in range(0, len(units), _UNITS_AT_ONCE):
+        rows = units.row[first : first + _UNITS_AT_ONCE]
+        places = np.arange(first, first + len(rows))
+        texts = units.texts(places) if is_cut else units.collection.rows["text"].take(rows).to_pylist()
+        for title, text in zip(titles.take(rows).to_pylist(), texts, strict=True):
+            parts = {"title": title, "text": text}
+            yield "\n".join(parts[field] for field in fields if parts[field])
+
+
+def _ids(units: Units) -> Iterator[str]:
+    """The id of each unit: of a document, or of a chunk with its span."""
+    names = units.collection.doc_ids.take(units.row).to_pylist()
+    if units.documents.chunking is None:
+        yield from names
+        return
+    chunks = units.documents.as_chunks()
+    for name, start, end in zip(names, units.start.tolist(), units.end.tolist(), strict=True):
+        yield chunks.name(name, start, end)
+
+
+def _table(path: str) -> dict[str, SingleArray]:
+    """Vectors by id.
+
+    Raises:
+        InputError: the file does not hold them.
+    """
+    vectors = {}
+    for file in sources.expand(path):
+        with parquet.open_file(file) as opened:
+            names = opened.schema_arrow.names
+            if not {"id", "vector"} <= set(names):
+                problem = f"vectors are columns id and vector; found {', '.join(names) or 'none'}"
+                raise InputError(problem, path=file)
+            for batch in opened.iter_batches(columns=["id", "vector"]):
+                ids = batch["id"].cast(pa.string()).to_pylist()
+                for name, vector in zip(ids, batch["vector"].to_pylist(), strict=True):
+                    vectors[name] = np.array(vector, np.float32)
+    return vectors

@@ -1,0 +1,42 @@
+"""Plan the calls that embed texts: those of documents or chunks, and of queries."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
+from rankbeam.transforms.clients.models.embeddings import STAGE, Embed
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
+from rankbeam.transforms.clients.storage.batches import Bucketed
+from rankbeam.transforms.records.calls.outcomes import FailedTask
+from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.documents import Documents
+
+Searching = tuple[Embed, RetrieverParameters, Documents]
+"""A retriever that compares embeddings, with the model that makes them, and what it searches."""
+
+
+def tasks_of_documents(element: Searching) -> Iterator[TaskBatch]:
+    """The tasks that embed what a retriever searches."""
+    embed, retriever, documents = element
+    return _tasks(embed, retriever.embedded(documents))
+
+
+def tasks_of_queries(element: Bucketed, models: Mapping[str, Embed]) -> Iterator[TaskBatch]:
+    """The tasks that embed the queries of a bucket, by each model."""
+    texts = [text for text in element[1]["text"].to_pylist() if text.strip()]
+    for embed in models.values():
+        yield from _tasks(embed, texts)
+
+
+def _tasks(embed: Embed, texts: Iterable[str]) -> Iterator[TaskBatch]:
+    subjects = (Subject(STAGE, "", 0, ()),)
+    tasks = (Task(embed.call(text).key or "", embed.service, text, subjects) for text in texts)
+    for batch in batches_of(tasks):
+        yield embed.service, batch
+
+
+def warning_of(failed: list[FailedTask]) -> Iterator[str]:
+    """That texts could not be embedded, and why the first of them, by the message."""
+    if failed:
+        reason = min(each.failure.message for each in failed)
+        texts = "1 text" if len(failed) == 1 else f"{len(failed):,} texts"
+        yield f"{texts} could not be embedded, such as: {reason}; the next run asks again"
