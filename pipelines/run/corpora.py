@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, read_documents
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, Staged, read_documents
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.records.corpora import BuiltCorpus
@@ -131,19 +131,22 @@ def _release(experiment: Experiment, each: Needed, ended: set[str], execution: R
     site = site_of(experiment, each.api, execution)
     own = [corpus for corpus in site.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
     outcomes = site.delete([corpus.corpus.name for corpus in own])
-    _unstage(experiment, each, {corpus.about.documents for corpus in site.find()})
+    left = {corpus.about.documents for corpus in site.find()}
+    documents = documents_of(experiment)
+    for folder in {request.parameters.staging for request in each.requests.values()}:
+        staged = documents.staged(folder)
+        _delete_results(staged, [corpus.corpus.name for corpus in own])
+        if str(documents.fingerprint) not in left:
+            Objects(folder).delete(staged.objects())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed
 
 
-def _unstage(experiment: Experiment, each: Needed, left: set[str]) -> None:
-    documents = documents_of(experiment)
-    if str(documents.fingerprint) in left:
-        return
-    for folder in {request.parameters.staging for request in each.requests.values()}:
-        objects, staged = Objects(folder), documents.staged(folder)
-        for part in staged.folders:
-            objects.delete([f"{staged.uri(part)}/{name}" for name in part.names])
+def _delete_results(staged: Staged, resources: Sequence[str]) -> None:
+    """Delete results of imports that a run left which was killed."""
+    objects = Objects(staged.staging)
+    for resource in resources:
+        objects.delete(sorted(objects.names(staged.results(resource))))
 
 
 def documents_of(experiment: Experiment) -> Documents:

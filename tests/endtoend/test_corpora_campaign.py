@@ -8,6 +8,7 @@ By default it is small, and the quota of the data API wide. At full size, at the
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from support import rag_corpora as rag
 from support.campaigns import sized
 from support.cli import rankbeam_process
 from support.remote import signalled
-from support.standins import Faults, Stats
+from support.standins import Faults, Standin
+from support.standins.reception import Stats
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.warehouse.duckdb import finished_runs
@@ -38,6 +40,7 @@ MOMENTS: dict[str, Callable[[Stats], bool]] = {
         sum('"complete": true' in each["description"] for each in stats.extra["corpora"]) > 6
     ),
 }
+LOOK_EVERY_S = 0.2 if DOCUMENTS < 1000 else 2.0
 FAULTS = Faults(rate=0.06, kinds=("unavailable", "internal", "quota_hint", "reset", "malformed"), hint_s=0.5)
 
 
@@ -50,9 +53,8 @@ def test_what_is_killed_five_times_is_built_once(tmp_path: Path, monkeypatch: py
         corpus = {"keep": "run", "max_import_failures": 0}
         path = rag.experiment(tmp_path, server, files, corpus=corpus, grid=GRID, requests_per_minute=QUOTA)
         for moment, has_come in MOMENTS.items():
-            ended = signalled(
-                ["evaluate", path], signal.SIGKILL, lambda has_come=has_come: has_come(server.stats()), tmp_path, 0.2
-            )
+            when = partial(_has_come, has_come, server)
+            ended = signalled(["evaluate", path], signal.SIGKILL, when, tmp_path, LOOK_EVERY_S, within_s=3600)
             assert ended.status == -signal.SIGKILL, moment
         done = rankbeam_process("evaluate", path, timeout_s=3600)
         stats = server.stats()
@@ -73,3 +75,7 @@ def test_what_is_killed_five_times_is_built_once(tmp_path: Path, monkeypatch: py
     assert stats.extra["created"] == stats.extra["deleted"] == 12
     print({name: stats.extra[name] for name in ("uploads", "created", "most_imports", "most_embeddings")})  # noqa: T201  figures
     print(stats.calls, stats.queries, stats.faults, stats.busiest_minute)  # noqa: T201  figures of the campaign
+
+
+def _has_come(moment: Callable[[Stats], bool], server: Standin) -> bool:
+    return moment(server.stats())

@@ -58,9 +58,14 @@ class Objects:
 def serve(objects: Objects) -> int:
     """Serve objects over HTTP on a free port, and return it."""
     handler = type("Handler", (_Handler,), {"objects": objects})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_port
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of clients that are killed."""
 
 
 class _Handler(BaseHTTPRequestHandler):

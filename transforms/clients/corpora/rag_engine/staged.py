@@ -60,6 +60,10 @@ class Staged:
         """The names of all files; no two are equal."""
         return frozenset(name for folder in self.folders for name in folder.names)
 
+    def objects(self) -> list[str]:
+        """The URIs of all files."""
+        return [f"{self.uri(folder)}/{name}" for folder in self.folders for name in folder.names]
+
     def uri(self, folder: Folder) -> str:
         """The place of a folder."""
         return f"{self.staging}/documents/{folder.name}"
