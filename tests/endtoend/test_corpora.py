@@ -1,0 +1,235 @@
+"""Corpora of RAG Engine on the command line: built once, used again, shown, deleted; mistakes are messages."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import rag_corpora as rag
+from support.cli import Outcome, rankbeam
+from support.standins import Standin
+
+from rankbeam.pipelines.results.find import find_run
+
+DOCUMENTS = 25
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standin]:
+    with rag.rag_engine(tmp_path, monkeypatch, broken="broken") as server:
+        yield server
+
+
+def evaluate(folder: Path, server: Standin, documents: int = DOCUMENTS, **more: Any) -> Outcome:
+    return rankbeam("evaluate", rag.experiment(folder, server, rag.dataset(folder, documents), **more))
+
+
+def there(server: Standin) -> list[dict[str, Any]]:
+    corpora: list[dict[str, Any]] = server.stats().extra["corpora"]
+    return corpora
+
+
+def test_a_corpus_is_built_asked_and_used_again_until_it_expires(tmp_path: Path, server: Standin) -> None:
+    path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
+    before = rankbeam("plan", path)
+    first = rankbeam("evaluate", path)
+    calls = server.stats().calls
+    again, after = rankbeam("evaluate", path), rankbeam("plan", path)
+    run = find_run(str(tmp_path / "out"))
+    (corpus,) = there(server)
+
+    assert "imports: 25 documents, about 190 chunks · 8 s at the quota of embeddings" in before.stdout
+    assert (first.status, again.status) == (0, 0)
+    assert re.search(r"corpus  kb: projects/p/\S+, 25 files, expires \d{4}-\d\d-\d\d \d\d:\d\d UTC", first.stdout)
+    assert [row["mean"] for row in run.table("configuration_metrics").to_pylist() if row["metric"] == "R@10"] == [1.0]
+    assert server.stats().calls == calls + 2  # both commands list the corpora once
+    assert f"exists: {corpus['name']}, nothing to import" in after.stdout
+    assert "0 calls to make · 3 of 3 are in the ledger" in after.stdout
+    (row,) = run.table("corpora").to_pylist()
+    assert (row["state"], row["files"], row["imported_files"], row["failed_files"]) == ("reused", 25, 0, 0)
+    assert json.loads(corpus["description"])["identity"] == row["identity"]
+
+
+def test_the_grid_makes_a_corpus_of_each_chunking_and_of_each_model(tmp_path: Path, server: Standin) -> None:
+    grid = {"chunk_size": [12, 16], "embedding_model": ["text-embedding-004", "text-embedding-005"], "top_k": [5, 10]}
+    done = evaluate(tmp_path, server, grid=grid, corpus={"keep": "always"})
+    run = find_run(str(tmp_path / "out"))
+
+    assert done.status == 0
+    assert len(there(server)) == 4
+    assert len(run.configurations) == 8
+    assert server.stats().extra["uploads"] == DOCUMENTS + 1 + 4  # a probe, and a result for each import
+    assert "corpus  kb (12/4, text-embedding-004): " in done.stdout
+    assert "kept until you delete it" in done.stdout
+
+
+def test_what_is_kept_for_the_run_leaves_nothing(tmp_path: Path, server: Standin) -> None:
+    done = evaluate(tmp_path, server, corpus={"keep": "run"})
+    assert done.status == 0
+    assert "corpus  " not in done.stdout
+    assert (there(server), server.stats().extra["objects"]) == ([], [])
+
+
+def test_answers_belong_to_the_corpus_and_not_to_its_resource(tmp_path: Path, server: Standin) -> None:
+    path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
+    assert rankbeam("evaluate", path).status == 0
+    (corpus,) = there(server)
+    assert rankbeam("corpora", "delete", path, corpus["name"], "--yes").status == 0  # as somebody else may do
+    done = rankbeam("evaluate", path)
+
+    (anew,) = there(server)
+    assert anew["name"] != corpus["name"]
+    assert done.status == 0
+    assert find_run(str(tmp_path / "out")).run["ledger_hits"] == 3
+
+
+def test_documents_that_cannot_be_imported_are_failures_and_too_many_end_the_run(
+    tmp_path: Path, server: Standin
+) -> None:
+    files = rag.dataset(tmp_path, DOCUMENTS)
+    with Path(files["corpus"]).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"_id": "a broken one", "text": "never imported"}) + "\n")
+        file.write(json.dumps({"_id": "an empty one", "text": ""}) + "\n")
+    refused = rankbeam("evaluate", rag.experiment(tmp_path, server, files))
+    done = rankbeam("evaluate", rag.experiment(tmp_path, server, files, corpus={"max_import_failures": 2}))
+    failures = find_run(str(tmp_path / "out")).table("failures").to_pylist()
+
+    assert refused.status == 1
+    assert "corpus kb: 2 documents could not be imported, and max_import_failures is 0" in refused.stderr
+    assert "'a broken one': the file is broken; run again to import only those that are missing" in refused.stderr
+    assert done.status == 0
+    assert "1 of 27 documents have no text, such as 'an empty one'" in done.stderr
+    assert {(row["stage"], row["kind"], row["corpus"], row["doc_id"], row["config_id"]) for row in failures} == {
+        ("import", "unavailable", "kb", "a broken one", None),
+        ("import", "invalid", "kb", "an empty one", None),
+    }
+    assert {times for files in server.stats().extra["imports"].values() for times in files.values()} == {1}
+
+
+REFUSED = {
+    "no bucket": (
+        {"staging": "gs://no-such-bucket/x"},
+        "gs://no-such-bucket/x: cannot be written to: Not Found; is there",
+    ),
+    "no model": (
+        {"embedding_model": "unheard-of"},
+        "corpus kb: INVALID_ARGUMENT: The embedding model unheard-of does not",
+    ),
+    "overlap": ({"chunk_overlap": 16}, "chunk_overlap: is not less than chunk_size, 16"),
+    "staging": (
+        {"staging": "local/x"},
+        "staging: is not a folder of Cloud Storage, from which the service reads; give gs://",
+    ),
+    "keep": (
+        {"keep": "2 weeks"},
+        "keep: says how long the corpus is kept: run, always, or a number of days such as 14d",
+    ),
+    "location": ({"location": "us-central1"}, "location: is not a location; give projects/PROJECT/locations/REGION"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_work_is_refused_and_leaves_nothing(case: str, tmp_path: Path, server: Standin) -> None:
+    corpus, message = REFUSED[case]
+    done = evaluate(tmp_path, server, corpus=corpus)
+    assert done.status == 2
+    assert message in done.stderr
+    assert there(server) == []
+
+
+def test_equal_ids_are_refused_before_anything_is_made(tmp_path: Path, server: Standin) -> None:
+    files = rag.dataset(tmp_path, DOCUMENTS)
+    corpus = Path(files["corpus"])
+    corpus.write_text(corpus.read_text(encoding="utf-8") * 2, encoding="utf-8")
+    done = rankbeam("evaluate", rag.experiment(tmp_path, server, files))
+    assert done.status == 2
+    assert "corpus.jsonl:26: document 'kb/0 ü%2F.txt' is given twice (also at line 1); ids must differ" in done.stderr
+    assert server.stats().calls == 0
+
+
+def test_a_corpus_that_is_gone_at_retrieval_fails_every_query_with_its_kind(tmp_path: Path, server: Standin) -> None:
+    path = rag.experiment(
+        tmp_path,
+        server,
+        rag.dataset(tmp_path, DOCUMENTS),
+        configurations=[
+            {
+                "name": "gone",
+                "retriever": {
+                    "type": "rag_engine",
+                    "corpus": f"{rag.LOCATION}/ragCorpora/1",
+                    "api_endpoint": server.url,
+                },
+            },
+            {"name": "rag", "retriever": {"type": "rag_engine", "corpus": "kb"}},
+        ],
+    )
+    done = rankbeam("evaluate", path)
+    failures = find_run(str(tmp_path / "out")).table("failures").to_pylist()
+    assert done.status == 3
+    assert [(row["kind"], row["stage"]) for row in failures] == [("not_found", "retrieve")] * 3
+
+
+def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, server: Standin) -> None:
+    grid = {"chunk_size": [12, 16]}
+    path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid=grid)
+    assert rankbeam("evaluate", path).status == 0
+    listed = json.loads(rankbeam("corpora", "list", path, "--format", "json").stdout)
+    first, second = (each["resource"] for each in listed)
+    place = (rag.LOCATION, "--api-endpoint", server.url)
+
+    assert rankbeam("corpora", "list", *place).stdout.count("25 files  expires") == 2
+    shown = rankbeam("corpora", "show", path, first.rpartition("/")[2]).stdout
+    assert '"chunk_size": 12' in shown
+    assert rankbeam("corpora", "delete", path, first).status == 1  # there is no answer to the question
+    assert "Delete this corpus" in rankbeam("corpora", "delete", path, first).stderr
+    assert rankbeam("corpora", "delete", *place, "--expired").stdout == f"nothing to delete in {rag.LOCATION}\n"
+    assert second in rankbeam("corpora", "delete", path, second, "--dry-run").stdout
+    assert len(there(server)) == 2
+    assert rankbeam("corpora", "delete", path, first, "--yes").stdout.endswith(f"deleted: {first}\n")
+    assert [each["name"] for each in there(server)] == [second]
+    assert rankbeam("corpora", "delete", path, first, "--yes").status == 2
+    assert rankbeam("corpora", "delete", path).status == 2
+
+
+def test_corpora_that_no_run_of_a_folder_searched_are_deleted(tmp_path: Path, server: Standin) -> None:
+    assert evaluate(tmp_path, server).status == 0
+    shutil.copytree(tmp_path / "out", tmp_path / "kept")
+    assert evaluate(tmp_path, server, corpus={"chunk_size": 20}).status == 0
+    used = find_run(str(tmp_path / "kept")).table("corpora").to_pylist()[0]["resource"]
+    path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
+
+    done = rankbeam("corpora", "delete", path, "--unused-by", str(tmp_path / "kept"), "--yes")
+    assert done.status == 0
+    assert [each["name"] for each in there(server)] == [used]
+
+
+def test_the_cost_of_embeddings_is_planned_and_limited(tmp_path: Path, server: Standin) -> None:
+    quotas = {
+        "rag_engine": {"requests_per_minute": 6000, "price_per_1000": 1.0},
+        "rag_engine_data": {"requests_per_minute": 6000},
+        "rag_engine_import": {"embeddings_per_minute": 150, "price_per_million": 1000.0},
+    }
+    files = rag.dataset(tmp_path, DOCUMENTS)
+    planned = rankbeam("plan", rag.experiment(tmp_path, server, files, quotas=quotas))
+    dear = rankbeam("evaluate", rag.experiment(tmp_path, server, files, quotas=quotas, max_cost=0.5))
+    del quotas["rag_engine_import"]["price_per_million"]
+    unknown = rankbeam("evaluate", rag.experiment(tmp_path, server, files, quotas=quotas, max_cost=0.5))
+
+    assert "about 700 chunks" not in planned.stdout
+    assert re.search(r"at the quota of embeddings · cost \d+\.\d\d", planned.stdout)
+    assert (dear.status, unknown.status) == (2, 2)
+    assert "the calls are planned to cost" in dear.stderr
+    assert (
+        "max_cost: needs the price of every call, of embeddings too; give quotas: {rag_engine_import" in unknown.stderr
+    )
+    assert there(server) == []
+
+
+def test_a_retriever_without_a_corpus_is_refused_with_its_line(tmp_path: Path, server: Standin) -> None:
+    done = evaluate(tmp_path, server, configurations=[{"name": "rag", "retriever": {"type": "rag_engine"}}])
+    assert done.status == 2
+    assert "corpus: is missing; name an entry of corpora:, or give the full name of a corpus" in done.stderr
