@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from support.standins import goldens
 from support.standins.faults import fraction
 
 _SECTION = re.compile(r"<<(\w+) (\w{16})\n(.*?)\n\2 \1>>", re.DOTALL)
@@ -58,6 +59,8 @@ class Question:
 
 
 def _verdicts(sections: dict[str, str], _: str) -> dict[str, Any]:
+    if sections.get("query", "").startswith(goldens.MARK):
+        return goldens.verdicts(sections)
     values = ("support", "partial", "none") if "nuggets" in sections else ("supported", "not_stated", "contradicted")
     items = sections.get("claims") or sections.get("nuggets") or ""
     other = [text for name, text in sections.items() if name not in ("claims", "nuggets")]
@@ -72,6 +75,10 @@ def _claims(sections: dict[str, str], _: str) -> dict[str, Any]:
 
 
 def _reason(sections: dict[str, str], system: str) -> dict[str, Any]:
+    if "role" in sections:
+        return goldens.critic(sections, system)
+    if sections.get("query", "").startswith(goldens.MARK) and '"intent"' in system:
+        return goldens.grade(sections)
     level = lambda name: int(fraction(*sections.values(), name) * 4)  # noqa: E731
     if '"intent"' in system:
         return {"reason": "by hash", "intent": level("intent"), "trust": level("trust"), "grade": level("grade")}
@@ -95,7 +102,8 @@ def _sentences(sections: dict[str, str], _: str) -> dict[str, Any]:
 
 _REPLIES = {
     "verdicts": _verdicts, "claims": _claims, "reason": _reason, "statements": _statements,
-    "questions": _questions, "sentences": _sentences,
+    "questions": _questions, "sentences": _sentences, "facts": goldens.facts, "question": goldens.question,
+    "standalone": goldens.checks, "answerable": goldens.derive, "answer": goldens.closed_book,
 }  # fmt: skip
 
 
