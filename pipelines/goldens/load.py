@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
-from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.quotas import pools_of, unpriced
 from rankbeam.pipelines.experiment.services import Services, services_of
 from rankbeam.pipelines.goldens.goldens import Goldens
@@ -46,7 +46,7 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
         problems += unpriced(located, pools, services)
     folder = files.parent(path)
     dimensions = _dimensions(located, model, folder, problems)
-    problems += _documents(located, model, folder)
+    problems += _documents(located, folder)
     problems += _wrong_offline(located, model, services)
     if problems:
         raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
@@ -100,15 +100,16 @@ def _dimensions(
     return DIMENSIONS
 
 
-def _documents(located: Located, model: GoldensModel, folder: str) -> Iterator[InputError]:
-    given = model.documents
-    for role in ("path", "chunks"):
-        path = None if given is None else getattr(given, role)
-        place = ("documents", role) if isinstance(located.value.get("documents"), dict) else ("documents",)
-        if path is None or holds_texts(files.below(folder, path)):
-            continue
+def _documents(located: Located, folder: str) -> Iterator[InputError]:
+    """Documents that do not exist; whatever else is wrong with the file, so from its values."""
+    given = located.value.get("documents")
+    paths: dict[Place, str] = {("documents",): given} if isinstance(given, str) else {}
+    if isinstance(given, dict):
+        paths = {("documents", role): given[role] for role in ("path", "chunks") if isinstance(given.get(role), str)}
+    for place, path in paths.items():
         try:
-            sources.expand(files.below(folder, path))
+            if not holds_texts(files.below(folder, path)):
+                sources.expand(files.below(folder, path))
         except InputError as error:
             yield located.error(place, str(error))
 

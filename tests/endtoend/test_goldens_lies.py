@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.cli import rankbeam
 from support.goldens import corpus, documents, goldens_file, lines
 from support.standin_models import KEY, service
-from support.standins import Standin, serve
+from support.standins import serve
 from support.standins.goldens import ELSEWHERE
 
 CAUGHT = {
@@ -21,58 +21,68 @@ CAUGHT = {
     "elsewhere": "answered_elsewhere",
 }
 """By lie, the stage that rejects it."""
+OF_UNANSWERABLE = ("answered", "elsewhere")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Standin]:
-    with serve("openai") as standin:
-        yield standin
-
-
-def made(folder: Path, server: Standin, lie: str | None, types: list[str]) -> Path:
-    rows = documents(24)
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A benchmark of documents of which each but every seventh makes the model lie in one way."""
+    folder = tmp_path_factory.mktemp("lies")
+    lies = [None, *CAUGHT]
+    rows = documents(42)
     for number, row in enumerate(rows):
-        row["text"] += f" lie={lie}." if lie is not None and number % 2 else ""
+        lie = lies[number % len(lies)]
+        row["text"] += f" lie={lie}." if lie is not None else ""
     rows[0]["text"] += f" {ELSEWHERE}"
-    path = goldens_file(
-        folder,
-        documents=corpus(folder, rows),
-        services={"model": service("openai", server)},
-        writer="model",
-        checker="model",
-        items=12,
-        types=types,
-        reviews={"pool": 8, "closed_book": False},
-        quotas={"openai": {"requests_per_minute": 60_000}},
-    )
-    outcome = rankbeam("goldens", path)
+    with serve("openai") as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY, "not a secret")
+        path = goldens_file(
+            folder,
+            documents=corpus(folder, rows),
+            services={"model": service("openai", server)},
+            writer="model",
+            checker="model",
+            items=28,
+            types=["lookup", "unanswerable"],
+            reviews={"pool": 12, "closed_book": False},
+            quotas={"openai": {"requests_per_minute": 60_000}},
+        )
+        outcome = rankbeam("goldens", path)
     assert outcome.status in (0, 3), outcome.stderr
     return folder / "out"
 
 
+def lies_in(out: Path) -> dict[str, str]:
+    """By document, how the model lies about it; empty where it does not."""
+    texts = {row["_id"]: row["text"] for row in lines(out / "corpus.jsonl")}
+    return {name: text.partition("lie=")[2].partition(".")[0].split(" ")[0] for name, text in texts.items()}
+
+
 @pytest.mark.parametrize("lie", CAUGHT)
-def test_the_stage_for_a_lie_catches_it(
-    lie: str, server: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY, "not a secret")
-    types = ["unanswerable"] if lie in ("answered", "elsewhere") else ["lookup", "why"]
-    out = made(tmp_path, server, lie, types)
-    liars = {row["_id"] for row in lines(out / "corpus.jsonl") if "lie=" in row["text"]}
-    is_lie = lambda row: row["spans"][0].partition("#")[0] in liars  # noqa: E731
-    reasons = Counter(row["reason"] for row in lines(out / "rejected.jsonl") if is_lie(row))
-    assert reasons[CAUGHT[lie]] > 0
+def test_the_stage_for_a_lie_catches_it(lie: str, out: Path) -> None:
+    lies = lies_in(out)
+
+    def is_lie(made: dict[str, Any]) -> bool:
+        is_of_kind = (made["type"] == "unanswerable") == (lie in OF_UNANSWERABLE)
+        return is_of_kind and lies[made["spans"][0].rpartition("#")[0]] == lie
+
+    rejected = Counter(row["reason"] for row in lines(out / "rejected.jsonl") if is_lie(row))
+    assert rejected[CAUGHT[lie]] > 0
     accepted = [item for item in lines(out / "items.jsonl") if is_lie(item["made"])]
     assert len(accepted) <= (lie == "duplicate")  # the first of its duplicates stays
-    (stage,) = [row for row in json.loads((out / "coverage.json").read_text())["stages"] if row["stage"] == CAUGHT[lie]]
-    assert stage["rejected"] >= reasons[CAUGHT[lie]]
+    stages = json.loads((out / "coverage.json").read_text())["stages"]
+    (stage,) = [row for row in stages if row["stage"] == CAUGHT[lie]]
+    assert stage["rejected"] >= rejected[CAUGHT[lie]]
 
 
-def test_an_honest_model_meets_the_quotas_in_one_round(
-    server: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY, "not a secret")
-    out = made(tmp_path, server, None, ["lookup", "comparison", "unanswerable"])
-    about = json.loads((out / "about.json").read_text())
-    assert about["complete"]
-    assert about["rounds"] == 1
-    assert about["model_versions"] == {"model": ["model-1-v7"]}
+def test_what_is_true_is_accepted_and_every_call_is_on_record(out: Path) -> None:
+    lies = lies_in(out)
+    rejected = [row for row in lines(out / "rejected.jsonl") if not lies[row["spans"][0].rpartition("#")[0]]]
+    assert {row["reason"] for row in rejected} <= {"surplus"}
+    assert json.loads((out / "about.json").read_text())["model_versions"] == {"model": ["model-1-v7"]}
+    prompts = json.loads((out / "about.json").read_text())["prompts"]
+    for row in lines(out / "provenance.jsonl"):
+        assert all(call["prompt"] == prompts[call["step"]] and call["content_key"] for call in row["calls"])
+    costs = {row["query_id"]: row["tokens"] for row in lines(out / "costs.jsonl")}
+    assert costs.keys() == {row["_id"] for row in lines(out / "queries.jsonl")}
+    assert all(tokens["input"] > 0 < tokens["output"] for tokens in costs.values())

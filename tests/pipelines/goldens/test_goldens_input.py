@@ -1,0 +1,128 @@
+"""Files and documents that no benchmark can be made from are refused, with lines and advice, before any call."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.cli import rankbeam
+from support.goldens import corpus, documents, goldens_file, lines
+from support.inputs import write
+
+
+def refused(path: str) -> str:
+    outcome = rankbeam("goldens", path)
+    assert outcome.status == 2
+    return outcome.stderr
+
+
+def test_all_mistakes_of_a_file_are_named_at_once_with_their_lines(tmp_path: Path) -> None:
+    text = """name: x
+documents: nowhere.jsonl
+services: {a: {type: extractive}, b: {type: lexicl}}
+writer: aa
+checker: b
+items: 0
+typs: [lookup]
+types: [lokup]
+max_cost: 1
+output: out
+"""
+    said = refused(write(tmp_path / "goldens.yaml", text))
+    for line, problem in (
+        (2, "documents: "),
+        (3, "did you mean 'lexical'?"),
+        (4, "writer: services: has no 'aa'; did you mean 'a'?"),
+        (6, "items: "),
+        (7, "typs: unknown key; did you mean 'types'?"),
+        (8, "types: unknown type of question 'lokup'; did you mean 'lookup'?"),
+    ):
+        assert any(f"goldens.yaml:{line}: " in row and problem in row for row in said.splitlines()), (line, said)
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([], "empty"),
+        ([{"_id": "d1", "text": "Too short."}], "none of 1 documents has a part of 12 words: too short for a question"),
+        ([{"_id": "d1", "text": "x"}, {"_id": "d1", "text": "y"}], "document 'd1' is given twice"),
+    ],
+)
+def test_documents_that_cannot_be_used_are_refused(rows: list[dict[str, str]], problem: str, tmp_path: Path) -> None:
+    assert problem in refused(goldens_file(tmp_path, documents=corpus(tmp_path, rows)))
+
+
+def test_a_file_of_profiles_with_mistakes_is_refused_by_line(tmp_path: Path) -> None:
+    text = """{
+  "parameters": {
+    "Persona": {
+      "descripton": "who asks",
+      "values": {}
+    }
+  }
+}
+"""
+    write(tmp_path / "profiles.json", text)
+    said = refused(goldens_file(tmp_path, profiles="profiles.json"))
+    assert "profiles.json:4: parameters.Persona.descripton: unknown key; did you mean 'description'?" in said
+    assert "profiles.json:5: parameters.Persona.values: " in said
+    write(tmp_path / "profiles.json", '{"parameters": {\n"a" 1}}')
+    assert "profiles.json:2: is not valid JSON" in refused(goldens_file(tmp_path, profiles="profiles.json"))
+
+
+def test_profiles_of_any_dimensions_are_assigned_evenly(tmp_path: Path) -> None:
+    values = {name: {"description": name} for name in ("a", "b", "c")}
+    dimensions = {name: {"description": name, "values": values} for name in ("Mood", "Reader type")}
+    write(tmp_path / "profiles.json", json.dumps({"parameters": dimensions}, indent="\t"))
+    path = goldens_file(tmp_path, profiles="profiles.json", types=["lookup"], items=6, reviews={"pool": 0})
+    assert rankbeam("goldens", path).status == 0
+    given = [row["metadata"] for row in lines(tmp_path / "out" / "queries.jsonl")]
+    for name in ("profile_mood", "profile_reader_type"):
+        assert sorted(row[name] for row in given) == ["a", "a", "b", "b", "c", "c"]
+
+
+def test_one_document_makes_questions_of_one_text_and_says_so(tmp_path: Path) -> None:
+    path = goldens_file(
+        tmp_path, documents=corpus(tmp_path, documents(1)), items=3, types={"lookup": 2, "multi_hop": 1}
+    )
+    outcome = rankbeam("goldens", path)
+    assert outcome.status == 3
+    assert "there is one document: questions about two documents cannot be made" in outcome.stderr
+    (missing,) = json.loads((tmp_path / "out" / "coverage.json").read_text())["shortfalls"]
+    assert (missing["type"], missing["missing"]) == ("multi_hop", 1)
+
+
+def test_a_folder_of_markdown_and_a_table_of_chunks_are_documents(tmp_path: Path) -> None:
+    rows = documents(4)
+    for row in rows:
+        write(tmp_path / "texts" / "deep" / f"{row['_id']}.md", f"# {row['title']}\n\n{row['text']}\n")
+    path = goldens_file(tmp_path, documents="texts", items=2, types=["lookup"], reviews={"pool": 0})
+    assert rankbeam("goldens", path).status == 0
+    read = lines(tmp_path / "out" / "corpus.jsonl")
+    assert [(row["_id"], row["title"]) for row in read] == [(f"deep/{row['_id']}.md", row["title"]) for row in rows]
+    parts = [
+        {"_id": f"{row['_id']}-{number}", "doc_id": row["_id"], "text": row["text"][start : start + 300]}
+        for row in rows
+        for number, start in enumerate((0, 300))
+    ]
+    write(tmp_path / "chunks.jsonl", "".join(json.dumps(part) + "\n" for part in parts))
+    path = goldens_file(
+        tmp_path, "chunked", documents={"chunks": "chunks.jsonl"}, items=2, types=["lookup"], output="o"
+    )
+    assert rankbeam("goldens", path).status == 0
+    texts = {row["_id"]: row["text"] for row in lines(tmp_path / "o" / "corpus.jsonl")}
+    spans = lines(tmp_path / "o" / "chunks.jsonl")
+    assert [texts[span["doc_id"]][span["start"] : span["end"]] for span in spans] == [part["text"] for part in parts]
+
+
+def test_what_costs_more_than_max_cost_is_refused_before_any_call(tmp_path: Path) -> None:
+    path = goldens_file(
+        tmp_path,
+        services={"model": {"type": "openai", "base_url": "http://localhost:1/v1", "model": "m-1"}},
+        writer="model",
+        checker="model",
+        max_cost=0.001,
+        quotas={"model": {"price_per_million": {"input": 1.0, "output": 2.0}}},
+    )
+    said = refused(path)
+    assert "max_cost: is 0.001, and the calls are planned to cost" in said
+    assert not (tmp_path / "out" / "ledger").exists()
