@@ -72,8 +72,8 @@ def test_all_small_parts_become_one_when_asked_to(folder: str) -> None:
 def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
     large, small = (Stored(f"{size}", size << 20) for size in (17, 3))
     assert merging.wanted([large] * 100 + [small] * 31) == []
-    assert merging.wanted([large] * 100 + [small] * 32) == [small] * 21
-    assert merging.fitting([large] * 5) == [large] * 3
+    assert merging.wanted([large] * 100 + [small] * 32) == [small] * 10
+    assert merging.fitting([Stored("15", 15 << 20)] * 5) == [Stored("15", 15 << 20)] * 2
 
 
 def test_a_damaged_part_is_left_alone_and_named(tmp_path: Path) -> None:

@@ -65,13 +65,9 @@ class Lookup:
         Raises:
             InputError: the folder cannot be listed.
         """
-        paths = [part.path for part in store.parts_in(self._folder)]
-        known = set(self._index.paths)
-        new = [path for path in paths if path not in known]
-        with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, reading is mostly waiting
-            rows = list(threads.map(self._rows_of, new))
-        if new or len(paths) < len(known):
-            self._index = self._index.changed(paths, dict(zip(new, rows, strict=True)))
+        for _ in range(_ROUNDS):  # again when a merge has moved the rows of a part to one that was not listed
+            if self._is_refreshed():
+                return
 
     def place(self, key: str, reach: Reach | None) -> Place | None:
         """The position of the newest answer whose reach covers the requested one; None where there is none.
@@ -112,15 +108,28 @@ class Lookup:
         paid = "answers of earlier calls cannot be read, and are paid for again where they are needed"
         return [f"{path}{more}: {paid}: {reason}; `rankbeam ledger {self._folder}` names all damaged files"]
 
-    def _rows_of(self, path: str) -> Rows:
-        """The index of a part; empty where it cannot be read."""
+    def _is_refreshed(self) -> bool:
+        """Read what was added; returns whether every listed part was still there."""
+        listed = [part.path for part in store.parts_in(self._folder)]
+        known = set(self._index.paths)
+        new = [path for path in listed if path not in known]
+        with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, reading is mostly waiting
+            rows = dict(zip(new, threads.map(self._rows_of, new), strict=True))
+        read = {path: here for path, here in rows.items() if here is not None}
+        there = [path for path in listed if path in known or path in read]
+        if read or len(there) < len(known):
+            self._index = self._index.changed(there, read)
+        return len(read) == len(new)
+
+    def _rows_of(self, path: str) -> Rows | None:
+        """The index of a part; empty where it cannot be read, None where it was deleted."""
         groups = [np.empty(0, _ROW)]
         try:
             with PartReader(path) as reader:
                 for group in range(reader.groups):
                     groups += self._rows_of_group(reader, group)
         except Vanished:
-            pass
+            return None
         except PartError as error:
             self._note(path, error)
         return np.concatenate(groups)
@@ -179,23 +188,28 @@ class _Index:
 
     def __init__(self, paths: Sequence[str], rows: Rows) -> None:
         self.paths = list(paths)
-        order = np.lexsort([rows["row"], rows["group"], rows["part"], rows["check"], -rows["moment"], rows["hash"]])
-        rows = rows[order]
+        order = _order(rows)
         # Single values of an array are read several times as fast as those of NumPy's.
-        self._columns = {name: array(rows.dtype[name].char, rows[name].tobytes()) for name in _ROW.names or ()}
+        self._columns = {name: array(_ROW[name].char, rows[name][order].tobytes()) for name in _ROW.names or ()}
         self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
         self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
 
     def changed(self, paths: Sequence[str], new: Mapping[str, Rows]) -> "_Index":
         """The index of other parts: of those here that stay, and of new ones."""
         numbers = {path: number for number, path in enumerate(paths)}
-        rows = np.empty(len(self._hashes), _ROW)
+        parts = np.array([numbers.get(path, -1) for path in self.paths], np.int32)
+        parts = parts[np.frombuffer(self._columns["part"], np.int32)]
+        stays = parts >= 0
+        rows = np.empty(np.count_nonzero(stays) + sum(map(len, new.values())), _ROW)
+        at = np.count_nonzero(stays)
         for name, column in self._columns.items():
-            rows[name] = np.frombuffer(column, _ROW[name])
-        rows["part"] = np.array([numbers.get(path, -1) for path in self.paths], np.int32)[rows["part"]]
+            rows[name][:at] = np.frombuffer(column, _ROW[name])[stays]
+        rows["part"][:at] = parts[stays]
         for path, added in new.items():
             added["part"] = numbers[path]
-        return _Index(paths, np.concatenate([rows[rows["part"] >= 0], *new.values()]))
+            rows[at : at + len(added)] = added
+            at += len(added)
+        return _Index(paths, rows)
 
     def places(self, key: str, reach: Reach | None) -> Iterator[Place]:
         """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
@@ -206,6 +220,18 @@ class _Index:
                 part, group, row = (column[at] for column in self._places)
                 yield Place(self.paths[part], group, row)
             at += 1
+
+
+def _order(rows: Rows) -> npt.NDArray[np.int64]:
+    """The order of rows by hash, and of the few that share one by time, with ties broken as merges leave them."""
+    order = np.argsort(rows["hash"], kind="stable")
+    hashes = rows["hash"][order]
+    is_as_before = np.append(False, hashes[1:] == hashes[:-1])
+    shared = np.flatnonzero(is_as_before | np.append(is_as_before[1:], False))
+    some = rows[order[shared]]
+    keys = [some["row"], some["group"], some["part"], some["check"], -some["moment"], some["hash"]]
+    order[shared] = order[shared][np.lexsort(keys)]
+    return order
 
 
 def _indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:

@@ -23,7 +23,8 @@ from rankbeam.transforms.records.errors import InputError
 TIERS = (1 << 20, 16 << 20)
 """Sizes below which parts stay few; parts larger than the last are left alone."""
 MANY = 32
-_PART_BYTES = 64 << 20
+_PART_BYTES = 2 * TIERS[-1]
+"""Of a merged part, about, and of what a merge holds in memory."""
 _LEFT_BEHIND_S = 86_400.0
 
 Merge = Generator[None, None, Stored | None]
@@ -150,10 +151,10 @@ class _OnlyOnce:
     """Leaves out repeated rows: an earlier merge that was killed between two steps left them twice."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[str, int]] = set()
+        self._seen: set[int] = set()  # of 2**20 rows, two would share a hash with a probability of 2**-25
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        names = list(zip(rows.column("key").to_pylist(), rows.column("check").to_pylist(), strict=True))
+        names = list(map(hash, zip(rows.column("key").to_pylist(), rows.column("check").to_pylist(), strict=True)))
         new = [name not in self._seen for name in names]
         self._seen.update(names)
         return rows if all(new) else rows.filter(pa.array(np.array(new)))
