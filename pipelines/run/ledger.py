@@ -115,7 +115,7 @@ def _cleared(folder: str, older_than_days: float | None) -> Cleared:
 def _cleared_text(folder: str, cleared: Cleared) -> str:
     if not cleared.files:
         return f"{folder}: nothing to clear"
-    held = _number(cleared.answers, "answer") + (f", {_number(cleared.texts, 'text')}" if cleared.texts else "")
+    held = _number(cleared.answers, "answer")
     held += f", {_size(cleared.bytes)} in {_number(cleared.files, 'file')}"
     return f"{folder}: cleared {held}"
 

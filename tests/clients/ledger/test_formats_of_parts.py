@@ -31,7 +31,7 @@ def ranking(number: int) -> Entry:
 
 def judgement(number: int) -> Entry:
     moment = BEGIN + timedelta(seconds=number)
-    return Entry(f"key{number}", None, '"a verdict"', 2, 1.5, moment, TOKENS, "gemini", ("ab" * 32, "cd" * 32))
+    return Entry(f"key{number}", None, '"a verdict"', 2, 1.5, moment, TOKENS, "gemini")
 
 
 def written(folder: Path, *entries: Entry) -> Path:
@@ -66,8 +66,8 @@ def released(folder: Path) -> list[Entry]:
     return entries
 
 
-def test_tokens_services_texts_and_whole_answers_come_back(tmp_path: Path) -> None:
-    entries = [ranking(0), judgement(1), replace(ranking(2), reach=Reach(5, 0.5)), replace(judgement(3), texts=())]
+def test_tokens_services_and_whole_answers_come_back(tmp_path: Path) -> None:
+    entries = [ranking(0), judgement(1), replace(ranking(2), reach=Reach(5, 0.5)), judgement(3)]
     path = written(tmp_path, *entries)
     assert list(whole(tmp_path, *entries)) == entries
     schema = pq.read_schema(path)
@@ -89,7 +89,7 @@ def test_a_whole_answer_and_a_ranking_do_not_stand_for_each_other(tmp_path: Path
 def test_the_first_release_reads_its_own_columns_as_it_wrote_them(tmp_path: Path) -> None:
     for entry in released(tmp_path):
         assert entry.reach == Reach(10)
-        assert (entry.tokens, entry.service, entry.texts) == (Tokens(), "", ())
+        assert (entry.tokens, entry.service) == (Tokens(), "")
     [path] = tmp_path.glob("calls-*")
     assert pq.read_schema(path).names == FIRST.names
     assert Layout(pq.read_schema(path)).version == 1
@@ -176,8 +176,7 @@ def test_clearing_what_is_old_keeps_unknown_columns(tmp_path: Path) -> None:
 def test_a_changed_value_in_a_new_column_is_damage(tmp_path: Path, name: str, other: object) -> None:
     path = written(tmp_path, judgement(0))
     field = SCHEMA.field(name)
-    values = {"service": "other", "texts": ["ef" * 32]}
-    value = None if other is None else values.get(name, 7)
+    value = None if other is None else {"service": "other"}.get(name, 7)
 
     def change(table: pa.Table) -> pa.Table:
         return table.set_column(table.schema.get_field_index(name), field, pa.array([value], field.type))
@@ -209,6 +208,22 @@ def test_a_later_formats_hash_may_cover_columns_that_are_unknown_here(tmp_path: 
     nothing = pa.array([None], pa.string())
     rewritten(path, lambda table: table.set_column(table.schema.get_field_index("model"), "model", nothing))
     assert list(whole(tmp_path, judgement(0))) == [judgement(0)]
+
+
+def test_a_covered_column_that_this_version_does_not_write_is_read_and_merged(tmp_path: Path) -> None:
+    path = written(tmp_path, judgement(0), judgement(1))
+    checked = pq.read_schema(path).metadata[b"rankbeam.ledger.checked"] + b" texts"
+
+    def extend(table: pa.Table) -> pa.Table:
+        table = table.append_column("texts", pa.nulls(2, pa.list_(pa.string())))
+        return table.replace_schema_metadata({**table.schema.metadata, b"rankbeam.ledger.checked": checked})
+
+    rewritten(path, extend)
+    entries = [judgement(0), judgement(1), judgement(2)]
+    written(tmp_path, judgement(2))
+    assert list(whole(tmp_path, *entries)) == entries
+    assert compact(str(tmp_path)).files_after == 1
+    assert list(whole(tmp_path, *entries)) == entries
 
 
 COLUMNS = st.dictionaries(st.sampled_from("abc"), st.sampled_from([pa.int64(), pa.string()]), max_size=2)
@@ -244,4 +259,4 @@ def test_two_layouts_are_joined_unless_they_contradict_each_other(
 def test_a_part_without_rows_of_its_own_format_says_its_version() -> None:
     assert (WRITTEN.version, Layout(FIRST).version) == (2, 1)
     assert Layout(FIRST.with_metadata({"rankbeam.ledger.format": "two"})).version == 1
-    assert pc.all(pc.is_valid(table_of([judgement(0)]).column("texts"))).as_py()
+    assert pc.all(pc.is_valid(table_of([judgement(0)]).column("service"))).as_py()

@@ -273,7 +273,7 @@ class LaneRun:
         call = answered.flight.call
         if call.key is not None:
             reply, now = answered.reply, self._clock.now()
-            made = (answered.attempts, answered.seconds, now, reply.tokens, call.service, call.texts)
+            made = (answered.attempts, answered.seconds, now, reply.tokens, call.service)
             self._writer.add(Entry(call.key, call.reach, reply.answer, *made))
             self._hits.added(call.key, call.reach)
             self._answered_of[self._stage.pools[call.service]] += 1

@@ -18,7 +18,6 @@ from rankbeam.transforms.clients.ledger.rows import Entry
 from rankbeam.transforms.clients.ledger.survey import RunUse, Survey, survey
 from rankbeam.transforms.clients.ledger.uses import Counted, Use, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
-from rankbeam.transforms.clients.storage.texts import TextStore
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
 
@@ -91,10 +90,6 @@ class Ledger:
     def lookup(self) -> Lookup:
         """A lookup for a stream of calls; it knows no part before it is refreshed."""
         return Lookup(self.folder)
-
-    def texts(self) -> TextStore:
-        """The store of the long texts that requests refer to."""
-        return TextStore(store.texts_of(self.folder))
 
     def writer(self, before_part: Callable[[], None] = lambda: None, clock: Clock = SYSTEM_CLOCK) -> LedgerWriter:
         """A writer that adds finished calls.

@@ -1,6 +1,5 @@
-"""Clears a ledger, wholly or of old answers, and deletes the stored texts that no answer uses any more."""
+"""Clears a ledger, wholly or of old answers."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -10,9 +9,6 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
 from rankbeam.transforms.clients.ledger.store import Stored
-from rankbeam.transforms.clients.storage.texts import Removed, TextStore
-
-_ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -23,13 +19,11 @@ class Cleared:
         files: parts that were deleted, or rewritten without the old answers.
         answers: answers that were removed, as far as they could be read.
         bytes: bytes by which the parts shrank.
-        texts: stored texts that were removed; their files and bytes count as those of parts.
     """
 
     files: int
     answers: int
     bytes: int
-    texts: int = 0
 
 
 def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
@@ -37,8 +31,7 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
 
     Args:
         folder: the folder of the ledger.
-        older_than: remove only answers that are older; by default all. With it, unreadable parts stay, and so do texts
-            that an answer refers to or that were stored since, as a run may be about to use them.
+        older_than: remove only answers that are older; by default all. With it, unreadable parts stay.
 
     Raises:
         InputError: the folder cannot be listed, or the remaining answers cannot be written.
@@ -46,10 +39,8 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
     limit = None if older_than is None else datetime.now(UTC) - older_than
     cleared = [_cleared(folder, part, limit) for part in store.parts_in(folder)]
     _clear_uses(folder, limit)
-    texts = _clear_texts(folder, limit)
-    cleared.append((texts.files, 0, texts.bytes))
     files, answers, count = (sum(amounts) for amounts in zip((0, 0, 0), *cleared, strict=True))
-    return Cleared(files, answers, count, texts.texts)
+    return Cleared(files, answers, count)
 
 
 def _cleared(folder: str, part: Stored, limit: datetime | None) -> tuple[int, int, int]:
@@ -85,30 +76,6 @@ def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
     if limit is None:
         return rows.slice(0, 0)
     return rows.filter(pc.fill_null(pc.greater_equal(rows.column("finished_at"), limit), True))
-
-
-def _clear_texts(folder: str, limit: datetime | None) -> Removed:
-    texts = TextStore(store.texts_of(folder))
-    if limit is None:
-        return texts.clear()
-    used = _used_texts(folder)
-    return Removed(0, 0, 0) if used is None else texts.keep(used, limit)
-
-
-def _used_texts(folder: str) -> set[str] | None:
-    """The hashes of all texts that an answer refers to; None where continuous merges prevent a complete list."""
-    used: set[str] = set()
-    known: set[str] = set()
-    for _ in range(_ROUNDS):
-        listed = [part.path for part in store.parts_in(folder) if part.path not in known]
-        if not listed:
-            return used
-        for path in listed:
-            with suppress(PartError), PartReader(path) as reader:  # its rows may be in a part of the next round
-                for group in range(reader.groups if "texts" in reader.layout.checked else 0):
-                    used.update(pc.list_flatten(reader.rows(group, ["texts"]).column("texts")).to_pylist())
-            known.add(path)
-    return None
 
 
 def _clear_uses(folder: str, limit: datetime | None) -> None:

@@ -39,7 +39,6 @@ class Entry:
         finished_at: when the call was answered, in UTC.
         tokens: tokens of all attempts.
         service: its name in the job; "" where it is not recorded.
-        texts: hashes of the stored texts that the request refers to; `clear` keeps these texts as long as the answer.
     """
 
     key: str
@@ -50,7 +49,6 @@ class Entry:
     finished_at: datetime
     tokens: Tokens = Tokens()  # noqa: RUF009  it is immutable
     service: str = ""
-    texts: tuple[str, ...] = ()
 
 
 def table_of(entries: Iterable[Entry]) -> pa.Table:
@@ -121,8 +119,6 @@ def _written_of(entry: Entry) -> dict[str, Any]:
         further.update(zip(_TOKENS, map(int, tokens), strict=True))
     if entry.service:
         further["service"] = entry.service
-    if entry.texts:
-        further["texts"] = list(entry.texts)
     return dict(sorted(further.items()))
 
 
@@ -162,7 +158,6 @@ def _entry(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Entry 
         return None
     reach = Reach(results, distance)
     tokens = Tokens(*(further.get(name, 0) for name in _TOKENS))
-    texts = tuple(further.get("texts", ()))
     return Entry(
         key,
         None if reach == WHOLE else reach,
@@ -172,7 +167,6 @@ def _entry(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Entry 
         finished_at,
         tokens,
         further.get("service", ""),
-        texts,
     )
 
 

@@ -34,7 +34,6 @@ ADDED = pa.schema(
         pa.field("cached_tokens", pa.int64()),
         pa.field("output_tokens", pa.int64()),
         pa.field("service", pa.string()),
-        pa.field("texts", pa.list_(pa.string())),
     ]
 )
 """The columns that format 2 adds."""

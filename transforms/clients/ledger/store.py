@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage.whole import UNFINISHED, Stored, delete
 
 __all__ = ["Stored", "delete"]
 
-USES, TEXTS = "uses", "texts"
+USES = "uses"
 _PART = re.compile(r"calls-[0-9a-f]{32}\.parquet")
 _USE = re.compile(r"use-[0-9a-f]{32}\.json")
 _TRIED = re.compile(r"tried-[0-9a-f]{32}\.json")
@@ -76,11 +76,6 @@ def _parts(folder: str) -> list[Stored]:
 def uses_in(folder: str) -> list[Stored]:
     """The records of how runs used a ledger, sorted."""
     return [stored for stored in _listed(files.join(folder, USES)) if _USE.fullmatch(stored.name)]
-
-
-def texts_of(folder: str) -> str:
-    """The folder of the texts that requests refer to."""
-    return files.join(folder, TEXTS)
 
 
 def tried_in(folder: str) -> list[Stored]:

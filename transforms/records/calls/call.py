@@ -22,14 +22,12 @@ class Call:
             None for a call whose answer is neither kept nor shared, such as a poll.
         payload: the request, as JSON that the service's connection understands; never edited afterwards.
         reach: how far into a ranking the call goes; None where an answer is whole.
-        texts: hashes of the stored texts that the payload refers to: the ledger keeps them as long as the answer.
     """
 
     service: str
     key: str | None
     payload: str
     reach: Reach | None = None
-    texts: tuple[str, ...] = ()
 
 
 def content_key(request: Mapping[str, Any]) -> str:
