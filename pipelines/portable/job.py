@@ -16,6 +16,7 @@ from rankbeam.pipelines.portable.service import JobService, ServiceError
 from rankbeam.pipelines.run import jobs
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 LOOPBACK = "LOOPBACK"
@@ -76,11 +77,16 @@ class Job:
         return self.workers != LOOPBACK and (self.flink is not None or self.endpoint is not None)
 
     def state(self) -> str:
-        """The engine's name of the job's state; "gone" where the engine does not know the job.
+        """The engine's name of the job's state; where it no longer knows the job, "done" or "gone".
 
         Raises:
             ServiceError: the engine does not answer.
         """
+        state = self._state_at_engine()
+        is_finished = state == "gone" and files.exists(files.join(self.output, "runs", self.run_id))
+        return "done" if is_finished else state
+
+    def _state_at_engine(self) -> str:
         if self.flink is not None:
             flink = Flink(self.flink)
             return "gone" if (job := flink.job(self.job_name)) is None else flink.state(job).lower()
@@ -143,8 +149,8 @@ class Job:
         return not is_at_work
 
     def _is_submitter_alive(self) -> bool:
-        if self.machine != process.machine():
-            return False
+        if self.machine != process.machine() or self.pid == os.getpid():
+            return False  # this process follows one job at a time
         return process.started(self.pid) == self.pid_started
 
 

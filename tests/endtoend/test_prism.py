@@ -41,6 +41,7 @@ def test_every_table_equals_the_local_runners(tmp_path: Path, name: str) -> None
     other = evaluated(str(EXAMPLES / name), tmp_path / "prism", *OPTIONS)
     for table in TABLES:
         assert without_run(local.table(table)) == without_run(other.table(table)), table
+    assert "state    done" in rankbeam_process("status", str(tmp_path / "prism")).stdout  # its Prism has gone
 
 
 def test_an_interrupt_ends_the_calls_and_the_next_run_continues(tmp_path: Path) -> None:
