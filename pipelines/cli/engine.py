@@ -125,7 +125,7 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
         kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.kept(job)
         if not submitted.wait_until_ended():
             return Interrupted([], f"the job does not end; {left}")
-        job.has_ended()
+        job.withdraw_stop()
     except KeyboardInterrupt:
         return Interrupted([], left)
     except (ServiceError, InputError) as error:

@@ -111,7 +111,7 @@ class Job:
         if (ledger := self.calls) is not None:
             ledger.request_stop()
 
-    def has_ended(self) -> None:
+    def withdraw_stop(self) -> None:
         """Remove what `stop_calls` has left, once the job has ended."""
         if (ledger := self.calls) is not None:
             ledger.withdraw_stop()
@@ -128,7 +128,7 @@ class Job:
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
             self.stop_calls()
         if is_over := self._wait_until_ended(within_s):
-            self.has_ended()
+            self.withdraw_stop()
         return is_over
 
     def _ask_for_end(self) -> None:
