@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support import rag_corpora as rag
 from support.cli import Outcome, rankbeam
+from support.data import REPOSITORY
 from support.standins import Standin
 
 from rankbeam.pipelines.results.find import find_run
@@ -233,3 +234,23 @@ def test_a_retriever_without_a_corpus_is_refused_with_its_line(tmp_path: Path, s
     done = evaluate(tmp_path, server, configurations=[{"name": "rag", "retriever": {"type": "rag_engine"}}])
     assert done.status == 2
     assert "corpus: is missing; name an entry of corpora:, or give the full name of a corpus" in done.stderr
+
+
+def test_the_example_of_the_guide_runs(tmp_path: Path, server: Standin) -> None:
+    shutil.copytree(REPOSITORY / "examples" / "helpdesk", tmp_path / "helpdesk")
+    queries = tmp_path / "helpdesk" / "queries.jsonl"
+    kept = queries.read_text(encoding="utf-8").splitlines(keepends=True)[:2]
+    queries.write_text("".join(kept), encoding="utf-8")
+    text = (REPOSITORY / "examples" / "rag_engine_corpora.yaml").read_text(encoding="utf-8")
+    text = text.replace("gs://my-bucket/rankbeam", rag.STAGING).replace("minute: 60}", "minute: 6000}")
+    text = text.replace("    keep: 14d", f"    api_endpoint: {server.url}\n    keep: 14d")
+    (tmp_path / "example.yaml").write_text(text, encoding="utf-8")
+    done = rankbeam("evaluate", str(tmp_path / "example.yaml"))
+
+    assert done.status == 0
+    assert {row["files"] for row in there(server)} == {len(read_documents(tmp_path))}
+    assert len(there(server)) == 4
+
+
+def read_documents(folder: Path) -> list[str]:
+    return (folder / "helpdesk" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
