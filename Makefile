@@ -21,7 +21,7 @@ PRISM := $(CACHE)/prism-v2.77.0
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test campaign check benchmark pace intervals simulate mutants flink flink-test format clean go-emulator flink-jars prism
+.PHONY: help demo test campaign check benchmark pace intervals simulate races mutants flink flink-test format clean go-emulator flink-jars prism
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -55,6 +55,9 @@ intervals: $(STAMP)-dev ## measure what intervals and comparisons cost (INTERVAL
 
 simulate: $(STAMP)-dev ## count how often intervals hold the true mean (SIMULATE="--queries 50 --only RR")
 	@"$(BIN)/python" tests/benchmarks/simulate.py $(SIMULATE)
+
+races: $(STAMP)-dev ## count how often a race keeps the best configuration (RACES="--repetitions 100 --only binary")
+	@"$(BIN)/python" tests/benchmarks/races.py $(RACES)
 
 mutants: $(STAMP)-dev $(EMULATORS)/.installed ## count how many mutants the tests kill (MUTANTS="--each 20 transforms/kernels")
 	@"$(BIN)/python" tests/benchmarks/mutants.py $(MUTANTS)

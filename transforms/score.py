@@ -27,6 +27,7 @@ from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.names import metric_values, tie_bounds
 from rankbeam.transforms.records.metrics.under_spans import span_values
+from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.cuts import cuts_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 from rankbeam.transforms.records.rankings.ranked import RankedSource
@@ -132,6 +133,7 @@ def score(
     evidence = Evidence.of(pool.queries, pool.query, pool.doc_id, pool.grade) if evaluation.spans else None
     answers = answers_of(queries, rows, failures, evaluation)
     scored: dict[int, ScoredConfiguration] = {}
+    order = order_of(queries["query_id"])
     for number, answer in enumerate(answers):
         for cut in cuts_of(evaluation, number):
             if cut.distance is not None and answer.retrieved.falls():
@@ -147,7 +149,8 @@ def score(
             failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked
             spans = None if evidence is None else RankedSpans(ranked, evidence)
             for i in cut.configurations:
-                scored[i] = _score_one(i, ranked, spans, pool, failed, absent, evaluation)
+                asked = evaluation.configurations[i].asked(order)
+                scored[i] = _score_one(i, ranked, spans, pool, failed, absent, asked, evaluation)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
@@ -183,6 +186,7 @@ def _score_one(
     pool: Pool,
     failed: BoolArray,
     absent: BoolArray,
+    asked: BoolArray,
     evaluation: Evaluation,
 ) -> ScoredConfiguration:
     configuration = evaluation.configurations[position]
@@ -200,6 +204,7 @@ def _score_one(
         status[ranked.missing] = Status.MISSING
     status[failed] = Status.FAILED
     status[absent] = Status.MISSING
+    status[~asked] = Status.NOT_ASKED
     bounds = None
     # Where a document may have several rows, ties also decide how many documents a cut leaves.
     no_repeats = source.refuse_repeats or source.fusion is not None

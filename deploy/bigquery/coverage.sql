@@ -1,12 +1,13 @@
 -- How many queries does each configuration answer, and why not the others? `queries` were scored, `empty` of them
 -- without any result; `failed` were not scored; `undefined` have a value that does not exist; `missing` are left out by
--- the configuration's dialect. Metrics that share a status are a `panel`: the counts are those of the one with the
+-- the configuration's dialect; `not_asked` came after a race had dropped the configuration, at `dropped_at` queries. Metrics that share a status are a `panel`: the counts are those of the one with the
 -- highest `failure_rate`, of rankings where no judged metric has a higher one. The columns
 -- `failed_…` count the calls that failed, by kind: its own or, of a fusion, those of its parts. They are null for a
 -- configuration that is cut from another (`cut_from`), where its calls are counted.
 SELECT
   r.run_id, r.experiment, r.started_at, r.is_latest, c.name AS configuration, c.retriever, c.dialect, c.position,
-  c.config_id, o.name AS cut_from, m.panel, m.queries, m.empty, m.failed, m.undefined, m.missing,
+  c.config_id, o.name AS cut_from, m.panel, m.queries, m.empty, m.failed, m.undefined, m.missing, m.not_asked,
+  c.dropped_at,
   SAFE_DIVIDE(m.empty, m.queries) AS empty_rate,
   m.failure_rate,
   COALESCE(f.failed_invalid, c.none_failed) AS failed_invalid,
@@ -31,12 +32,13 @@ JOIN (
     ) AS place
   FROM (
     SELECT
-      run_id, config_id, panel, queries, empty, failed, undefined, missing,
+      run_id, config_id, panel, queries, empty, failed, undefined, missing, not_asked,
       SAFE_DIVIDE(failed, queries + undefined + failed) AS failure_rate
     FROM (
       SELECT
         run_id, config_id, COALESCE(panel, 'retrieval') AS panel, MAX(queries) AS queries, MAX(empty) AS empty,
-        MAX(failed) AS failed, MAX(COALESCE(undefined, 0)) AS undefined, MAX(missing) AS missing
+        MAX(failed) AS failed, MAX(COALESCE(undefined, 0)) AS undefined, MAX(missing) AS missing,
+        MAX(COALESCE(not_asked, 0)) AS not_asked
       FROM configuration_metrics
       WHERE slice = 'all'
       GROUP BY run_id, config_id, COALESCE(panel, 'retrieval')

@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 baff642fefb50abda0e44609b45c92318a57dc06d56fcf7d5dbf4c935e5aef10
+-- sha256 f83fd5cd5bf75d59a497d97a33772a0be22ea0eefe0a715fdead53856a80bfca
 
 CREATE VIEW run_history AS
 SELECT
@@ -780,6 +780,8 @@ SELECT
   m.failed,
   m.undefined,
   m.missing,
+  m.not_asked,
+  c.dropped_at,
   CASE WHEN m.queries <> 0 THEN m.empty / m.queries ELSE NULL END AS empty_rate,
   m.failure_rate,
   COALESCE(f.failed_invalid, c.none_failed) AS failed_invalid,
@@ -817,6 +819,7 @@ JOIN (
       failed,
       undefined,
       missing,
+      not_asked,
       CASE
         WHEN (
           queries + undefined + failed
@@ -835,7 +838,8 @@ JOIN (
         MAX(empty) AS empty,
         MAX(failed) AS failed,
         MAX(COALESCE(undefined, 0)) AS undefined,
-        MAX(missing) AS missing
+        MAX(missing) AS missing,
+        MAX(COALESCE(not_asked, 0)) AS not_asked
       FROM configuration_metrics
       WHERE
         slice = 'all'

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, span_units
+from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, racing, span_units
 from rankbeam.pipelines.experiment.corpora import CORPUS, corpora_of, named_by, unused
 from rankbeam.pipelines.experiment.corpus_quotas import NAMES as CORPUS_POOLS
 from rankbeam.pipelines.experiment.corpus_quotas import corpus_quotas_of, unpriced_imports
@@ -88,6 +88,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         problems += unpriced(located, pools, services)
         problems += unpriced_imports(located, expanded.sources, corpus_quotas)
     known = None if problems else _known(model, metrics, expanded.configurations)
+    race = racing.race_of(located, model, metrics, problems)
     gates = gates_of(located, model.gates or (), known, problems)
     problems += missing_inputs(located, model, expanded.sources)
     problems += needs.unmet(located, model, metrics, expanded.cells)
@@ -134,6 +135,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
             statistics=_statistics(model.statistics),
             notes=(*notes(model.metrics or ()), *span_units.notes(model), *unused(located, corpora, searched)),
             spans=model.dataset.unit == span_units.UNIT,
+            race=race,
         ),
         output=files.below(folder, model.output.path),
         pools=pools.quotas,

@@ -1,5 +1,6 @@
 """The schema of an experiment file: its keys, their types and their defaults."""
 
+import itertools
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
@@ -195,6 +196,30 @@ class StatisticsModel(_Model):
     min_slice: Count = 10
 
 
+class RaceModel(_Model):
+    """`race:`, by which configurations that cannot be the best are asked no further query.
+
+    After each look, a configuration is dropped that is significantly worse than the best; the best is dropped with a
+    probability of alpha at most, all looks together. It needs the bootstrap (`statistics.replicates`).
+
+    Attributes:
+        metric: by which configurations are compared; one of `metrics`.
+        alpha: the probability with which the best may be dropped.
+        looks: after how many queries configurations are dropped; the order of queries is that of a hash of their ids.
+    """
+
+    metric: Word
+    alpha: Annotated[float, Field(gt=0.0, lt=0.5)] = 0.05
+    looks: Annotated[list[Count], Field(min_length=1)] = [50, 100, 200, 350, 550, 1000]
+
+    @field_validator("looks")
+    @classmethod
+    def _ascending(cls, value: list[int]) -> list[int]:
+        if any(b <= a for a, b in itertools.pairwise(value)):
+            raise ValueError("must rise from one look to the next")
+        return value
+
+
 class OutputModel(_Model):
     """`output:`.
 
@@ -237,6 +262,7 @@ class ExperimentModel(_Model):
         statistics: how intervals and comparisons are made.
         ties: also find how far each value depends on the order of documents with equal scores.
         dialects: tools by whose rules every configuration is scored, side by side.
+        race: when configurations that cannot be the best are dropped, as `RaceModel` describes it; by default never.
         baseline: name of the configuration the others are compared with; the first by default.
         gates: thresholds that the results must keep; else exit status 3.
         output: where results go.
@@ -257,6 +283,7 @@ class ExperimentModel(_Model):
     statistics: StatisticsModel = Field(default_factory=StatisticsModel)
     ties: bool = False
     dialects: list[str] = Field(default_factory=list)
+    race: RaceModel | None = None
     baseline: str | None = None
     gates: list[GateModel] = Field(default_factory=list)
     output: OutputModel

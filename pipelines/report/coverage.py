@@ -167,7 +167,7 @@ def coverage(study: Study) -> Coverage:
         for panel, metric in panels.items()
     ]
     columns = ["queries", "empty", "failed", "missing"]
-    columns += ["undefined"] if any(row.undefined for _, _, row in means) else []
+    columns += [name for name in ("undefined", "not_asked") if any(getattr(row, name) for _, _, row in means)]
     rows = [(name, panel, [int(getattr(row, column)) for column in columns]) for name, panel, row in means]
     return Coverage(len(panels) > 1, columns, rows)
 

@@ -117,7 +117,8 @@ def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, bucket
 def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
     """The tasks that send every query to every remote retriever."""
     works = retrieve_works(experiment)
-    return judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, works).with_output_types(TaskBatch)
+    last = {source: experiment.evaluation.last_of(source) for source in works}
+    return judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, works, last).with_output_types(TaskBatch)
 
 
 def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:

@@ -1,7 +1,8 @@
 """Build the pipeline of an experiment: connect the stages; nothing runs here."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.locate import LocateChunks
 from rankbeam.transforms.read import Dataset, ReadDataset
 from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
@@ -46,43 +48,64 @@ _QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES = 64, 64, 4096  # of one of them, fo
 _RESULTS = 1000  # of a retriever without a limit
 
 
-def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
+@dataclass
+class Scores:
+    """The collections between the dataset and the tables.
+
+    Attributes:
+        scored: queries by bucket.
+        aggregate: of all of them.
+        failures: pairs of bucket and failure; None where there can be none.
+        usage: of the quota pools of these calls, one or more collections.
+        warnings: of what produces rankings and answers.
+        answers: what models answer and judge; None where there are no answers.
+    """
+
+    scored: beam.PCollection
+    aggregate: beam.PCollection
+    failures: beam.PCollection | None
+    usage: list[beam.PCollection]
+    warnings: list[beam.PCollection]
+    answers: "AnswerBranch | None"
+
+
+def build(
+    experiment: Experiment,
+    execution: Run,
+    options: PipelineOptions,
+    whole: Callable[[Iterable[Usage]], Iterable[Usage]] | None = None,
+) -> beam.Pipeline:
     """The pipeline of an experiment.
 
     dataset ──► rankings: read, retrieved, by calls   ──► score ──► aggregate ──► rows ──► finish ──► BigQuery
        │                      └──► answer ──► judge ────────► values               ▲
        │                              └──────────┴── answers, verdicts ────────────┘
        └──────────────────────────────────────────────────► judgements
+
+    Args:
+        experiment: what is evaluated.
+        execution: the run.
+        options: of Beam.
+        whole: makes the use of quota pools by the whole run from that by this pipeline; None where they are the same.
     """
-    experiment = experiment.pinned(f"{execution.run_id} {execution.started_at.isoformat()}")
+    experiment = experiment.pinned(pin_of(execution))
     evaluation = experiment.evaluation
     pipeline = new_pipeline(options)
-    refuse_shared_pools(list(_call_stages(experiment)))
     dataset = read_dataset(pipeline, experiment)
-    branches = rankings_of(pipeline, experiment, execution, dataset, buckets_of(experiment))
-    parts = {JUDGED: dataset.judged, **branches.rankings}
-    located = _located(experiment, branches.rankings)
-    if branches.failures:
-        parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
-    known = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
-    answers = _answers(experiment, execution, dataset, known, branches.usage)
-    if answers is not None:
-        parts = {**parts, VALUES: answers.values}
-    scored = {**parts, **located} | "ScoreRankings" >> ScoreRankings(evaluation)
-    aggregate = scored | "AggregateScores" >> AggregateScores(evaluation)
+    scores = scores_of(pipeline, experiment, execution, dataset)
+    aggregate, answers = scores.aggregate, scores.answers
     if experiment.qrels is not None:
         aggregate = aggregate | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
-    rows = dict(_rows(pipeline, evaluation, parts.get(FAILURES), scored, aggregate))
+    rows = dict(_rows(pipeline, evaluation, scores.failures, scores.scored, aggregate))
     if answers is not None:
         rows |= answers.together(rows)
     rows |= dict(_corpus_rows(pipeline, experiment, rows))
-    if (usage := _usage(pipeline, experiment, branches.usage, answers)) is not None:
+    if (usage := _usage(pipeline, experiment, scores.usage, whole)) is not None:
         pools = {**experiment.pools, DATA: experiment.corpus_quotas.data}
         rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools)
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
     of_scores = aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
-    of_models = [] if answers is None else [answers.warnings]
-    warnings = [*branches.warnings, *of_models, of_scores] | "EveryWarning" >> beam.Flatten()
+    warnings = [*scores.warnings, of_scores] | "EveryWarning" >> beam.Flatten()
     finish = FinishRun(
         experiment.output,
         execution,
@@ -101,6 +124,30 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         load = LoadTables(experiment.bigquery, execution.run_id, experiment.output, folders)
         _ = finished | "LoadTables" >> load
     return pipeline
+
+
+def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Scores:
+    """Retrieve, answer and score the queries of a dataset."""
+    refuse_shared_pools(list(_call_stages(experiment)))
+    branches = rankings_of(pipeline, experiment, execution, dataset, buckets_of(experiment))
+    parts = {JUDGED: dataset.judged, **branches.rankings}
+    located = _located(experiment, branches.rankings)
+    if branches.failures:
+        parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
+    known = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
+    answers = _answers(experiment, execution, dataset, known, branches.usage)
+    if answers is not None:
+        parts = {**parts, VALUES: answers.values}
+    scored = {**parts, **located} | "ScoreRankings" >> ScoreRankings(experiment.evaluation)
+    aggregate = scored | "AggregateScores" >> AggregateScores(experiment.evaluation)
+    warnings = [*branches.warnings, *([] if answers is None else [answers.warnings])]
+    usage = [part for part in (branches.usage, None if answers is None else answers.usage) if part is not None]
+    return Scores(scored, aggregate, parts.get(FAILURES), usage, warnings, answers)
+
+
+def pin_of(execution: Run) -> str:
+    """Names an execution to BigQuery, whose queries are run once in it."""
+    return f"{execution.run_id} {execution.started_at.isoformat()}"
 
 
 def _rows(
@@ -172,11 +219,14 @@ def _corpus_rows(
 def _usage(
     pipeline: beam.Pipeline,
     experiment: Experiment,
-    of_retrievers: beam.PCollection | None,
-    answers: "AnswerBranch | None",
+    of_calls: list[beam.PCollection],
+    whole: Callable[[Iterable[Usage]], Iterable[Usage]] | None,
 ) -> beam.PCollection | None:
     """The usage of all quota pools; None where none is used."""
-    parts = [part for part in (of_retrievers, None if answers is None else answers.usage) if part is not None]
+    parts = [*of_calls]
+    if parts and whole is not None:
+        every = parts | "EveryCall" >> beam.Flatten() | "AllUsage" >> beam.combiners.ToList()
+        parts = [every | "WholeUsage" >> beam.FlatMap(whole)]
     if experiment.corpus_usage:
         parts.append(pipeline | "CorpusUsage" >> beam.Create(together(experiment.corpus_usage)))
     return parts | "EveryUsage" >> beam.Flatten() if parts else None

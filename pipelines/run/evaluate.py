@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
@@ -15,6 +16,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import notices
 from rankbeam.pipelines.run.build import build
+from rankbeam.pipelines.run.race import raced, together
 from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.load import failure_behind
 from rankbeam.transforms.records import tables
@@ -57,8 +59,9 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     _delete_previous_rows(experiment, execution)
     try:
         with refusals(), quiet_beam(), notices.shown(), spilling(options):
-            ready = _with_corpora(experiment, execution)
-            state = build(ready, execution, options).run().wait_until_finish()
+            ready, rounds = raced(_with_corpora(experiment, execution), execution, options)
+            whole = partial(together, rounds=rounds) if rounds else None
+            state = build(ready, execution, options, whole).run().wait_until_finish()
     except BaseException as error:
         if (not_loaded := failure_behind(error)) is not None:  # all files are complete
             raise RunFailed(not_loaded) from error
@@ -92,6 +95,8 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> 
     Raises:
         InputError: an input or an option cannot be used.
     """
+    if experiment.evaluation.race is not None:
+        raise InputError("race: its rounds need a runner that this process waits for; take race out")
     _delete_previous_rows(experiment, execution)
     try:
         with refusals(), quiet_beam(), notices.shown():

@@ -94,6 +94,7 @@ class Plan:
         models: of its calls to models.
         max_cost: what the calls may cost; None for no limit.
         corpora: that configurations search, where the experiment describes them.
+        race: what a race may save, in a sentence; empty where there is none.
     """
 
     pools: tuple[PoolPlan, ...]
@@ -102,6 +103,7 @@ class Plan:
     models: tuple[ModelPlan, ...] = ()
     max_cost: float | None = None
     corpora: tuple[CorpusPlan, ...] = ()
+    race: str = ""
 
     @property
     def cost(self) -> Range | None:
@@ -128,6 +130,7 @@ class Plan:
             lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
         if self.max_cost is not None:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
+        lines += [self.race] if self.race else []
         lines += [each.line() for each in self.corpora]
         width = max(len(each.name) for each in self.configurations)
         return "\n".join([*lines, "", *(f"{each.name:<{width}}  {each.source}" for each in self.configurations)])
@@ -152,7 +155,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     )
     if not experiment.remote and not experiment.embedders and not work_of(experiment).services:
         return Plan((), configurations, corpora=of_corpora.corpora)
-    retrieved, answered = _counted(experiment)
+    retrieved, answered, queries = _counted(experiment)
     if answered is not None:
         _refuse_too_large(experiment, answered, path)
     order = list(experiment.pools)
@@ -169,7 +172,13 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         tuple(sorted(models, key=lambda each: order.index(each.pool))),
         experiment.max_cost,
         of_corpora.corpora,
+        _race(experiment, queries),
     )
+
+
+def _race(experiment: Experiment, queries: int) -> str:
+    race = experiment.evaluation.race
+    return "" if race is None else race.described(queries, len(experiment.evaluation.configurations))
 
 
 def _refuse_too_large(experiment: Experiment, answered: Counted, path: str | None) -> None:
@@ -191,8 +200,8 @@ class _Counted(NamedTuple):
     warnings: list[str]
 
 
-def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None]:
-    """The calls of retrievers, by pool, and those of models; None where there are none."""
+def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, int]:
+    """The calls of retrievers, by pool, those of models (None where there are none), and the number of queries."""
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}")
     options = pipeline_options([])
     with tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder, quiet_beam(), refusals(), spilling(options):
@@ -208,6 +217,13 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None]:
                 | "GroupAll" >> beam.GroupByKey()
                 | "Count" >> beam.Map(_count, stage, experiment.ledger, folder)
             )
+        asked = Path(folder) / "asked"
+        _ = (
+            dataset.judged
+            | "Asked" >> beam.Map(lambda element: element[1].num_rows)
+            | "AllAsked" >> beam.CombineGlobally(sum)
+            | "WriteAsked" >> beam.Map(lambda number: asked.write_text(str(number)))
+        )
         models, texts = Path(folder) / "models", Path(folder) / "texts"
         if experiment.embedders:
             count_texts(pipeline, experiment, dataset, str(texts))
@@ -218,7 +234,7 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None]:
         found = [read_counted(str(each)) for each in (models, texts) if each.exists()]
         for other in found[1:]:
             found[0].join(other)
-        return retrieved, found[0] if found else None
+        return retrieved, found[0] if found else None, int(asked.read_text())
 
 
 def _count(element: tuple[int, Iterable[pa.RecordBatch]], stage: Stage, ledger: str, folder: str) -> None:

@@ -213,6 +213,6 @@ def _left_out(results: Results, significance: Significance) -> list[str]:
     rows = {letter: overall(results, config_id)[0] for config_id, letter in significance.letters.items()}
     counted = {
         kind: [f"{letter}: {getattr(row, kind):,}" for letter, row in rows.items() if getattr(row, kind)]
-        for kind in ("failed", "missing", "undefined")
+        for kind in ("failed", "missing", "undefined", "not_asked")
     }
-    return [f"{kind} queries ({', '.join(each)})" for kind, each in counted.items() if each]
+    return [f"{kind.replace('_', ' ')} queries ({', '.join(each)})" for kind, each in counted.items() if each]

@@ -10,7 +10,7 @@ from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
 
 _MOST_SLICES = 12
-_LEFT_OUT = ("failed", "missing", "undefined")
+_LEFT_OUT = ("failed", "missing", "undefined", "not_asked")
 NONE = "none"
 
 
@@ -56,7 +56,9 @@ def left_out(results: Results) -> dict[str, list[str]]:
 
 
 def _left_out(mean: ConfigurationMetric) -> str:
-    return ", ".join(f"{count:,} {kind}" for kind in _LEFT_OUT if (count := getattr(mean, kind))) or NONE
+    return (
+        ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind in _LEFT_OUT if (count := getattr(mean, kind))) or NONE
+    )
 
 
 def offline_notes(results: Results) -> list[str]:

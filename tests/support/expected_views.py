@@ -252,6 +252,7 @@ class Expected(ExpectedAnswers):
             yield self.run(run_id) | {name: row[name] for name in ("retriever", "dialect", "position", "config_id")} | {
                 "configuration": row["name"], "queries": queries, "empty": empty, "failed": states.count("failed"),
                 "missing": states.count("missing"), "undefined": states.count("undefined"), "panel": panel,
+                "not_asked": states.count("not_asked"), "dropped_at": row["dropped_at"],
                 "empty_rate": ratio(empty, queries), "cut_from": origin, "failure_rate": failure_rate(states),
                 **{f"failed_{kind.value}": None if origin else kinds.count(kind.value) for kind in FailureKind},
             }  # fmt: skip

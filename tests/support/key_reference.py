@@ -20,6 +20,7 @@ from rankbeam.pipelines.experiment.models import (
     OutputModel,
     PricesModel,
     QuotaModel,
+    RaceModel,
     ReferencesModel,
     StatisticsModel,
 )
@@ -41,6 +42,7 @@ SECTIONS: Sequence[tuple[str, type[BaseModel]]] = (
     ("`price_per_million:` of a quota", PricesModel),
     ("`quotas:`, the item `rag_engine_import`", ImportQuotaModel),
     ("`statistics:`", StatisticsModel),
+    ("`race:`", RaceModel),
     ("`gates:`, each item", GateModel),
     ("`output:`", OutputModel),
 )

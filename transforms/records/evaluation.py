@@ -1,13 +1,17 @@
 """What a pipeline is asked to do, as plain values: the stages read these and never the command line."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
 from rankbeam.transforms.records.fusion import FusionPlan
 from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.scores.panels import AnyMetric, Panel, panels_of
 from rankbeam.transforms.records.slices import attributes_of
 
@@ -57,6 +61,8 @@ class Configuration:
         distance: only results nearer than this are looked at; None for all.
         generation: how a model answers from its rankings; None where none does.
         judged: names of the judged metrics that it has values of.
+        dropped_at: how many queries it was asked until a race dropped it; None where it is asked all of them.
+        last: the highest place of these queries, in the order of `race.order_of`.
     """
 
     config_id: str
@@ -70,6 +76,17 @@ class Configuration:
     distance: float | None = None
     generation: Generation | None = None
     judged: frozenset[str] = frozenset()
+    dropped_at: int | None = None
+    last: int | None = None
+
+    def asked(self, order: HashArray) -> BoolArray:
+        """Which queries it is asked.
+
+        Args:
+            order: uint64[n], their places.
+        """
+        is_asked: BoolArray = np.ones(len(order), bool) if self.last is None else order <= np.uint64(self.last)
+        return is_asked
 
 
 @dataclass(frozen=True)
@@ -106,6 +123,7 @@ class Evaluation:
         allow_disjoint: rankings and corpora may share no query, or no document, with the judgements.
         notes: on names of metrics that other tools define differently.
         spans: evidence spans are the judgements, and rankings are of chunks.
+        race: when configurations are dropped; None for never.
     """
 
     configurations: tuple[Configuration, ...]
@@ -118,6 +136,34 @@ class Evaluation:
     allow_disjoint: bool = False
     notes: tuple[str, ...] = ()
     spans: bool = False
+    race: Race | None = None
+
+    @property
+    def raced(self) -> tuple[int, int]:
+        """Positions of the panel that the metric of the race belongs to, and of the metric in it."""
+        name = None if self.race is None else self.race.metric
+        panels = [[str(each) for each in panel.metrics] for panel in self.panels]
+        return next((i, names.index(name)) for i, names in enumerate(panels) if name in names)
+
+    def with_dropped(self, positions: Collection[int], queries: int, last: int) -> "Evaluation":
+        """The evaluation after a look of a race.
+
+        Args:
+            positions: of the configurations that are dropped.
+            queries: how many were asked.
+            last: the highest place of these.
+        """
+        configurations = tuple(
+            replace(each, dropped_at=queries, last=last) if position in positions else each
+            for position, each in enumerate(self.configurations)
+        )
+        return replace(self, configurations=configurations)
+
+    def last_of(self, source: int) -> int | None:
+        """The highest place of a query that some configuration needs a source for; None where one needs all."""
+        users = [each for i, each in enumerate(self.configurations) if each.source == source or self._uses(i, source)]
+        lasts = [each.last for each in users]
+        return None if None in lasts else max((last for last in lasts if last is not None), default=None)
 
     @property
     def panels(self) -> tuple[Panel, ...]:

@@ -67,13 +67,15 @@ CONFIGURATIONS = pa.schema(
         pa.field("derived_from", pa.string()),
         pa.field("dialect", pa.string()),
         pa.field("parts", pa.list_(pa.string())),
+        pa.field("dropped_at", pa.int64()),
     ]
 )
 """One row a configuration; `parameters` is JSON, `position` its place in the experiment.
 
 `derived_from` is the config_id of the configuration whose rankings it is cut from, and `parts` are those of the
 configurations that were asked for what it is fused of. `dialect` is the tool by whose rules it is scored. An output of
-an older release has neither `dialect` nor `parts`.
+an older release has neither `dialect` nor `parts`. `dropped_at` is the number of queries that the configuration was
+asked until a race dropped it; null where it was asked all of them.
 """
 
 RANKINGS = pa.schema(
@@ -127,14 +129,16 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("equal_to", pa.string()),
         pa.field("panel", pa.string()),
         pa.field("undefined", pa.int64()),
+        pa.field("not_asked", pa.int64()),
     ]
 )
 """One row a configuration, slice and metric.
 
 `queries` were scored (`empty` of them without any result, scoring 0), `failed` were not, `undefined` have a value that
 does not exist, and `missing` are those without results that the configuration's dialect leaves out, or all of one that
-is not judged by the metric. These counts are true for the `panel` of the metric: its own name where it is judged, else
-"retrieval", which null means, too. `lowest` and `highest` are what the mean could be if every
+is not judged by the metric; `not_asked` are those that come after a race has dropped the configuration. These counts
+are true for the `panel` of the metric: its own name where it is judged, else "retrieval", which null means, too.
+`lowest` and `highest` are what the mean could be if every
 failed query were scored. `joint_low` and `joint_high` hold for all configurations at once, so also for the one that was
 picked because its mean is the highest; `may_be_best` is false where the configuration is significantly worse (these
 three are null for a single configuration, one without a value, a slice of few queries, and without replicates).

@@ -3,9 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import apache_beam as beam
+import numpy as np
+import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -19,19 +22,27 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.retrieve.local import FAILURES, ROWS_AT_ONCE, STAGE, BucketFailures, batch_of, cannot_be_cut
 
 
-def tasks_of(element: Bucketed, works: Mapping[int, Retrieve]) -> Iterator[TaskBatch]:
+def tasks_of(
+    element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None] = MappingProxyType({})
+) -> Iterator[TaskBatch]:
     """The tasks that send the queries of a bucket to remote retrievers.
 
     Args:
         element: a bucket, and its `columns.JUDGED_QUERIES`.
         works: for each source, the work of its retriever.
+        last: for each source whose configurations were dropped from a race, the highest place of a query that it is
+            asked.
     """
     bucket, judged = element
-    query_ids, texts = judged["query_id"].to_pylist(), judged["text"].to_pylist()
+    order = order_of(judged["query_id"])
     for source, work in works.items():
+        limit = last.get(source)
+        here = judged if limit is None else judged.filter(pa.array(order <= np.uint64(limit)))
+        query_ids, texts = here["query_id"].to_pylist(), here["text"].to_pylist()
         questions = work.questions(texts)
         tasks = [
             Task(question.key, work.service, question, (Subject(PANEL, query_id, bucket, (source,)),))

@@ -91,13 +91,15 @@ def rankings(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.
     queries = partition.queries.num_rows
     for scored in partition.configurations if queries else ():
         if scored.documents is not None:
-            yield pa.table(
+            rows = pa.table(
                 {
                     "config_id": pa.repeat(evaluation.configurations[scored.configuration].config_id, queries),
                     "query_id": partition.queries["query_id"],
                     "documents": scored.documents,
                 }
             )
+            is_asked = scored.retrieval.status != Status.NOT_ASKED
+            yield rows if is_asked.all() else rows.filter(pa.array(is_asked))
 
 
 def configurations(evaluation: Evaluation) -> pa.Table:
@@ -113,6 +115,7 @@ def configurations(evaluation: Evaluation) -> pa.Table:
                 "derived_from": each.derived_from,
                 "dialect": each.dialect.name,
                 "parts": [evaluation.configurations[asked].config_id for asked in evaluation.parts(position)],
+                "dropped_at": each.dropped_at,
             }
             for position, each in enumerate(evaluation.configurations)
         ],

@@ -88,6 +88,18 @@ view: coverage {
     sql: ${TABLE}.missing ;;
   }
 
+  dimension: not_asked {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.not_asked ;;
+  }
+
+  dimension: dropped_at {
+    type: number
+    description: "Queries that the configuration was asked until a race dropped it; empty where it was asked all of them"
+    sql: ${TABLE}.dropped_at ;;
+  }
+
   dimension: undefined {
     type: number
     hidden: yes
@@ -194,6 +206,12 @@ view: coverage {
     type: sum
     description: "Queries that the dialect leaves out"
     sql: ${missing} ;;
+  }
+
+  measure: not_asked_count {
+    type: sum
+    description: "Queries that came after a race had dropped the configuration"
+    sql: ${not_asked} ;;
   }
 
   measure: undefined_count {

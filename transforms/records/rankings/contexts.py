@@ -6,11 +6,12 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
+from rankbeam.transforms.kernels.arrays import BoolArray, offsets_of, stable_order
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.rankings import Ranked
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 
 
@@ -84,24 +85,32 @@ def contexts_of(
         replayed: for each source of answers that exist already, batches of `columns.REPLAYED`.
 
     Returns:
-        For each of the n queries the contexts of these configurations, in their order.
+        For each of the n queries the contexts of these configurations, as far as they are asked it, in their order.
     """
     answers = answers_of(queries, rows, failures, evaluation)
+    order = order_of(queries["query_id"])
     by_query: list[list[Contexts]] = [[] for _ in range(queries.num_rows)]
     for position, count in sorted(counts.items()):
         configuration = evaluation.configurations[position]
         if evaluation.sources[configuration.source].replayed:
             rows_given, failed_calls = replayed.get(configuration.source, ()), failures.get(configuration.source, ())
-            for contexts, each in zip(by_query, _given(queries, rows_given, failed_calls, position), strict=True):
-                contexts.append(each)
+            here = list(_given(queries, rows_given, failed_calls, position))
+            _add(by_query, here, configuration.asked(order))
             continue
         answer = answers[configuration.source]
         limits = [limit for limit in (configuration.top_k, count) if limit is not None]
         passages = _passages(answer, configuration.distance, min(limits, default=None), queries.num_rows)
         failed = answer.failed_at(configuration.distance).tolist()
-        for query, contexts in enumerate(by_query):
-            contexts.append(Contexts(position, passages[query], failed[query]))
+        here = [Contexts(position, passages[query], failed[query]) for query in range(queries.num_rows)]
+        _add(by_query, here, configuration.asked(order))
     return by_query
+
+
+def _add(by_query: Sequence[list[Contexts]], here: Sequence[Contexts], asked: BoolArray) -> None:
+    """Add the contexts of one configuration to those of the queries that it is asked."""
+    for contexts, each, is_asked in zip(by_query, here, asked.tolist(), strict=True):
+        if is_asked:
+            contexts.append(each)
 
 
 def _given(

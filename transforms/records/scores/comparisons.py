@@ -129,6 +129,7 @@ def _row(
         failed=state.failed,
         missing=state.missing,
         undefined=state.undefined,
+        not_asked=state.not_asked,
         equal_to=None if first == config_id else first,
         panel=panel.name,
     )
@@ -151,14 +152,23 @@ def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Eva
     """The rows of one metric over one slice, with the columns of `OfMany`."""
     by_dialect: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
     for place, (each, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
-        if is_resampled and (each.row.slice == ALL or each.estimate.count >= evaluation.statistics.min_slice):
+        in_race = configuration.dropped_at is None
+        is_enough = each.row.slice == ALL or each.estimate.count >= evaluation.statistics.min_slice
+        if is_resampled and in_race and is_enough:
             # Values by the rules of different tools are not comparable.
             by_dialect[configuration.dialect][place] = each
-    rows = [each.row for each in contenders]
+    rows = [_out_of_race(each.row, evaluation) for each in contenders]
     for group in by_dialect.values():
         for place, row in zip(group, _rank_distinct([*group.values()], evaluation.statistics.confidence), strict=True):
             rows[place] = row
     return rows
+
+
+def _out_of_race(row: ConfigurationMetric, evaluation: Evaluation) -> ConfigurationMetric:
+    """The row by what a race says of it, if it dropped any: the best is among those that are left."""
+    dropped = {each.config_id for each in evaluation.configurations if each.dropped_at is not None}
+    is_raced = evaluation.race is not None and row.metric == evaluation.race.metric and row.slice == ALL
+    return replace(row, may_be_best=row.config_id not in dropped) if dropped and is_raced else row
 
 
 def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> list[ConfigurationMetric]:

@@ -8,11 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, Status
 
 NOT_JUDGED = "there is no judgement of it"
+NOT_ASKED = "a race had dropped the configuration before"
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,11 @@ def with_judged(
             raise ValueError(f"{part.metric} of configuration {part.configuration} is not to be judged")
         by_panel[part.configuration, part.metric].append(part)
     with_panels = []
+    order = order_of(query_ids)
     for each in scored:
         parts = (by_panel.get((each.configuration, name)) for name in names)
-        panels = [_no_panel(len(query_ids)) if some is None else _panel(query_ids, some) for some in parts]
+        asked = evaluation.configurations[each.configuration].asked(order)
+        panels = [_no_panel(len(query_ids)) if some is None else _panel(query_ids, some, asked) for some in parts]
         with_panels.append(replace(each, panels=(each.retrieval, *panels)))
     return tuple(with_panels)
 
@@ -91,8 +95,14 @@ def _no_panel(queries: int) -> ScoredPanel:
     return ScoredPanel(np.full(queries, Status.MISSING, np.int8), np.full((queries, 1), np.nan))
 
 
-def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues]) -> ScoredPanel:
-    """The values of one metric in the order of the queries."""
+def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues], asked: BoolArray) -> ScoredPanel:
+    """The values of one metric in the order of the queries.
+
+    Args:
+        query_ids: of the n queries.
+        parts: of one metric.
+        asked: bool[n], the configuration is asked the query.
+    """
     given = pa.chunked_array([part.query_ids for part in parts], pa.string())
     place = pc.index_in(given, value_set=query_ids)
     if place.null_count or len(pc.unique(given)) < len(given):
@@ -102,4 +112,8 @@ def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues]) -> ScoredPa
     values = np.concatenate([*(part.values for part in parts), [np.nan]])[rows]
     status = np.concatenate([*(part.status for part in parts), [np.int8(Status.FAILED)]])[rows]
     reasons = pa.chunked_array([*(part.reasons for part in parts), pa.array([NOT_JUDGED])], pa.string())
-    return ScoredPanel(status, values[:, None], reasons=reasons.take(pa.array(rows)).combine_chunks())
+    texts = reasons.take(pa.array(rows)).combine_chunks()
+    if not asked.all():
+        status, texts = np.where(asked, status, np.int8(Status.NOT_ASKED)), pc.if_else(asked, texts, NOT_ASKED)
+        values = np.where(asked, values, np.nan)
+    return ScoredPanel(status, values[:, None], reasons=texts)

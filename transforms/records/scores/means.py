@@ -40,6 +40,7 @@ class QueryAggregate:
         failed: how many further queries could not be scored.
         missing: how many further queries have no result and are left out.
         undefined: how many further queries have no value by definition of the metric.
+        not_asked: how many further queries a race left out.
         ties: moments of the lowest, then of the highest values that ties allow; None where these are unknown.
         fingerprints: per metric, a hash of the scored queries and their values; 0 where nothing is compared.
     """
@@ -51,6 +52,7 @@ class QueryAggregate:
     ties: tuple[Moments, Moments] | None = None
     fingerprints: tuple[int, ...] = ()
     undefined: int = 0
+    not_asked: int = 0
 
     @classmethod
     def zero(cls, metrics: int) -> "QueryAggregate":
@@ -78,6 +80,7 @@ class QueryAggregate:
             None if scored.tie_bounds is None else _bounds(scored.tie_bounds[:, counted]),
             tuple(compared.tolist()),
             counts[Status.UNDEFINED],
+            counts[Status.NOT_ASKED],
         )
 
     def merge(self, other: "QueryAggregate") -> "QueryAggregate":
@@ -90,6 +93,7 @@ class QueryAggregate:
             _merged(self.ties, other.ties),
             tuple((a + b) % _MODULUS for a, b in zip(self.fingerprints, other.fingerprints, strict=True)),
             self.undefined + other.undefined,
+            self.not_asked + other.not_asked,
         )
 
     def values_of(self, metric: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.records.scores.panels import RETRIEVAL
 
-COUNTS = ("empty", "failed", "missing", "undefined")
+COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 """The columns that count queries other than those with results and a score."""
 
 
@@ -37,6 +37,7 @@ class ConfigurationMetric:
     equal_to: str | None = None
     panel: str = RETRIEVAL
     undefined: int = 0
+    not_asked: int = 0
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":

@@ -20,7 +20,8 @@ class Status(IntEnum):
 
     OK and EMPTY (nothing was retrieved: the value is 0) have values. The others have none: FAILED because a call
     failed, MISSING because the query is not in the run, has no judgements, or has an answer whose ranking is not known,
-    UNDEFINED because the metric has no value, such as the share of supported claims of an answer that makes no claim.
+    UNDEFINED because the metric has no value, such as the share of supported claims of an answer that makes no claim,
+    NOT_ASKED because a race had dropped the configuration before.
     """
 
     OK = 0
@@ -28,6 +29,7 @@ class Status(IntEnum):
     FAILED = 2
     MISSING = 3
     UNDEFINED = 4
+    NOT_ASKED = 5
 
     @property
     def label(self) -> str:

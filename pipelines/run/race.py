@@ -1,0 +1,151 @@
+"""The rounds of a race: whole pipelines over one ledger, each of the queries asked so far, before that of all queries.
+
+queries in order ─► first 50 ─► drop ─► first 100 ─► drop ─► … ─► all queries, with each configuration up to its look
+
+A round asks again what earlier rounds asked, and the ledger answers it: after a kill the next run repeats the rounds
+without their calls, and drops the same configurations.
+"""
+
+import base64
+import copy
+import logging
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.build import new_pipeline, pin_of, read_dataset, scores_of
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.batches import Bucketed
+from rankbeam.transforms.kernels.arrays import HashArray
+from rankbeam.transforms.read import Dataset
+from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.race import Look, order_of
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.scores.racing import left_after
+
+_logger = logging.getLogger(__name__)
+
+
+def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> tuple[Experiment, tuple[Usage, ...]]:
+    """Run the rounds of a race.
+
+    Returns:
+        The experiment with what was dropped, and the use of quota pools by the rounds.
+    """
+    race = experiment.evaluation.race
+    if race is None:
+        return experiment, ()
+    folder = files.join(experiment.output, f"race-{execution.run_id}")
+    used: list[Usage] = []
+    pinned = experiment.pinned(pin_of(execution))
+    try:
+        order = _order_of_all(pinned, options, folder)
+        for look in race.schedule(len(order)):
+            last = int(order[look.queries - 1])
+            left, usage = _round(pinned, execution, options, look, last, folder)
+            pinned, dropped = _without(pinned, left, look, last)
+            pinned = replace(pinned, max_cost=_left_of(pinned, experiment.max_cost, together(usage, used)))
+            used += usage
+            _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(left))
+            if len(left) < 2:
+                break
+    finally:
+        files.delete(folder)
+    evaluation = replace(experiment.evaluation, configurations=pinned.evaluation.configurations)
+    return replace(experiment, evaluation=evaluation, max_cost=pinned.max_cost), tuple(used)
+
+
+def together(usage: Iterable[Usage], rounds: Iterable[Usage]) -> Iterator[Usage]:
+    """The use of quota pools by a whole race.
+
+    The ledger's records of a run hold the calls of all its pipelines, and so does what the last one says of calls and
+    hits. They do not hold tokens: each pipeline knows its own.
+
+    Args:
+        usage: by the last pipeline.
+        rounds: by those before.
+    """
+    tokens: defaultdict[tuple[str, str, str | None], Tokens] = defaultdict(Tokens)
+    for each in rounds:
+        tokens[each.pool, each.stage, each.model] += each.tokens
+    for each in usage:
+        yield replace(each, tokens=each.tokens + tokens[each.pool, each.stage, each.model])
+
+
+def _left_of(experiment: Experiment, limit: float | None, used: Iterable[Usage]) -> float | None:
+    """What is left of `max_cost`, which needs prices; None where there is no limit."""
+    if limit is None:
+        return None
+    return max(0.0, limit - sum(experiment.pools[each.pool].cost(each.calls, each.tokens) or 0.0 for each in used))
+
+
+def _without(experiment: Experiment, left: frozenset[int], look: Look, last: int) -> tuple[Experiment, int]:
+    """The experiment without the configurations that are not left, and how many of them are new."""
+    evaluation = experiment.evaluation
+    dropped = [i for i, each in enumerate(evaluation.configurations) if each.dropped_at is None and i not in left]
+    return replace(experiment, evaluation=evaluation.with_dropped(dropped, look.queries, last)), len(dropped)
+
+
+def _order_of_all(experiment: Experiment, options: PipelineOptions, folder: str) -> HashArray:
+    """The places of all queries, ascending."""
+    pipeline = new_pipeline(copy.deepcopy(options))
+    path = files.join(folder, "order")
+    _ = (
+        read_dataset(pipeline, experiment).judged
+        | "Places" >> beam.Map(_places)
+        | "AllPlaces" >> beam.combiners.ToList()
+        | "WritePlaces" >> beam.Map(_write, path)
+    )
+    pipeline.run().wait_until_finish()
+    order: HashArray = np.sort(np.concatenate([np.empty(0, np.uint64), *_read(path)]))
+    return order
+
+
+def _round(
+    experiment: Experiment, execution: Run, options: PipelineOptions, look: Look, last: int, folder: str
+) -> tuple[frozenset[int], list[Usage]]:
+    """Score the first queries; return which configurations are left, and the use of quota pools."""
+    pipeline = new_pipeline(copy.deepcopy(options))
+    dataset = read_dataset(pipeline, experiment)
+    first = dataset.judged | "First" >> beam.FlatMap(first_of, last).with_output_types(Bucketed)
+    scores = scores_of(pipeline, experiment, execution, Dataset(first, dataset.summary))
+    left_path, usage_path = (files.join(folder, f"{look.queries}-{name}") for name in ("left", "usage"))
+    _ = (
+        scores.aggregate
+        | "Left" >> beam.Map(left_after, experiment.evaluation, look)
+        | "WriteLeft" >> beam.Map(_write, left_path)
+    )
+    if scores.usage:
+        every = scores.usage | "EveryUsage" >> beam.Flatten() | "AllUsage" >> beam.combiners.ToList()
+        _ = every | "WriteUsage" >> beam.Map(_write, usage_path)
+    pipeline.run().wait_until_finish()
+    return _read(left_path), _read(usage_path) if scores.usage else []
+
+
+def first_of(element: Bucketed, last: int) -> Iterator[Bucketed]:
+    """The queries of a bucket up to a place in the order of a race."""
+    bucket, judged = element
+    kept = judged.filter(pa.array(order_of(judged["query_id"]) <= np.uint64(last)))
+    if kept.num_rows:
+        yield bucket, kept
+
+
+def _places(element: Bucketed) -> HashArray:
+    return order_of(element[1]["query_id"])
+
+
+def _write(value: object, path: str) -> None:
+    files.write(path, base64.b64encode(pickle.dumps(value)))
+
+
+def _read(path: str) -> Any:
+    return pickle.loads(base64.b64decode(files.read_all(path)))  # noqa: S301  a pipeline of this process wrote it

@@ -1,0 +1,84 @@
+"""A race: configurations that are significantly worse than the best at a look are asked no further query."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import HashArray, StringArray
+
+_SALT = np.uint64(0x9E3779B97F4A7C15)  # another order than that of buckets and of the bootstrap's weights
+
+
+def order_of(query_ids: StringArray) -> HashArray:
+    """uint64[n]: the queries are asked in the ascending order of these numbers, in any experiment.
+
+    >>> import pyarrow as pa
+    >>> bool((order_of(pa.array(["a", "b"])) == order_of(pa.array(["x", "a", "b"]))[1:]).all())
+    True
+    """
+    return hashing.mix(hashing.hash_strings(query_ids) ^ _SALT)
+
+
+class Look(NamedTuple):
+    """One look at the configurations that are left.
+
+    Attributes:
+        queries: how many have been asked.
+        level: the probability with which the best configuration may be dropped here.
+    """
+
+    queries: int
+    level: float
+
+
+@dataclass(frozen=True)
+class Race:
+    """The rules of a race.
+
+    Attributes:
+        metric: by which configurations are compared.
+        alpha: the probability with which the best configuration may be dropped at all.
+        looks: numbers of queries, ascending.
+    """
+
+    metric: str
+    alpha: float
+    looks: tuple[int, ...]
+
+    def schedule(self, queries: int) -> Iterator[Look]:
+        """The looks before all queries are asked. Each spends the share of alpha that its new queries are of all.
+
+        So all levels together are at most alpha, and by the union bound no dependence between looks matters.
+
+        Args:
+            queries: how many there are.
+
+        >>> list(Race("AP", 0.05, (50, 100, 500)).schedule(200))
+        [Look(queries=50, level=0.0125), Look(queries=100, level=0.0125)]
+        """
+        before = 0
+        for look in self.looks:
+            if look < queries:
+                yield Look(look, self.alpha * (look - before) / queries)
+                before = look
+
+    def described(self, queries: int, cells: int) -> str:
+        """What the race may save of a sweep, for people.
+
+        Args:
+            queries: how many there are.
+            cells: how many configurations.
+
+        >>> Race("AP", 0.05, (50, 100, 500)).described(200, 36)
+        'race by AP: drops configurations after 50, 100 of 200 queries, so 27% to 100% of the calls above are made'
+        """
+        looks = [look.queries for look in self.schedule(queries)]
+        if not looks:
+            return f"race by {self.metric}: no look before all {queries:,} queries are asked, so nothing is saved"
+        least = (looks[0] * cells + queries - looks[0]) / (queries * cells)
+        after = ", ".join(f"{look:,}" for look in looks)
+        what = f"race by {self.metric}: drops configurations after {after} of {queries:,} queries"
+        return f"{what}, so {least:.0%} to 100% of the calls above are made"

@@ -1,0 +1,60 @@
+"""Which configurations of a race may still be the best, from the scores of the queries asked so far."""
+
+from collections import defaultdict
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
+from rankbeam.transforms.kernels.statistics.selection import may_be_best
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.dialects import Dialect
+from rankbeam.transforms.records.race import Look
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.slices import ALL
+
+
+def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> frozenset[int]:
+    """The positions of the configurations that go on after a look.
+
+    Values by the rules of different tools are not comparable, so each dialect has a race of its own.
+
+    Args:
+        aggregate: of the queries asked so far.
+        evaluation: the configurations, some of which may have been dropped before.
+        look: how many queries were asked, and the level that is spent.
+    """
+    groups: defaultdict[Dialect, list[int]] = defaultdict(list)
+    for position, each in enumerate(evaluation.configurations):
+        if each.dropped_at is None:
+            groups[each.dialect].append(position)
+    totals = aggregate.replicates[ALL].totals()
+    layout = Layout.of(evaluation)
+    panel, column = evaluation.raced
+    left: set[int] = set()
+    for positions in groups.values():
+        states = [aggregate.queries[position, panel, ALL] for position in positions]
+        means = np.array([state.moments.means()[column] for state in states], np.float64)
+        replicates = np.stack([layout.means(totals, position, panel)[column] for position in positions])
+        scored = min((state.moments.count for state in states if state.moments.count), default=0)
+        stays = kept(means, replicates, scored, look.level)
+        left |= {position for position, stay in zip(positions, stays.tolist(), strict=True) if stay}
+    return frozenset(left)
+
+
+def kept(means: FloatArray, replicates: FloatArray, queries: int, level: float) -> BoolArray:
+    """Whether each configuration goes on after a look.
+
+    Args:
+        means: float64[k]; NaN where there is none.
+        replicates: float64[k, B], as `may_be_best` takes them.
+        queries: how many were scored.
+        level: the probability with which the best may be dropped.
+
+    Returns:
+        bool[k]. All go on where B replicates cannot speak of the level, which is less than 1/B; and so does one without
+        a mean, which nothing is known of.
+    """
+    if level * replicates.shape[1] < 1.0:
+        return np.ones(len(means), bool)
+    return may_be_best(means, replicates, queries, 1.0 - level) | np.isnan(means)
