@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -208,14 +209,14 @@ def test_an_interrupt_ends_the_calls_and_the_next_run_continues(server: str, tmp
 def test_a_run_whose_job_is_at_work_is_refused_until_it_is_cancelled(server: str, tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
         arguments = ["evaluate", asked(tmp_path, standin), "--run-id", "r1", *on(server)]
-        killed(arguments, lambda: standin.stats().calls >= 5 and is_recorded(tmp_path), tmp_path)
-        second: Outcome = rankbeam(*arguments)
-        assert second.status == 2
-        assert "is still writing the run r1; wait for it, cancel it (rankbeam cancel " in second.stderr
-        cancelled = rankbeam("cancel", str(tmp_path / "out"))
-        assert cancelled.status == 0, cancelled.stderr
-        assert cancelled.stdout.startswith("cancelled rankbeam-remote-r1-")
-        assert "; all answers that had come are in " in cancelled.stdout
+        with frozen(arguments, lambda: standin.stats().calls >= 5 and is_recorded(tmp_path), tmp_path):
+            second: Outcome = rankbeam(*arguments)
+            assert second.status == 2
+            assert "is still writing the run r1; wait for it, cancel it (rankbeam cancel " in second.stderr
+            cancelled = rankbeam("cancel", str(tmp_path / "out"))
+            assert cancelled.status == 0, cancelled.stderr
+            assert cancelled.stdout.startswith("cancelled rankbeam-remote-r1-")
+            assert "; all answers that had come are in " in cancelled.stdout
         outcome = rankbeam(*arguments)
         assert outcome.status == 0, outcome.stderr
 
@@ -225,9 +226,9 @@ def is_recorded(folder: Path) -> bool:
     return bool(json.loads((folder / "out" / "jobs" / "r1.json").read_text())["job_id"])
 
 
-def killed(arguments: list[str], when: object, cwd: Path) -> None:
-    """Run a command, and kill it as soon as something is so."""
-    assert callable(when)
+@contextmanager
+def frozen(arguments: list[str], when: Callable[[], bool], cwd: Path) -> Iterator[None]:
+    """A command that is stopped in the midst of its work as soon as something is so, and killed after the block."""
     command = [sys.executable, "-m", "rankbeam", *arguments]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd) as process:
         deadline = time.monotonic() + 120
@@ -235,4 +236,8 @@ def killed(arguments: list[str], when: object, cwd: Path) -> None:
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.kill()
