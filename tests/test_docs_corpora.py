@@ -1,0 +1,64 @@
+"""The guide to corpora: its examples run on the demo's articles, and show the numbers that it shows."""
+
+import json
+import re
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+from support.cli import rankbeam
+from support.data import REPOSITORY
+
+from rankbeam.transforms.kernels.chunks import CHUNKERS
+
+GUIDE = (REPOSITORY / "docs" / "corpora.md").read_text(encoding="utf-8")
+HELPDESK = REPOSITORY / "examples" / "helpdesk"
+
+
+def block(label: str) -> str:
+    found = re.search(rf"^```\w+ {re.escape(label)}\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    assert found is not None, label
+    return found[1]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of documents, as the guide begins with, beside queries and judgements."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "documents").mkdir()
+    for line in (HELPDESK / "corpus.jsonl").read_text(encoding="utf-8").splitlines():
+        article = json.loads(line)
+        text = f"# {article['title']}\n\n{article['text']}\n"
+        (tmp_path / "documents" / f"{article['_id']}.md").write_text(text, encoding="utf-8")
+    shutil.copy(HELPDESK / "queries.jsonl", tmp_path)
+    shutil.copytree(HELPDESK / "qrels", tmp_path / "qrels")
+    for name in ("make_corpus.py", "chunking.yaml", "dense.yaml"):
+        (tmp_path / name).write_text(block(f"file={name}"), encoding="utf-8")
+    runpy.run_path("make_corpus.py")
+    return tmp_path
+
+
+def test_a_folder_of_documents_becomes_a_comparison_of_chunkings(folder: Path) -> None:
+    run = rankbeam("evaluate", str(folder / "chunking.yaml"))
+    assert run.status == 0, run.stderr
+    compared = rankbeam("compare", str(folder / "out")).stdout
+
+    for line in block("compared").splitlines()[1:]:
+        metric, configuration, difference, interval = re.split(r"\s{2,}", line)
+        (row,) = (row for row in compared.splitlines() if row.startswith(f"{metric}   {configuration} "))
+        assert difference in row
+        assert interval in row
+
+
+def test_models_are_swept_beside_dimensions(folder: Path) -> None:
+    planned = rankbeam("plan", str(folder / "dense.yaml"))
+    assert "corpus local: chunks of at most 64 words, 8 of them shared" in planned.stdout
+    run = rankbeam("evaluate", str(folder / "dense.yaml"))
+    assert run.status == 0, run.stderr
+    for name in ("dense:embedding_model=hashed-64", "dense:embedding_model=hashed-512", "lsa:dimension=100"):
+        assert name in run.stdout
+
+
+def test_every_chunker_is_explained() -> None:
+    assert all(f"`{by}`" in GUIDE for by in CHUNKERS)
