@@ -3,7 +3,9 @@
 import json
 import re
 import shutil
+import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from support import rag_corpora as rag
 from support.cli import Outcome, rankbeam
 from support.data import REPOSITORY
+from support.remote import signalled
 from support.standins import Standin
 
 from rankbeam.pipelines.results.find import find_run
@@ -254,3 +257,23 @@ def test_the_example_of_the_guide_runs(tmp_path: Path, server: Standin) -> None:
 
 def read_documents(folder: Path) -> list[str]:
     return (folder / "helpdesk" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+def test_ctrl_c_during_an_import_ends_at_once_and_the_next_run_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rag.rag_engine(tmp_path, monkeypatch, seconds_per_file=0.5) as server:
+        path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
+        begun = partial(_has_begun, server)
+        ended = signalled(["evaluate", path], signal.SIGINT, begun, tmp_path)
+        done = rankbeam("evaluate", path)
+        imports = server.stats().extra["imports"]
+
+    assert ended.status == 130
+    assert "the same command continues from there without paying again" in ended.stderr
+    assert done.status == 0
+    assert {times for files in imports.values() for times in files.values()} == {1}
+
+
+def _has_begun(server: Standin) -> bool:
+    return server.stats().queries.get("ImportRagFiles", 0) > 0
