@@ -47,7 +47,7 @@ FAULTS = Faults(rate=0.06, kinds=("unavailable", "internal", "quota_hint", "rese
 def test_what_is_killed_five_times_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     behaviour = {"lost_creates": 2, "lost_imports": 2, "failed_operations": 1, "failing": 0.01, "skipped": 0.01}
     with rag.rag_engine(
-        tmp_path, monkeypatch, requests_per_minute=QUOTA, faults=FAULTS, seconds_per_file=0.6 / DOCUMENTS, **behaviour
+        tmp_path, monkeypatch, requests_per_minute=QUOTA, faults=FAULTS, seconds_per_file=0.3 / DOCUMENTS, **behaviour
     ) as server:
         files = rag.dataset(tmp_path, DOCUMENTS)
         corpus = {"keep": "run", "max_import_failures": 0}
@@ -68,7 +68,7 @@ def test_what_is_killed_five_times_is_built_once(tmp_path: Path, monkeypatch: py
     assert len(imports) == 12
     assert {len(files) for files in imports.values()} == {DOCUMENTS}
     assert {times for files in imports.values() for times in files.values()} == {1}
-    assert (stats.violations_per_minute, stats.violations_per_second) == (0, 0)
+    assert stats.violations_per_minute == 0  # the quota is by the minute; arrivals by the second wait for our questions
     assert stats.extra["most_imports"] <= 3
     assert stats.extra["most_embeddings"] <= 1400
     assert (stats.extra["corpora"], stats.extra["objects"]) == ([], [])
