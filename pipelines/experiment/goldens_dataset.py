@@ -41,13 +41,12 @@ def with_files(located: Located, folder: str, problems: list[InputError]) -> Loc
 
 def _files(place: str, split: str, unit: Any) -> dict[str, Any]:
     own = files.join(place, "splits", split)
-    evidence = {"evidence": files.join(own, "evidence.jsonl")} if unit == "span" else {}
+    judgements = {"qrels": files.join(place, "qrels", f"{split}.tsv")}
     return {
-        "qrels": files.join(place, "qrels", f"{split}.tsv"),
+        **({"evidence": files.join(own, "evidence.jsonl")} if unit == "span" else judgements),
         "queries": files.join(own, "queries.jsonl"),
         "corpus": files.join(place, "corpus.jsonl"),
         "answers": {"path": files.join(own, "nuggets.jsonl")},
-        **evidence,
     }
 
 

@@ -85,7 +85,7 @@ def judgements(item: Golden) -> Iterator[tuple[str, str, int, str]]:
 def evidence(item: Golden) -> Iterator[Row]:
     """Lines of `evidence.jsonl`; each quote is needed, so each is a group of its own."""
     for number, piece in enumerate(item.made.evidence):
-        yield {"query_id": item.made.item_id, **asdict(piece), "group": number, "grade": HIGHEST_GRADE}
+        yield {"query_id": item.made.item_id, **asdict(piece), "group": str(number), "grade": HIGHEST_GRADE}
 
 
 def reference(item: Golden) -> Row:

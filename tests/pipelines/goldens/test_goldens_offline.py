@@ -100,3 +100,18 @@ def test_evaluate_reads_a_split_and_slices_by_what_is_known_of_questions(helpdes
     refused = rankbeam("evaluate", wrong)
     assert refused.status == 2
     assert "dataset.split: the benchmark has no split 'tset'; did you mean 'test'?" in refused.stderr
+
+
+def test_evidence_judges_chunks_of_any_size(helpdesk: Path) -> None:
+    experiment = {
+        "name": "on-spans",
+        "dataset": {"goldens": "out", "split": "test", "unit": "span"},
+        "corpora": {"small": {"type": "chunks", "by": "words", "chunk_size": 60, "chunk_overlap": 10}},
+        "configurations": [{"name": "bm25", "retriever": {"type": "bm25", "corpus": "small"}, "top_k": 10}],
+        "metrics": ["SpanRecall@5"],
+        "output": {"path": "spans"},
+    }
+    path = write(helpdesk / "spans.yaml", yaml.safe_dump(experiment, sort_keys=False))
+    outcome = rankbeam("evaluate", path)
+    assert outcome.status == 0, outcome.stderr
+    assert "SpanRecall@5" in outcome.stdout
