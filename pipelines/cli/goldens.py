@@ -21,13 +21,13 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
 class _Goldens(click.Group):
-    """Makes a benchmark where the first word is no command."""
+    """Makes a benchmark where the first word is a path: it has a dot or a slash, which no command has."""
 
     def resolve_command(
         self, context: click.Context, words: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = words and words[0] in self.commands
-        return super().resolve_command(context, words if known else [_MAKE, *words])
+        is_path = any(mark in words[0] for mark in "./")
+        return super().resolve_command(context, [_MAKE, *words] if is_path else words)
 
 
 @main.group(cls=_Goldens, context_settings={"ignore_unknown_options": True})

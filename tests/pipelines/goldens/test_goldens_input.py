@@ -126,3 +126,10 @@ def test_what_costs_more_than_max_cost_is_refused_before_any_call(tmp_path: Path
     said = refused(path)
     assert "max_cost: is 0.001, and the calls are planned to cost" in said
     assert not (tmp_path / "out" / "ledger").exists()
+
+
+def test_a_word_that_is_neither_a_command_nor_a_path_is_refused() -> None:
+    outcome = rankbeam("goldens", "reviw", "out/goldens")
+    assert outcome.status == 2
+    assert "No such command 'reviw'" in outcome.stderr
+    assert rankbeam("goldens", "nowhere.yaml").stderr == "rankbeam: nowhere.yaml: no such file\n"
