@@ -221,9 +221,10 @@ def test_a_covered_column_that_this_version_does_not_write_is_read_and_merged(tm
     rewritten(path, extend)
     entries = [judgement(0), judgement(1), judgement(2)]
     written(tmp_path, judgement(2))
-    assert list(whole(tmp_path, *entries)) == entries
-    assert compact(str(tmp_path)).files_after == 1
-    assert list(whole(tmp_path, *entries)) == entries
+    for files in (2, 1):
+        assert len(store.parts_in(str(tmp_path))) == files
+        assert sorted(whole(tmp_path, *entries), key=lambda entry: entry.key) == entries
+        compact(str(tmp_path))
 
 
 COLUMNS = st.dictionaries(st.sampled_from("abc"), st.sampled_from([pa.int64(), pa.string()]), max_size=2)
