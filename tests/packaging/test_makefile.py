@@ -119,7 +119,19 @@ def test_an_environment_that_could_not_be_made_is_made_again(folder: Path) -> No
 
 def test_make_alone_shows_the_commands(folder: Path) -> None:
     shown = [line.split()[:2] for line in make(folder).stdout.splitlines()]
-    names = ("help", "demo", "test", "campaign", "check", "benchmark", "pace", "intervals", "simulate", "mutants")
+    names = (
+        "help",
+        "demo",
+        "test",
+        "campaign",
+        "check",
+        "benchmark",
+        "pace",
+        "intervals",
+        "simulate",
+        "races",
+        "mutants",
+    )
     assert shown == [["make", name] for name in (*names, "flink", "flink-test", "format", "clean")]
 
 
