@@ -85,6 +85,20 @@ def test_existing_answers_are_judged_by_a_model(examples: Path) -> None:
     assert_every_query_is_judged(examples / "answers")
 
 
+def test_one_gold_serves_every_chunking(tmp_path: Path) -> None:
+    path = REPOSITORY / "examples" / "helpdesk" / "chunking.yaml"
+    done = rankbeam("evaluate", str(path), "--output", str(tmp_path / "out"))
+    assert done.status == 0, done.stderr
+    means = {
+        (row["config_id"], row["metric"]): (row["queries"], row["mean"])
+        for row in table(tmp_path, "configuration_metrics")
+        if row["slice"] == "all"
+    }
+    assert len(means) == 6 * 3
+    assert {queries for queries, _ in means.values()} == {64}
+    assert all(0.1 < mean < 0.9 for _, mean in means.values())
+
+
 def assert_every_query_is_judged(folder: Path) -> None:
     """Whatever stand-ins say by hash has a value, or none that exists; nothing has failed."""
     rows = table(folder, "query_metrics")
