@@ -88,11 +88,12 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
 
 
 def are_spans(qrels: str) -> bool:
-    """Whether a file of judgements holds evidence spans, which are JSON lines."""
+    """Whether a file of judgements holds evidence spans: JSON lines with the document that a span is of."""
     try:
-        return files.is_local(qrels) and files.read_head(files.absolute(qrels)).lstrip().startswith(b"{")
+        head = files.read_head(files.absolute(qrels)).lstrip() if files.is_local(qrels) else b""
     except InputError:
         return False  # reported where the file is checked
+    return head.startswith(b"{") and b'"doc_id"' in head.partition(b"\n")[0]
 
 
 def _dataset(qrels: str, spans: bool, corpus: str | None) -> dict[str, str]:

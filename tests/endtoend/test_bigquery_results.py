@@ -26,7 +26,7 @@ from rankbeam.transforms.records.errors import InputError
 pytest_plugins = ["support.emulators.fixtures"]
 
 REFUSED = 2
-OF_CALLS = {"usage", *ANSWER_TABLES}
+OF_CALLS = {"usage", "corpora", *ANSWER_TABLES}
 """Tables of remote calls, which these runs do not make."""
 GATES = [
     {"metric": "RR", "at_least": 0.5, "slice": "language"},

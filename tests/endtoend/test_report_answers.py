@@ -52,7 +52,7 @@ def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
     expect(detail.locator(".answers h4")).to_have_text(["first-1", "first-3"])
     expect(detail).to_contain_text("Reference answer: Keys expire after ninety days.")
     expect(detail).to_contain_text("judge=lexical: word overlap, no language model")
-    expect(detail.locator("mark.claim-supported").first).to_contain_text("Keys expire after ninety days.")
+    expect(detail.locator("mark.claim-supported").first).to_contain_text("Keys expire after ninety days [1].")
     evidence = detail.locator(".claims .evidence blockquote").first
     expect(evidence).to_be_hidden()
     detail.locator(".claims summary").first.click()

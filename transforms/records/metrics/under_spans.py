@@ -36,6 +36,7 @@ DEFAULT_METRICS = ("nDCG@10", "R@10", "SpanRecall@2000t", "SpanPrecision@2000t",
 def not_defined(metric: Metric, unit: str) -> str | None:
     """Why a metric cannot be computed with judgements of a unit; None where it can.
 
+    >>> from rankbeam.transforms.records.metrics.names import parse_metric
     >>> not_defined(parse_metric("SpanIoU@5"), "document"), not_defined(parse_metric("R@5"), "span")
     ('compares spans of characters; give evidence spans: dataset: {evidence: FILE, unit: span}', None)
     """
@@ -58,6 +59,7 @@ def span_values(metrics: Iterable[Metric], a: SpanAssessment) -> FloatArray:
     Returns:
         float64[n, m].
 
+    >>> from rankbeam.transforms.records.metrics.names import parse_metric
     >>> span_values([parse_metric("SpanRecall@50t"), parse_metric("R@1")], spans.EXAMPLE).round(2).tolist()
     [[0.85, 0.33]]
     """
