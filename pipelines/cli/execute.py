@@ -8,15 +8,12 @@ import click
 from rankbeam.pipelines.cli.engine import on_engine
 from rankbeam.pipelines.cli.group import allow_disjoint, main
 from rankbeam.pipelines.cli.status import on_dataflow
-from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.run.messages import messages, warn
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from rankbeam.pipelines.experiment.experiment import Experiment
-    from rankbeam.pipelines.results.run import Results
-    from rankbeam.transforms.records.run import Run
 
 _GRADE = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
@@ -160,6 +157,7 @@ def _run(
     from rankbeam.pipelines.dataflow.uploads import refuse_local
     from rankbeam.pipelines.run import evaluate as evaluation
     from rankbeam.pipelines.run import notices
+    from rankbeam.pipelines.run.local import run_here
     from rankbeam.pipelines.run.options import is_dataflow, is_portable, works_elsewhere
 
     if works_elsewhere(options):
@@ -177,7 +175,7 @@ def _run(
     elif is_portable(options):
         results = on_engine(experiment, execution, options, beam_options, _own_options())
     else:
-        results = _here(experiment, execution, options, temporary=temporary)
+        results = run_here(experiment, execution, options, temporary=temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last.append(results.mixed_versions())
     for warning in filter(notices.is_news, results.run["warnings"]):
@@ -185,24 +183,6 @@ def _run(
             warn(warning)
     shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary)
     outcome.end(results, experiment, shown, reported=reported)
-
-
-def _here(experiment: "Experiment", execution: "Run", options: "PipelineOptions", *, temporary: bool) -> "Results":
-    """Run an experiment to its end in this process and the worker processes that it starts."""
-    from rankbeam.pipelines.run import evaluate as evaluation
-    from rankbeam.pipelines.run import progress
-    from rankbeam.transforms.clients.storage import spill
-
-    work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
-    try:
-        with progress.shown(work):
-            return in_background(lambda: evaluation.run(experiment, execution, options))
-    except KeyboardInterrupt:
-        kept = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
-        evaluation.delete_rows(experiment.output, execution.run_id)
-        folders = evaluation.run_folders(experiment.output, execution.run_id)
-        spilled = [] if (folder := spill.folder()) is None else [folder]
-        raise Interrupted(spilled + ([experiment.output] if temporary else folders), *kept) from None
 
 
 def _scratch() -> AbstractContextManager[str]:

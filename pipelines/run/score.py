@@ -52,13 +52,16 @@ class ScoreOptions:
     corpus: str | None = None
 
 
-def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -> Experiment:
+def scoring_experiment(
+    qrels: str, runs: Sequence[str], options: ScoreOptions, names: Sequence[str] | None = None
+) -> Experiment:
     """The experiment that scores runs.
 
     Args:
         qrels: path of the judgements, or of evidence spans.
         runs: paths of runs.
         options: how to score.
+        names: of the runs; by default after their files.
 
     Raises:
         InputErrors: a file is missing or of a wrong format, or a metric is unknown.
@@ -67,7 +70,7 @@ def scoring_experiment(qrels: str, runs: Sequence[str], options: ScoreOptions) -
     defaults = SPAN_DEFAULTS if spans else DEFAULT_METRICS
     metrics = [_with(metric, options) for metric in _metrics(options.metrics or defaults)]
     configurations = []
-    for name, path in zip(_names(runs), runs, strict=True):
+    for name, path in zip(_names(runs) if names is None else names, runs, strict=True):
         retriever = {"type": "run_file", "path": files.absolute(path), "duplicates": options.duplicates}
         configurations.append({"name": name, "retriever": retriever, "top_k": options.max_documents})
     experiment = {

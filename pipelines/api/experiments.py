@@ -1,0 +1,109 @@
+"""Experiments from a dict, or from a file of which some keys are replaced."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+
+from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
+from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.records.errors import InputError, InputErrors
+
+_DICT = "experiment"
+"""What messages call an experiment that is no file; its paths are relative to the current folder."""
+
+
+def names_output(given: Any, replaced: Mapping[str, Any]) -> bool:
+    """Whether an experiment names a folder for results; every file has to.
+
+    >>> names_output({"name": "a"}, {}), names_output({"output": {"path": "out"}}, {}), names_output("a.yaml", {})
+    (False, True, True)
+    """
+    if not isinstance(given, Mapping):
+        return True
+    output = {**given, **replaced}.get("output") or {}
+    return not isinstance(output, Mapping) or "path" in output
+
+
+def read(given: Any, replaced: Mapping[str, Any], output: str) -> Experiment:
+    """An experiment, checked.
+
+    Args:
+        given: the path of a file, or what such a file holds as a dict.
+        replaced: keys of the experiment, with the values that stand in the place of the given ones.
+        output: the folder for results where a dict names none.
+
+    Raises:
+        InputError: it is neither, or cannot be used.
+    """
+    if not isinstance(given, str | os.PathLike | Mapping):
+        raise InputError(f"an experiment is {type(given).__name__}; give the path of a YAML file, or a dict")
+    path = name_of(given)
+    if not isinstance(given, Mapping) and not replaced:
+        return load_experiment(path)
+    whole = {**(given if isinstance(given, Mapping) else _content(path)), **replaced}
+    if not names_output(given, replaced):
+        whole["output"] = {**(whole.get("output") or {}), "path": output}
+    return parse_experiment(_text(whole), path)
+
+
+def name_of(given: Any) -> str:
+    """What messages call an experiment."""
+    return _DICT if isinstance(given, Mapping) else str(os.fspath(given))
+
+
+@contextmanager
+def refused(given: Any, replaced: Mapping[str, Any]) -> Iterator[None]:
+    """Have messages name no line of an experiment that is not a file as it stands."""
+    path = name_of(given) if isinstance(given, Mapping) or replaced else None
+    try:
+        yield
+    except InputErrors as errors:
+        raise InputErrors([_without_line(error, path) for error in errors.errors]) from errors
+    except InputError as error:
+        raise _without_line(error, path) from error
+
+
+def _content(path: str) -> Mapping[str, Any]:
+    (first, *_) = matching.expand(path)
+    try:
+        value = load(files.read_all(first).decode("utf-8"), path).value
+    except UnicodeDecodeError:
+        value = None
+    if not isinstance(value, Mapping):
+        load_experiment(path)  # refuses it with the line
+        raise InputError("an experiment is a mapping", path=path)
+    return value
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    """An experiment as YAML, as runs store it."""
+    try:
+        return yaml.safe_dump(_plain(value), sort_keys=False, allow_unicode=True)
+    except yaml.representer.RepresenterError as error:
+        what = error.args[-1]
+        problem = (
+            f"{what!r} is {type(what).__name__}; an experiment holds dicts, lists, texts, numbers and truth values"
+        )
+        raise InputError(problem, path=_DICT) from error
+    except RecursionError as error:
+        raise InputError("is nested too deeply, or contains itself", path=_DICT) from error
+
+
+def _plain(value: Any) -> Any:
+    """A value with paths as texts, mappings as dicts and tuples as lists."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _without_line(error: InputError, path: str | None) -> InputError:
+    return InputError(error.problem, path=path) if path is not None and error.path == path else error

@@ -1,0 +1,160 @@
+"""Judgements and runs from memory, written to Parquet files that a pipeline can read."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError, InputErrors
+
+_NUMBERS = {"qrels": "grade", "run": "score"}
+_SHAPES = {"qrels": "{query: {document: grade}}", "run": "{query: {document: score}}"}
+
+
+@dataclass
+class Inputs:
+    """Inputs as paths; those that were given in memory lie in a folder.
+
+    Attributes:
+        folder: for the files.
+        labels: what messages call a file, by its path.
+    """
+
+    folder: str
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def qrels(self, given: Any) -> str:
+        """The path of judgements.
+
+        Args:
+            given: a path, a mapping from queries to mappings from documents to grades, or a table.
+
+        Raises:
+            InputError: it is none of these, an id is no text, or a grade is no number.
+        """
+        return self._path(given, "qrels", "qrels")
+
+    def runs(self, given: Any) -> tuple[list[str], list[str] | None]:
+        """The paths of runs, and their names; None where they are named after their files.
+
+        Args:
+            given: a path, several paths, or a mapping from names to paths, mappings or tables.
+
+        Raises:
+            InputError: it is none of these, it is empty, or as for `qrels`.
+        """
+        if _is_path(given):
+            return [_checked(given)], None
+        if isinstance(given, Mapping):
+            names = [_text(name, "runs: the name") for name in given]
+            if any(_holds_numbers(run) for run in given.values()):
+                raise InputError(f"runs: a name is missing; give {{name: {_SHAPES['run']}}}")
+            paths = [self._path(run, "run", f"run {name!r}") for name, run in given.items()]
+        elif isinstance(given, Sequence) and all(_is_path(path) for path in given):
+            names, paths = None, [_checked(path) for path in given]
+        else:
+            raise InputError(f"runs are {type(given).__name__}; give paths, or {{name: path, dict or table}}")
+        if not paths:
+            raise InputError("runs: there is none; give at least one")
+        return paths, names
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Have messages about the files of inputs from memory name the inputs instead."""
+        try:
+            yield
+        except InputErrors as errors:
+            raise InputErrors([self._renamed(error) for error in errors.errors]) from errors
+        except InputError as error:
+            raise self._renamed(error) from error
+
+    def _renamed(self, error: InputError) -> InputError:
+        text = str(error)
+        for path, label in self.labels.items():
+            text = text.replace(path, label)
+        return error if text == str(error) else InputError(text)
+
+    def _path(self, given: Any, role: str, label: str) -> str:
+        if _is_path(given):
+            return _checked(given)
+        table = _of_mapping(given, role, label) if isinstance(given, Mapping) else _of_table(given, role, label)
+        path = files.join(self.folder, f"{len(self.labels)}.parquet")
+        try:
+            pq.write_table(table, path)
+        except pa.ArrowException as error:
+            raise InputError(f"{label}: the table cannot be written as Parquet ({error})") from error
+        self.labels[path] = label
+        return path
+
+
+def _is_path(given: Any) -> bool:
+    return isinstance(given, str | os.PathLike)
+
+
+def _checked(given: Any) -> str:
+    path = os.fspath(given)
+    if not isinstance(path, str):
+        raise InputError(f"{path!r} is no text; give a path as str or Path")
+    return path
+
+
+def _text(given: Any, what: str) -> str:
+    if not isinstance(given, str):
+        raise InputError(f"{what} {given!r} is {type(given).__name__}; use str")
+    return given
+
+
+def _holds_numbers(run: Any) -> bool:
+    return isinstance(run, Mapping) and any(isinstance(value, Real) for value in run.values())
+
+
+def _of_table(given: Any, role: str, label: str) -> pa.Table:
+    """A table of anything that hands out its columns as Arrow does: pandas, polars, DuckDB, Arrow itself."""
+    try:
+        if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+            return pa.table(given)
+    except (pa.ArrowException, TypeError, ValueError) as error:  # columns of mixed types, for instance
+        raise InputError(f"{label}: the table cannot be converted to Arrow ({error})") from error
+    problem = f"is {type(given).__name__}; give a path, {_SHAPES[role]}, a DataFrame or an Arrow table"
+    raise InputError(f"{label}: {problem}")
+
+
+def _of_mapping(given: Mapping[Any, Any], role: str, label: str) -> pa.Table:
+    number = _NUMBERS[role]
+    query_ids: list[str] = []
+    doc_ids: list[str] = []
+    values: list[float] = []
+    for query, documents in given.items():
+        _text(query, f"{label}: the query")
+        if not isinstance(documents, Mapping):
+            kind = type(documents).__name__
+            raise InputError(f"{label}: query {query!r} has {kind}; give {_SHAPES[role]}")
+        for document, value in documents.items():
+            query_ids.append(query)
+            doc_ids.append(_text(document, f"{label}: query {query!r}: the document"))
+            values.append(_number(value, f"{label}: query {query!r}: document {document!r}: the {number}"))
+    try:
+        return pa.table(
+            {
+                "query_id": pa.array(query_ids, pa.string()),
+                "doc_id": pa.array(doc_ids, pa.string()),
+                number: pa.array(values, pa.float64()),
+            }
+        )
+    except UnicodeEncodeError as error:
+        raise InputError(f"{label}: an id is no valid Unicode ({error.object!r})") from error
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{what} {value!r} is {type(value).__name__}; use int or float")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise InputError(f"{what} is too large for a float") from error

@@ -1,0 +1,159 @@
+"""The result of a run, as Python sees it: Arrow tables, and a leaderboard for notebooks."""
+
+import html
+import shutil
+import weakref
+from typing import Any
+
+import pyarrow as pa
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.common_columns import COMMON
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
+from rankbeam.transforms.records.slices import ALL
+
+
+class Result:
+    """A finished run. Its tables are Arrow tables, whose `to_pandas()` makes DataFrames where pandas is installed.
+
+    The tables lie in the folder `output`. Where none was asked for, that is a temporary folder, which is removed with
+    this object; tables that were read before remain.
+
+    Attributes:
+        output: the folder of all tables, which `rankbeam compare`, `gate` and `report` read.
+        run_id: which run.
+        experiment: its name.
+    """
+
+    def __init__(self, results: Results, temporary: str | None = None) -> None:
+        """Take over the folder of a run.
+
+        Args:
+            results: of the run.
+            temporary: the folder to remove with this object, if any.
+        """
+        self._results = results
+        self.output, self.run_id, self.experiment = results.output, results.run_id, results.experiment
+        if temporary is not None:
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+
+    @property
+    def state(self) -> str:
+        """`done`, or `missed` where the run misses a gate, `max_failure_rate` or `max_cost`."""
+        return str(self._results.run["state"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the command line prints as warnings."""
+        return list(self._results.run["warnings"])
+
+    def leaderboard(self) -> pa.Table:
+        """One row a configuration, the best by the first metric first.
+
+        Columns: `configuration`; for every metric its mean, `METRIC low` and `METRIC high`, the ends of the interval;
+        `queries` that were scored by the first metric, and `failed` ones.
+        """
+        rows = self._results.leaderboard()
+        means = {row["config_id"]: self._means(row["config_id"]) for row in rows}
+        columns: dict[str, pa.Array] = {"configuration": pa.array([row["name"] for row in rows], pa.string())}
+        for position, metric in enumerate(self._results.metrics):
+            for suffix, field in (("", "mean"), (" low", "ci_low"), (" high", "ci_high")):
+                values = [getattr(means[row["config_id"]][position], field) for row in rows]
+                columns[f"{metric}{suffix}"] = pa.array(values, pa.float64())
+        for name in ("queries", "failed"):
+            columns[name] = pa.array([getattr(means[row["config_id"]][0], name) for row in rows], pa.int64())
+        return pa.table(columns)
+
+    def per_query(self) -> pa.Table:
+        """One row a configuration, query and metric.
+
+        Columns: `configuration`, `query_id`, `metric`, `value`, `status`, `reason`. A query whose call failed has a row
+        for every metric, too, with a null value.
+        """
+        rows: dict[str, list[Any]] = {name: [] for name in _PER_QUERY.names}
+        for configuration in self._results.leaderboard():
+            for query in self._results.query_metrics(configuration["config_id"]):
+                statuses, reasons = query.get("statuses", {}), query.get("reasons", {})
+                for metric in self._results.metrics:
+                    rows["configuration"].append(configuration["name"])
+                    rows["query_id"].append(query["query_id"])
+                    rows["metric"].append(metric)
+                    rows["value"].append(query["metrics"].get(metric))
+                    rows["status"].append(statuses.get(metric, query["status"]))
+                    rows["reason"].append(reasons.get(metric))
+        return pa.table(rows, schema=_PER_QUERY)
+
+    def comparisons(self) -> pa.Table:
+        """One row a configuration, baseline, slice and metric; columns as of the table `comparisons`."""
+        return self._table("comparisons")
+
+    def answers(self) -> pa.Table:
+        """One row a configuration, query and sample of its answer; without rows where nothing answered."""
+        return self._table("answers")
+
+    def verdicts(self) -> pa.Table:
+        """One row a verdict of the judge; without rows where nothing was judged."""
+        return self._table("verdicts")
+
+    def report(self, path: str | None = None) -> str:
+        """Write the report, a file of HTML; returns its path.
+
+        Args:
+            path: of the file; by default `report.html` in the output folder.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        from rankbeam.pipelines import report  # most results are not reported
+
+        return report.write(self._results, path)
+
+    def _means(self, config_id: str) -> list[ConfigurationMetric]:
+        return [self._results.means[config_id, ALL, metric] for metric in self._results.metrics]
+
+    def _table(self, name: str) -> pa.Table:
+        """A table of the run without the columns that are equal in every row, configurations by their names."""
+        table = self._results.table(name).drop_columns([field.name for field in COMMON])
+        names = {row["config_id"]: row["name"] for row in self._results.configurations}
+        if "baseline" in table.column_names:
+            baselines = pa.array([names[each] for each in table["baseline"].to_pylist()], pa.string())
+            table = table.set_column(table.column_names.index("baseline"), "baseline", baselines)
+        if "config_id" in table.column_names:
+            configurations = pa.array([names[each] for each in table["config_id"].to_pylist()], pa.string())
+            table = table.add_column(0, "configuration", configurations)
+        return table
+
+    def __repr__(self) -> str:
+        """The run in one line."""
+        return f"<rankbeam.Result: {self._results.named}, in {self.output}>"
+
+    def _repr_html_(self) -> str:
+        """The leaderboard as a table of HTML, which notebooks show."""
+        metrics = self._results.metrics
+        heads = "".join(f"<th>{html.escape(name)}</th>" for name in ("configuration", *metrics, "queries"))
+        rows = []
+        for row in self._results.leaderboard():
+            means = self._means(row["config_id"])
+            cells = "".join(f"<td>{html.escape(_cell(mean))}</td>" for mean in means)
+            rows.append(f"<tr><th>{html.escape(row['name'])}</th>{cells}<td>{means[0].queries:,}</td></tr>")
+        notes = "".join(f"<p>warning: {html.escape(warning)}</p>" for warning in self.warnings)
+        caption = html.escape(self._results.named)
+        head = f"<caption>{caption}</caption><thead><tr>{heads}</tr></thead>"
+        return f"<table>{head}<tbody>{''.join(rows)}</tbody></table>{notes}"
+
+
+def _cell(mean: ConfigurationMetric) -> str:
+    """A mean with its interval, such as "0.6554 [0.585, 0.724]"."""
+    if mean.mean is None:
+        return "–"
+    if mean.ci_low is None or mean.ci_high is None:
+        return f"{mean.mean:.4f}"
+    return f"{mean.mean:.4f} [{mean.ci_low:.3f}, {mean.ci_high:.3f}]"
+
+
+_PER_QUERY = pa.schema(
+    [
+        pa.field(name, pa.float64() if name == "value" else pa.string())
+        for name in ("configuration", "query_id", "metric", "value", "status", "reason")
+    ]
+)

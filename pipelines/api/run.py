@@ -1,0 +1,153 @@
+"""`rankbeam.evaluate` and `rankbeam.score`."""
+
+import contextlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from rankbeam.pipelines.api import experiments
+from rankbeam.pipelines.api.inputs import Inputs
+from rankbeam.pipelines.api.result import Result
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run import evaluate as evaluation
+from rankbeam.pipelines.run.budget import refuse_above_budget
+from rankbeam.pipelines.run.local import run_here
+from rankbeam.pipelines.run.options import is_dataflow, is_portable, pipeline_options
+from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+_PREFIX = "rankbeam-"
+_SCORE_OPTIONS = [each.name for each in fields(ScoreOptions) if each.name not in ("output", "metrics")]
+
+
+def evaluate(
+    experiment: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
+    allow_disjoint: bool = False,
+    wait_for_lease_s: float | None = None,
+    beam_options: Sequence[str] = (),
+    **overrides: Any,
+) -> Result:
+    """Run an experiment in this process, as `rankbeam evaluate` does.
+
+    Args:
+        experiment: the path of a YAML file, or the same as a dict, whose paths are relative to the current folder.
+        output: the folder for the results, instead of the experiment's. A dict may name none: then they lie in a
+            temporary folder, which is removed with the result. An experiment that calls services needs one, for its
+            ledger.
+        run_id: names the run; the same id again replaces it.
+        allow_disjoint: whether rankings and judgements may have nothing in common.
+        wait_for_lease_s: how long to wait for another run that uses the same ledger; by default to its end.
+        beam_options: of Beam's local runner, such as `["--direct_num_workers=2"]`.
+        **overrides: keys of the experiment and their values, such as `metrics=["nDCG@10"]`; each replaces the whole
+            value of its key.
+
+    Raises:
+        InputError: an input cannot be used; `InputErrors` has several problems in `errors`.
+        RankbeamError: the run failed.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(experiments.refused(experiment, overrides))
+        is_kept = output is not None or experiments.names_output(experiment, overrides)
+        temporary = None if is_kept else _scratch(stack)
+        folder = files.absolute(os.fspath(output)) if output is not None else temporary
+        loaded = experiments.read(experiment, overrides, folder or "").with_disjoint(allow_disjoint)
+        loaded = replace(loaded, output=folder or files.absolute(loaded.output), wait_for_lease_s=wait_for_lease_s)
+        if temporary is not None and loaded.makes_calls and loaded.ledger_path is None:
+            raise InputError("output is missing; name a folder, whose ledger keeps the answers that are paid for")
+        refuse_above_budget(loaded, experiments.name_of(experiment))
+        results = _run(loaded, run_id, beam_options, temporary=temporary is not None)
+        return Result(results, temporary)
+
+
+def score(
+    qrels: Any,
+    runs: Any,
+    metrics: str | Sequence[str] = (),
+    *,
+    output: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
+    allow_disjoint: bool = False,
+    **options: Any,
+) -> Result:
+    """Score runs against judgements, as `rankbeam score` does.
+
+    Tables have the columns that Parquet files have: `query_id`, `doc_id`, and `grade` or `score`, or other names in
+    common use.
+
+    Args:
+        qrels: {query: {document: grade}}, a DataFrame, an Arrow table, or the path of a file.
+        runs: {name: run}, where a run is {query: {document: score}}, a DataFrame, an Arrow table or a path; or paths.
+        metrics: in rankbeam's or trec_eval's names; by default those of the command line.
+        output: the folder for the results; by default a temporary one, which is removed with the result.
+        run_id: names the run; the same id again replaces it.
+        allow_disjoint: whether runs and judgements may have nothing in common.
+        **options: those of the command line, with their defaults: `relevance_level`, `max_documents`, `judged_only`,
+            `duplicates`, `ties`, `dialects` (names with commas), `replicates`, `confidence`, `all_pairs`, `corpus`.
+
+    Raises:
+        InputError: an input cannot be used; `InputErrors` has several problems in `errors`.
+        RankbeamError: the run failed.
+    """
+    for name in options:
+        if name not in _SCORE_OPTIONS:
+            raise InputError(f"score has no option {name!r}; {did_you_mean(name, _SCORE_OPTIONS)}")
+    with contextlib.ExitStack() as stack:
+        inputs = Inputs(stack.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX)))
+        stack.enter_context(inputs.named())
+        judged = inputs.qrels(qrels)
+        paths, names = inputs.runs(runs)
+        temporary = _scratch(stack) if output is None else None
+        folder = temporary or files.absolute(os.fspath(output or ""))
+        chosen = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+        scoring = scoring_experiment(judged, paths, ScoreOptions(folder, chosen, **options), names)
+        results = _run(scoring.with_disjoint(allow_disjoint), run_id, (), temporary=temporary is not None)
+        return Result(results, temporary)
+
+
+def _scratch(stack: contextlib.ExitStack) -> str:
+    """A folder that is removed where the stack is left with an error."""
+    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    stack.enter_context(_removed_on_error(folder))
+    return folder
+
+
+@contextlib.contextmanager
+def _removed_on_error(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        files.delete(folder)
+        raise
+
+
+def _run(experiment: Experiment, run_id: str | None, beam_options: Sequence[str], *, temporary: bool) -> Results:
+    options = pipeline_options(beam_options)
+    if is_dataflow(options) or is_portable(options):
+        raise InputError("the Python API runs experiments in this process; use `rankbeam evaluate` for other runners")
+    if not temporary:
+        warehouse.refuse_foreign(experiment.output)
+    execution = evaluation.new_run(experiment, run_id)
+    in_terminal = sys.stderr is not None and sys.stderr.isatty()
+    results = run_here(experiment, execution, options, temporary=temporary, shown=in_terminal)
+    if not temporary:
+        _write_duckdb(results)
+    return results
+
+
+def _write_duckdb(results: Results) -> None:
+    """Write the DuckDB file anew; the result is there all the same where that fails."""
+    try:
+        warehouse.build(results.output)
+    except (InputError, OSError) as error:
+        warnings.warn(f"results.duckdb was not written: {error}", stacklevel=4)

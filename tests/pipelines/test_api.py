@@ -1,0 +1,194 @@
+"""`rankbeam.score` and `rankbeam.evaluate`: the numbers of the command line, from values of Python."""
+
+import csv
+import gc
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.cli import rankbeam as command
+
+import rankbeam
+
+QRELS = {"q1": {"a": 2, "b": 0, "c": 1}, "q2": {"b": 1, "d": 3.0}}
+RUNS = {
+    "first": {"q1": {"a": 0.9, "b": 0.8}, "q2": {"a": 3, "b": 2, "d": 1}},
+    "second<b>": {"q1": {"b": 5.0, "c": 4.0, "a": 1.0}},
+}
+METRICS = ["nDCG@10", "RR"]
+
+
+def lines(nested: dict[str, dict[str, float]], form: str) -> str:
+    rows = [(query, document, value) for query, documents in nested.items() for document, value in documents.items()]
+    return "".join(form.format(*row) for row in rows)
+
+
+def table(nested: dict[str, dict[str, float]], number: str) -> pa.Table:
+    rows = [
+        {"query_id": query, "doc_id": document, number: float(value)}
+        for query, documents in nested.items()
+        for document, value in documents.items()
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+class Frame:
+    """As DataFrames of pandas and polars hand out their columns."""
+
+    def __init__(self, columns: pa.Table) -> None:
+        self._columns = columns
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._columns.__arrow_c_stream__(requested_schema)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> tuple[Path, list[Path]]:
+    """The judgements and the runs as files of trec_eval."""
+    qrels = tmp_path / "qrels.txt"
+    qrels.write_text(lines(QRELS, "{0} 0 {1} {2}\n").replace("3.0", "3"))
+    runs = []
+    for name, run in zip(("first", "second"), RUNS.values(), strict=True):
+        runs.append(tmp_path / f"{name}.run")
+        runs[-1].write_text(lines(run, "{0} Q0 {1} 0 {2} tag\n"))
+    return qrels, runs
+
+
+def values(result: rankbeam.Result) -> list[tuple[str, str, float]]:
+    """The values of all runs, whatever these are called; and their means, as those of the query "all"."""
+    rows = [(row["query_id"], row["metric"], row["value"]) for row in result.per_query().to_pylist()]
+    means = [("all", metric, mean) for metric in METRICS for mean in result.leaderboard()[metric].to_pylist()]
+    return sorted([*rows, *means])
+
+
+def test_scores_are_those_of_the_command_line_whatever_the_inputs_are(
+    paths: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    qrels, runs = paths
+    asked = command("score", str(qrels), *map(str, runs), "--format", "csv", "-q", *(f"-m{name}" for name in METRICS))
+    rows = csv.DictReader(asked.stdout.splitlines())
+    expected = sorted((row["query_id"], row["metric"], float(row["value"])) for row in rows)
+    assert len(expected) == 12
+    capsys.readouterr()
+    mixed = {"first": Frame(table(RUNS["first"], "score")), "x": runs[1]}
+    for result in (
+        rankbeam.score(QRELS, RUNS, METRICS),
+        rankbeam.score(table(QRELS, "grade"), {name: table(run, "score") for name, run in RUNS.items()}, METRICS),
+        rankbeam.score(Frame(table(QRELS, "rel")), mixed, METRICS),
+        rankbeam.score(qrels, runs, METRICS),
+    ):
+        assert values(result) == expected
+        assert result.leaderboard().column_names[:4] == ["configuration", "nDCG@10", "nDCG@10 low", "nDCG@10 high"]
+        assert result.leaderboard()["configuration"][0].as_py() == "first"
+        assert result.comparisons()["baseline"].unique().to_pylist() == ["first"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_data_frame_is_a_table() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed; rankbeam does not need it")
+    qrels, run = table(QRELS, "grade").to_pandas(), table(RUNS["first"], "score").to_pandas()
+    result = rankbeam.score(qrels, {"first": run}, "RR")
+    assert list(result.leaderboard().to_pandas()["RR"]) == [0.75]
+
+
+def test_results_are_kept_where_a_folder_is_named_and_else_as_long_as_the_result(tmp_path: Path) -> None:
+    kept = rankbeam.score(QRELS, RUNS, output=tmp_path / "out", run_id="one")
+    assert (kept.output, kept.run_id, kept.state) == (str(tmp_path / "out"), "one", "done")
+    assert (tmp_path / "out" / "results.duckdb").exists()
+    assert Path(kept.report()).read_text(encoding="utf-8").startswith("<!")
+    result = rankbeam.score(QRELS, RUNS, "RR")
+    folder, board = Path(result.output), result.leaderboard()
+    assert folder.is_dir()
+    del result
+    gc.collect()
+    assert not folder.exists()
+    assert board.num_rows == 2
+
+
+def test_the_table_of_a_notebook_is_escaped() -> None:
+    shown = rankbeam.score(QRELS, RUNS, "RR")._repr_html_()
+    assert "second&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert "<td>0.7500" in shown
+
+
+@pytest.mark.parametrize(
+    ("qrels", "runs", "options", "message"),
+    [
+        ({1: {"a": 1}}, RUNS, {}, "qrels: the query 1 is int; use str"),
+        ({"q1": {"a": "1"}}, RUNS, {}, "qrels: query 'q1': document 'a': the grade '1' is str; use int or float"),
+        ({"q1": {"a": True}}, RUNS, {}, "the grade True is bool"),
+        ({"q1": ["a"]}, RUNS, {}, "qrels: query 'q1' has list; give {query: {document: grade}}"),
+        (QRELS, RUNS["first"], {}, "a name is missing"),
+        (QRELS, {}, {}, "runs: there is none"),
+        (QRELS, 7, {}, "runs are int"),
+        (QRELS, {"a": 7}, {}, "run 'a': is int; give a path"),
+        (QRELS, {"a": {"q1": {"a": math.nan}}}, {}, "run 'a':1: "),
+        (QRELS, {"a": pa.table({"query_id": ["q1"], "score": [1.0]})}, {}, "run 'a': no column for doc_id"),
+        (QRELS, {"a": "nowhere.run"}, {}, "nowhere.run"),
+        (QRELS, RUNS, {"metrics": "nDGC@10"}, "unknown metric 'nDGC'"),
+        (QRELS, RUNS, {"replicate": 5}, "score has no option 'replicate'; did you mean 'replicates'?"),
+    ],
+)
+def test_input_of_score_that_cannot_be_used_is_refused(qrels: Any, runs: Any, options: Any, message: str) -> None:
+    with pytest.raises(rankbeam.InputError) as refused:
+        rankbeam.score(qrels, runs, **options)
+    assert message in str(refused.value)
+
+
+def experiment(paths: tuple[Path, list[Path]]) -> dict[str, Any]:
+    qrels, runs = paths
+    return {
+        "name": "own",
+        "dataset": {"qrels": qrels},
+        "configurations": [{"name": path.stem, "retriever": {"type": "run_file", "path": path}} for path in runs],
+        "metrics": ["P@1"],
+    }
+
+
+def test_an_experiment_is_a_dict_or_a_file_whose_keys_can_be_replaced(
+    paths: tuple[Path, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from_dict = rankbeam.evaluate(experiment(paths), metrics=["RR"])
+    file = tmp_path / "own.yaml"
+    configurations = "".join(
+        f"- name: {name}\n  retriever: {{type: run_file, path: {name}.run}}\n" for name in ("first", "second")
+    )
+    head = "name: own\ndataset: {qrels: qrels.txt}\nmetrics: [RR]\noutput: {path: out}\n"
+    file.write_text(f"{head}configurations:\n{configurations}")
+    from_file = rankbeam.evaluate(file)
+    replaced = rankbeam.evaluate(file, output=tmp_path / "other", metrics=["P@1"], run_id="two")
+    assert from_dict.leaderboard() == from_file.leaderboard()
+    assert (from_dict.experiment, from_file.output) == ("own", str(tmp_path / "out"))
+    assert replaced.leaderboard().column_names[1] == "P@1"
+    assert (replaced.output, replaced.run_id) == (str(tmp_path / "other"), "two")
+    assert (from_file.answers().num_rows, from_file.verdicts().num_rows) == (0, 0)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"metrics": ["nDGC@10"]}, "experiment: metrics[0]: "),
+        ({"metrik": []}, "experiment: metrik"),
+        ({"metrics": {1, 2}}, "experiment: "),
+        ({"name": object()}, "is object; an experiment holds dicts"),
+        ({"output": "out"}, "experiment: output: "),
+        ({"beam_options": ["--runner=FlinkRunner"]}, "use `rankbeam evaluate` for other runners"),
+    ],
+)
+def test_an_experiment_that_cannot_be_used_is_refused(
+    paths: tuple[Path, list[Path]], changed: dict[str, Any], message: str
+) -> None:
+    output = changed.pop("output", None)
+    given = experiment(paths) | ({} if output is None else {"output": output})
+    with pytest.raises(rankbeam.InputError) as refused:
+        rankbeam.evaluate(given, **changed)
+    assert message in str(refused.value)
+
+
+def test_an_experiment_is_a_path_or_a_dict() -> None:
+    with pytest.raises(rankbeam.InputError, match="an experiment is int; give the path"):
+        rankbeam.evaluate(7)
