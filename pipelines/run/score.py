@@ -70,7 +70,7 @@ def scoring_experiment(
     defaults = SPAN_DEFAULTS if spans else DEFAULT_METRICS
     metrics = [_with(metric, options) for metric in _metrics(options.metrics or defaults)]
     configurations = []
-    for name, path in zip(_names(runs) if names is None else names, runs, strict=True):
+    for name, path in zip(names_of(runs) if names is None else names, runs, strict=True):
         retriever = {"type": "run_file", "path": files.absolute(path), "duplicates": options.duplicates}
         configurations.append({"name": name, "retriever": retriever, "top_k": options.max_documents})
     experiment = {
@@ -138,7 +138,7 @@ def _with(metric: Metric, options: ScoreOptions) -> Metric:
     return replace(metric, judged_only=metric.judged_only or options.judged_only)
 
 
-def _names(paths: Sequence[str]) -> list[str]:
+def names_of(paths: Sequence[str]) -> list[str]:
     """File names without their endings where these are unique, else the paths."""
     stems = [PurePosixPath(path).name for path in paths]
     for ending in (".gz", ".parquet", ".run", ".txt", ".trec"):

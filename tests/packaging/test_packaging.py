@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from support.data import REPOSITORY
 
+from rankbeam.pipelines.start.example import PARTS
+
 PACKAGES = ("pipelines", "transforms")
 BESIDE = ("rankbeam", "deploy", "tests", "examples", "LICENSE", "Makefile", "README.md", "pyproject.toml", "setup.py")
 
@@ -56,6 +58,7 @@ class Built:
         found = [path for path in package.glob("*") if path.is_file()]
         found += [path for name in PACKAGES for path in (package / name).rglob("*") if path.is_file()]
         found += [path for name in ("bigquery", "duckdb") for path in (package / "deploy" / name).glob("*.sql")]
+        found += [package / "examples" / "helpdesk" / name for name in PARTS]
         return {path.relative_to(self.checkout).as_posix() for path in found}
 
     @property
@@ -161,13 +164,13 @@ def test_the_command_works_from_the_wheel(built: Built, worker: Path, tmp_path: 
     assert run(worker / "rankbeam", "validate", example, cwd=tmp_path).startswith(f"{example}: valid. 3 configurations")
 
 
-def test_the_demo_runs_beside_foreign_folders_of_the_same_names(built: Built, worker: Path, tmp_path: Path) -> None:
+def test_the_demo_of_the_wheel_runs_beside_foreign_folders_of_the_same_names(worker: Path, tmp_path: Path) -> None:
     foreign = tmp_path / "a team's own"
     for name in ("pipelines", "transforms", "deploy", "tests", "examples"):
         (foreign / name).mkdir(parents=True)
         (foreign / name / "__init__.py").write_text("raise SystemExit('the wrong one')\n")
-    example = built.checkout / "examples" / "helpdesk" / "experiment.yaml"
-    command = [worker / "rankbeam", "evaluate", example, "--output", tmp_path / "out"]
+    run(worker / "rankbeam", "init", "--example", tmp_path / "demo", cwd=tmp_path)
+    command = [worker / "rankbeam", "evaluate", tmp_path / "demo" / "answers.yaml", "--output", tmp_path / "out"]
     environment = {**os.environ, "PYTHONPATH": str(foreign)}
     done = subprocess.run(command, cwd=foreign, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

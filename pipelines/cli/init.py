@@ -1,0 +1,112 @@
+"""The command that writes a first experiment, or the example."""
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from rankbeam.pipelines.cli.group import main
+from rankbeam.pipelines.run.messages import messages
+
+_FROM = "--from"
+_TEMPLATES = click.Choice(["bm25", "rag_engine", "http", "judge"])
+_EXPERIMENT, _EXAMPLE = "experiment.yaml", "helpdesk"
+
+
+class _SeveralAfterFrom(click.Command):
+    """A command whose `--from` takes every word up to the next option, as in `--from qrels a.run b.run`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Repeat the option before each of its words, which is how click reads several."""
+        return super().parse_args(ctx, list(_repeated(args)))
+
+
+@main.command(cls=_SeveralAfterFrom)
+@click.argument("path", required=False)
+@click.option(_FROM, "given", multiple=True, metavar="QRELS RUN…", help="Compare these runs by these judgements.")
+@click.option("--template", type=_TEMPLATES, help="What the experiment is about; by default bm25.")
+@click.option("--queries", metavar="FILE", help="The queries; by default queries.jsonl beside PATH.")
+@click.option("--qrels", metavar="FILE", help="The judgements; by default qrels/test.tsv beside PATH.")
+@click.option("--corpus", metavar="FILE", help="The documents; by default corpus.jsonl beside PATH.")
+@click.option("--example", is_flag=True, help="Write the helpdesk collection and its experiments into the folder PATH.")
+def init(path: str | None, given: tuple[str, ...], template: str | None, example: bool, **dataset: str | None) -> None:
+    """Write a first experiment to PATH, by default experiment.yaml, and check it as `validate` does.
+
+    Nothing is asked, and no file is overwritten. Where a template needs files that are neither given nor there, those
+    of the helpdesk example are written beside it, to be replaced by your own.
+
+    \b
+    Examples:
+      rankbeam init --from qrels.txt bm25.run dense.run
+      rankbeam init --template judge --queries questions.jsonl --corpus documents.jsonl
+      rankbeam init --example helpdesk && rankbeam evaluate helpdesk/answers.yaml
+    """
+    files = {role: file for role, file in dataset.items() if file is not None}
+    _refuse_mixed(given, template, files, example=example)
+    with messages():
+        _refuse_elsewhere(path)
+        made = _example(path or _EXAMPLE) if example else _experiment(path or _EXPERIMENT, given, template, files)
+        for line in made:
+            click.echo(line)
+
+
+def _example(folder: str) -> Iterator[str]:
+    from pathlib import Path
+
+    from rankbeam.pipelines.start.example import example
+    from rankbeam.pipelines.start.write import written
+
+    contents = {Path(folder) / name: content for name, content in example().items()}
+    with written(contents):
+        yield f"wrote {folder}: {len(contents)} files; its README.md says what they are"
+    yield f"next: rankbeam evaluate {Path(folder) / 'answers.yaml'}"
+
+
+def _experiment(name: str, given: Sequence[str], template: str | None, files: dict[str, str]) -> Iterator[str]:
+    from pathlib import Path
+
+    from rankbeam.pipelines.experiment.dataset_checks import refuse_disjoint
+    from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.pipelines.start.first import from_runs, from_template
+    from rankbeam.pipelines.start.write import written
+
+    path = Path(name)
+    first = from_runs(path, given, files.get("queries")) if given else from_template(path, template or "bm25", files)
+    with written({**first.sample, path: first.text.encode()}):
+        refuse_disjoint(load_experiment(str(path)))
+    for sample in first.sample:
+        yield f"wrote {sample}: of the helpdesk example; put your own in its place"
+    yield f"wrote {path}"
+    before = "" if template not in ("http", "rag_engine") else f"put your service into {path}, then "
+    yield f"next: {before}rankbeam evaluate {path}"
+
+
+def _repeated(words: Sequence[str]) -> Iterator[str]:
+    after = False
+    for place, word in enumerate(words):
+        if word == "--":
+            yield from words[place:]
+            return
+        if word == _FROM and not words[place + 1 : place + 2]:
+            yield word  # click says what is missing
+        elif word == _FROM:
+            after = True
+        elif after and not word.startswith("-"):
+            yield from (_FROM, word)
+        else:
+            after = False
+            yield word
+
+
+def _refuse_mixed(given: Sequence[str], template: str | None, files: dict[str, str], *, example: bool) -> None:
+    if example and (given or template or files):
+        raise click.UsageError("--example has files of its own; leave the other options out")
+    if given and (template or files.keys() - {"queries"}):
+        raise click.UsageError(f"{_FROM} names the judgements itself; beside it there may be --queries only")
+
+
+def _refuse_elsewhere(path: str | None) -> None:
+    from rankbeam.transforms.clients.storage import files
+    from rankbeam.transforms.records.errors import InputError
+
+    if path is not None and not files.is_local(path):
+        raise InputError("is not on this machine; write it here, and copy it there", path=path)

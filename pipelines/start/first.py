@@ -1,0 +1,146 @@
+"""A first experiment: for judgements and runs that are there, or from a template and the files of a dataset."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files as resources
+from pathlib import Path
+
+import yaml
+
+from rankbeam.pipelines.run.score import DEFAULT_METRICS, are_spans, names_of
+from rankbeam.pipelines.start.example import part
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.under_spans import DEFAULT_METRICS as SPAN_DEFAULTS
+
+_NEEDED = {
+    "bm25": ("queries", "qrels", "corpus"),
+    "rag_engine": ("queries", "qrels"),
+    "http": ("queries", "qrels"),
+    "judge": ("queries", "corpus"),
+}
+_USUAL = {
+    "queries": ("queries.jsonl",),
+    "qrels": ("qrels/test.tsv", "qrels.tsv"),
+    "corpus": ("corpus.jsonl",),
+}
+"""The names that BEIR's collections use, in the folder of the experiment; the first of each is the example's, too."""
+
+_MEANING = {
+    "queries": "JSON lines with _id and text, TREC topics or Parquet",
+    "qrels": "judgements: TREC, BEIR or Parquet",
+    "corpus": "documents: JSON lines with _id, title and text",
+    "evidence": "judgements: passages of documents, as JSON lines",
+}
+_PLAIN = re.compile(r"[\w./-]+")
+
+
+@dataclass(frozen=True)
+class First:
+    """A first experiment.
+
+    Attributes:
+        text: the YAML.
+        sample: files of the example that stand in for those that are not there, by path.
+    """
+
+    text: str
+    sample: Mapping[Path, bytes]
+
+
+def from_runs(path: Path, given: Sequence[str], queries: str | None) -> First:
+    """The experiment that compares runs.
+
+    Args:
+        path: of the experiment.
+        given: the judgements, then the runs.
+        queries: path of the queries, whose attributes can be sliced by; None where there are none.
+
+    Raises:
+        InputError: no run is given, or a file does not exist.
+    """
+    if len(given) < 2:
+        raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")
+    _refuse_missing(given if queries is None else (*given, queries))
+    qrels, *runs = given
+    spans = are_spans(qrels)
+    dataset = {"queries": queries, "evidence" if spans else "qrels": qrels}
+    lines = [
+        "# Which of these runs ranks best? The same without a file: rankbeam score QRELS RUN [RUN …].",
+        f"name: {_word(path.stem)}",
+        *_dataset(path, {role: file for role, file in dataset.items() if file is not None}),
+        *(["  unit: span"] if spans else []),
+        "configurations:                   # the first is what the others are compared with",
+    ]
+    for name, run in zip(names_of(runs), runs, strict=True):
+        lines += [f"  - name: {_word(name)}", f"    retriever: {{type: run_file, path: {_word(_below(path, run))}}}"]
+    metrics = SPAN_DEFAULTS if spans else DEFAULT_METRICS
+    lines += [
+        f"metrics: [{', '.join(map(str, metrics))}]",
+        "# slices: [difficulty]           # attributes of the queries, to average by",
+        "output:",
+        "  path: out                       # tables, results.duckdb and report.html",
+    ]
+    return First("\n".join(lines) + "\n", {})
+
+
+def from_template(path: Path, template: str, given: Mapping[str, str]) -> First:
+    """The experiment of a template.
+
+    Files that are not given are those of BEIR's names beside the experiment. Where there are none of these either, the
+    example's are written in their place, so that the experiment can be checked and run at once.
+
+    Args:
+        path: of the experiment.
+        template: its name.
+        given: the files of the dataset, by role.
+
+    Raises:
+        InputError: a file does not exist, or some are there and others, which the template needs, are not.
+    """
+    _refuse_missing(list(given.values()))
+    beside = {role: file for role in _USUAL if (file := _beside(path.parent, role)) is not None}
+    known = {role: file for role in _USUAL if (file := given.get(role, beside.get(role))) is not None}
+    missing = [role for role in _NEEDED[template] if role not in known]
+    if known and missing:
+        options = " and ".join(f"--{role} FILE" for role in missing)
+        raise InputError(f"the template {template} also needs {options}; there is {' and '.join(known.values())}")
+    sample = {path.parent / _USUAL[role][0]: part(_USUAL[role][0]) for role in missing}
+    dataset = known or {role: str(path.parent / _USUAL[role][0]) for role in missing}
+    text = (resources("rankbeam") / "pipelines" / "start" / "templates" / f"{template}.yaml").read_text("utf-8")
+    lines = _dataset(path, dataset)
+    if template == "judge":
+        lines.append("  answers: answer                 # the attribute of the queries that holds reference answers")
+    return First(text.replace("dataset: files", "\n".join(lines)), sample)
+
+
+def _dataset(path: Path, inputs: Mapping[str, str]) -> list[str]:
+    lines = [f"  {role}: {_word(_below(path, file))}" for role, file in inputs.items()]
+    meanings = [_MEANING[role] for role in inputs]
+    return ["dataset:", *(f"{line:<33} # {meaning}" for line, meaning in zip(lines, meanings, strict=True))]
+
+
+def _below(path: Path, file: str) -> str:
+    """A file as the experiment names it: relative to its own folder."""
+    if not files.is_local(file) or Path(file).is_absolute():
+        return file
+    return Path(os.path.relpath(file, path.parent)).as_posix()
+
+
+def _word(text: str) -> str:
+    """A text as a value of YAML, in quotes where it needs them."""
+    is_plain = _PLAIN.fullmatch(text) and yaml.safe_load(text) == text
+    return text if is_plain else json.dumps(text, ensure_ascii=False)
+
+
+def _beside(folder: Path, role: str) -> str | None:
+    return next((str(folder / name) for name in _USUAL[role] if (folder / name).is_file()), None)
+
+
+def _refuse_missing(paths: Sequence[str]) -> None:
+    for path in paths:
+        if files.is_local(path) and not Path(path).exists() and not set(path) & set("*?["):
+            raise InputError("does not exist", path=path)

@@ -1,0 +1,108 @@
+"""`rankbeam init`: what it writes is valid as it is, names the files that were given, and replaces nothing."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from support.data import REPOSITORY
+from support.runs import rankbeam
+
+EXAMPLES = REPOSITORY / "examples"
+TEMPLATES = ["bm25", "rag_engine", "http", "judge"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path: str, text: str) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_template_is_valid_in_an_empty_folder() -> None:
+    for template in TEMPLATES:
+        made = rankbeam("init", f"{template}/first.yaml", "--template", template)
+        assert made.exit_code == 0, made.stderr
+        assert "queries.jsonl: of the helpdesk example" in made.stdout
+        checked = rankbeam("validate", f"{template}/first.yaml")
+        assert "first.yaml: valid." in checked.stdout, checked.stderr
+        for line in Path(template, "first.yaml").read_text().splitlines():
+            assert len(line) <= 120
+
+
+def test_runs_are_compared_from_another_folder_and_under_names_that_need_quotes() -> None:
+    shutil.copy(EXAMPLES / "helpdesk" / "qrels" / "test.tsv", "qrels.tsv")
+    for source, name in (("stemmed", "12"), ("exact_words", "a, b: c")):
+        shutil.copy(EXAMPLES / "trec_runs" / f"{source}.run", f"{name}.run")
+    made = rankbeam("init", "sub/first.yaml", "--from", "qrels.tsv", "12.run", "a, b: c.run")
+    assert made.exit_code == 0, made.stderr
+    experiment = yaml.safe_load(Path("sub/first.yaml").read_text())
+    assert experiment["dataset"] == {"qrels": "../qrels.tsv"}
+    assert [(each["name"], each["retriever"]["path"]) for each in experiment["configurations"]] == [
+        ("12", "../12.run"),
+        ("a, b: c", "../a, b: c.run"),
+    ]
+    assert rankbeam("validate", "sub/first.yaml").exit_code == 0
+
+
+def test_own_documents_and_questions_are_judged_without_judgements() -> None:
+    question = {"_id": "q1", "text": "what is red", "metadata": {"answer": "The apple is red."}}
+    queries = write("in/questions.jsonl", json.dumps(question) + "\n")
+    corpus = write("in/documents.jsonl", json.dumps({"_id": "d1", "text": "The apple is red."}) + "\n")
+    made = rankbeam("init", "--template", "judge", "--queries", queries, "--corpus", corpus)
+    assert made.exit_code == 0, made.stderr
+    dataset = yaml.safe_load(Path("experiment.yaml").read_text())["dataset"]
+    assert dataset == {"queries": queries, "corpus": corpus, "answers": "answer"}
+    assert sorted(path.name for path in Path().iterdir()) == ["experiment.yaml", "in"]
+
+
+def test_a_folder_with_the_names_of_beir_needs_no_option() -> None:
+    for name in ("queries.jsonl", "qrels/test.tsv", "corpus.jsonl"):
+        write(name, (EXAMPLES / "helpdesk" / name).read_text(encoding="utf-8"))
+    made = rankbeam("init")
+    assert made.stdout == "wrote experiment.yaml\nnext: rankbeam evaluate experiment.yaml\n"
+
+
+def test_nothing_is_overwritten_and_nothing_remains_of_what_is_refused() -> None:
+    write("helpdesk/gates.yaml", "mine")
+    refused = rankbeam("init", "--example")
+    assert (refused.exit_code, list(Path("helpdesk").iterdir())) == (2, [Path("helpdesk/gates.yaml")])
+    assert "helpdesk/gates.yaml: exists already" in refused.stderr
+    assert Path("helpdesk/gates.yaml").read_text() == "mine"
+    qrels, run = write("qrels", "q1 0 d1 1\n"), write("a.run", "q2 Q0 d2 1 1.0 x\n")
+    refused = rankbeam("init", "first.yaml", "--from", qrels, run)
+    assert refused.exit_code == 2
+    assert not Path("first.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--from", "qrels"], "--from needs judgements and at least one run"),
+        (["--from"], "--from"),
+        (["--from", "none", "a.run"], "none: does not exist"),
+        (["--example", "--template", "bm25"], "--example has files of its own"),
+        (["--from", "qrels", "a.run", "--template", "bm25"], "there may be --queries only"),
+        (["gs://bucket/first.yaml"], "is not on this machine"),
+        (["--queries", "qrels"], "also needs --qrels FILE and --corpus FILE"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(words: list[str], message: str) -> None:
+    write("qrels", "q1 0 d1 1\n")
+    refused = rankbeam("init", *words)
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+    assert [path.name for path in Path().iterdir()] == ["qrels"]
+
+
+def test_the_example_is_the_one_of_the_repository_and_evaluates() -> None:
+    assert rankbeam("init", "--example", "demo").exit_code == 0
+    for path in (path for path in Path("demo").rglob("*") if path.is_file()):
+        assert path.read_bytes() == (EXAMPLES / "helpdesk" / path.relative_to("demo")).read_bytes()
+    assert "demo/answers.yaml: valid" in rankbeam("validate", "demo/answers.yaml").stdout
