@@ -66,15 +66,18 @@ def _experiment(name: str, given: Sequence[str], template: str | None, files: di
 
     from rankbeam.pipelines.experiment.dataset_checks import refuse_disjoint
     from rankbeam.pipelines.experiment.load import load_experiment
-    from rankbeam.pipelines.start.first import from_runs, from_template
+    from rankbeam.pipelines.experiment.schema import as_json
+    from rankbeam.pipelines.start.first import SCHEMA, from_runs, from_template
     from rankbeam.pipelines.start.write import written
 
-    path = Path(name)
+    path, schema = Path(name), Path(name).parent / SCHEMA
     first = from_runs(path, given, files.get("queries")) if given else from_template(path, template or "bm25", files)
-    with written({**first.sample, path: first.text.encode()}):
+    beside = {} if schema.exists() else {schema: as_json().encode()}
+    with written({**first.sample, **beside, path: first.text.encode()}):
         refuse_disjoint(load_experiment(str(path)))
     for sample in first.sample:
         yield f"wrote {sample}: of the helpdesk example; put your own in its place"
+    yield from (f"wrote {each}: by which editors complete and check the experiment" for each in beside)
     yield f"wrote {path}"
     before = "" if template not in ("http", "rag_engine") else f"put your service into {path}, then "
     yield f"next: {before}rankbeam evaluate {path}"

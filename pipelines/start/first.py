@@ -16,6 +16,10 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.under_spans import DEFAULT_METRICS as SPAN_DEFAULTS
 
+SCHEMA = "rankbeam.schema.json"
+"""The file of the JSON Schema, beside the experiment."""
+
+_SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA}"
 _NEEDED = {
     "bm25": ("queries", "qrels", "corpus"),
     "rag_engine": ("queries", "qrels"),
@@ -69,6 +73,7 @@ def from_runs(path: Path, given: Sequence[str], queries: str | None) -> First:
     spans = are_spans(qrels)
     dataset = {"queries": queries, "evidence" if spans else "qrels": qrels}
     lines = [
+        _SCHEMA_LINE,
         "# Which of these runs ranks best? The same without a file: rankbeam score QRELS RUN [RUN …].",
         f"name: {_word(path.stem)}",
         *_dataset(path, {role: file for role, file in dataset.items() if file is not None}),
@@ -114,7 +119,7 @@ def from_template(path: Path, template: str, given: Mapping[str, str]) -> First:
     lines = _dataset(path, dataset)
     if template == "judge":
         lines.append("  answers: answer                 # the attribute of the queries that holds reference answers")
-    return First(text.replace("dataset: files", "\n".join(lines)), sample)
+    return First(f"{_SCHEMA_LINE}\n" + text.replace("dataset: files", "\n".join(lines)), sample)
 
 
 def _dataset(path: Path, inputs: Mapping[str, str]) -> list[str]:

@@ -3,15 +3,15 @@
 python tests/support/key_reference.py > docs/experiment.md
 """
 
-import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from rankbeam.pipelines.experiment.generate import GenerateParameters, JudgeModel
+from rankbeam.pipelines.experiment.meanings import meanings
 from rankbeam.pipelines.experiment.models import (
     ConfigurationModel,
     DatasetModel,
@@ -71,8 +71,8 @@ def reference() -> str:
 
 
 def _section(title: str, model: type[BaseModel]) -> str:
-    meanings = _meanings(model)
-    rows = [f"| `{name}` | {_default(field)} | {meanings[name]} |" for name, field in model.model_fields.items()]
+    known = meanings(model)
+    rows = [f"| `{name}` | {_default(field)} | {_written(known[name])} |" for name, field in model.model_fields.items()]
     return "\n".join([f"## {title}", "", "| key | default | meaning |", "|---|---|---|", *rows, ""])
 
 
@@ -85,23 +85,10 @@ def _default(field: FieldInfo) -> str:
     return "" if value is None or value in ([], {}) else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What the docstrings of a model and its bases say of each key."""
-    meanings: dict[str, str] = {}
-    for base in reversed(model.__mro__):
-        for names, text in _attributes(inspect.cleandoc(base.__doc__ or "")):
-            meanings |= dict.fromkeys(names, text)
-    return meanings
-
-
-def _attributes(doc: str) -> Iterator[tuple[list[str], str]]:
-    _, found, after = doc.partition("Attributes:\n")
-    section = re.split(r"\n(?=\S)", after)[0] if found else ""
-    for item in re.split(r"\n(?=    \S)", f"\n{section}"):
-        names, _, text = item.strip().partition(": ")
-        if text:
-            written = " ".join(_MODEL.sub("; see below", text).split()).replace("|", "\\|").removesuffix(".")
-            yield [name.strip() for name in names.split(",")], written[0].upper() + written[1:] + "."
+def _written(text: str) -> str:
+    """The meaning of a key as a sentence in a cell of a table."""
+    text = _MODEL.sub("; see below", text).replace("|", "\\|").removesuffix(".")
+    return text[0].upper() + text[1:] + "."
 
 
 if __name__ == "__main__":

@@ -34,6 +34,12 @@ def test_every_template_is_valid_in_an_empty_folder() -> None:
         assert "first.yaml: valid." in checked.stdout, checked.stderr
         for line in Path(template, "first.yaml").read_text().splitlines():
             assert len(line) <= 120
+        assert (
+            Path(template, "first.yaml")
+            .read_text()
+            .startswith("# yaml-language-server: $schema=rankbeam.schema.json\n")
+        )
+        assert Path(template, "rankbeam.schema.json").read_text() == rankbeam("schema").stdout
 
 
 def test_runs_are_compared_from_another_folder_and_under_names_that_need_quotes() -> None:
@@ -59,13 +65,15 @@ def test_own_documents_and_questions_are_judged_without_judgements() -> None:
     assert made.exit_code == 0, made.stderr
     dataset = yaml.safe_load(Path("experiment.yaml").read_text())["dataset"]
     assert dataset == {"queries": queries, "corpus": corpus, "answers": "answer"}
-    assert sorted(path.name for path in Path().iterdir()) == ["experiment.yaml", "in"]
+    assert sorted(path.name for path in Path().iterdir()) == ["experiment.yaml", "in", "rankbeam.schema.json"]
 
 
 def test_a_folder_with_the_names_of_beir_needs_no_option() -> None:
     for name in ("queries.jsonl", "qrels/test.tsv", "corpus.jsonl"):
         write(name, (EXAMPLES / "helpdesk" / name).read_text(encoding="utf-8"))
+    write("rankbeam.schema.json", "{}")
     made = rankbeam("init")
+    assert Path("rankbeam.schema.json").read_text() == "{}"
     assert made.stdout == "wrote experiment.yaml\nnext: rankbeam evaluate experiment.yaml\n"
 
 
@@ -78,7 +86,7 @@ def test_nothing_is_overwritten_and_nothing_remains_of_what_is_refused() -> None
     qrels, run = write("qrels", "q1 0 d1 1\n"), write("a.run", "q2 Q0 d2 1 1.0 x\n")
     refused = rankbeam("init", "first.yaml", "--from", qrels, run)
     assert refused.exit_code == 2
-    assert not Path("first.yaml").exists()
+    assert sorted(path.name for path in Path().iterdir()) == ["a.run", "helpdesk", "qrels"]
 
 
 @pytest.mark.parametrize(
