@@ -53,6 +53,8 @@ class Inputs:
             return [_checked(given)], None
         if isinstance(given, Mapping):
             names = [_text(name, "runs: the name") for name in given]
+            if "" in names:
+                raise InputError("runs: a name is empty; name every run")
             if any(_holds_numbers(run) for run in given.values()):
                 raise InputError(f"runs: a name is missing; give {{name: {_SHAPES['run']}}}")
             paths = [self._path(run, "run", f"run {name!r}") for name, run in given.items()]
@@ -120,7 +122,8 @@ def _of_table(given: Any, role: str, label: str) -> pa.Table:
         if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
             return pa.table(given)
     except (pa.ArrowException, TypeError, ValueError) as error:  # columns of mixed types, for instance
-        raise InputError(f"{label}: the table cannot be converted to Arrow ({error})") from error
+        words = "; ".join(map(str, error.args))
+        raise InputError(f"{label}: the table cannot be converted to Arrow ({words})") from error
     problem = f"is {type(given).__name__}; give a path, {_SHAPES[role]}, a DataFrame or an Arrow table"
     raise InputError(f"{label}: {problem}")
 

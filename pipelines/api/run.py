@@ -6,11 +6,12 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.api import experiments
 from rankbeam.pipelines.api.inputs import Inputs
+from rankbeam.pipelines.api.options import score_options
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.run import Results
@@ -18,14 +19,12 @@ from rankbeam.pipelines.run import evaluate as evaluation
 from rankbeam.pipelines.run.budget import refuse_above_budget
 from rankbeam.pipelines.run.local import run_here
 from rankbeam.pipelines.run.options import is_dataflow, is_portable, pipeline_options
-from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment
+from rankbeam.pipelines.run.score import scoring_experiment
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _PREFIX = "rankbeam-"
-_SCORE_OPTIONS = [each.name for each in fields(ScoreOptions) if each.name not in ("output", "metrics")]
 
 
 def evaluate(
@@ -93,24 +92,21 @@ def score(
         run_id: names the run; the same id again replaces it.
         allow_disjoint: whether runs and judgements may have nothing in common.
         **options: those of the command line, with their defaults: `relevance_level`, `max_documents`, `judged_only`,
-            `duplicates`, `ties`, `dialects` (names with commas), `replicates`, `confidence`, `all_pairs`, `corpus`.
+            `duplicates`, `ties`, `dialects`, `replicates`, `confidence`, `all_pairs`, `corpus`.
 
     Raises:
         InputError: an input cannot be used; `InputErrors` has several problems in `errors`.
         RankbeamError: the run failed.
     """
-    for name in options:
-        if name not in _SCORE_OPTIONS:
-            raise InputError(f"score has no option {name!r}; {did_you_mean(name, _SCORE_OPTIONS)}")
     with contextlib.ExitStack() as stack:
         inputs = Inputs(stack.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX)))
         stack.enter_context(inputs.named())
+        temporary = _scratch(stack) if output is None else None
+        folder = files.absolute(os.fspath(output)) if output is not None else temporary
+        chosen = score_options(str(folder), {"metrics": metrics, **options})
         judged = inputs.qrels(qrels)
         paths, names = inputs.runs(runs)
-        temporary = _scratch(stack) if output is None else None
-        folder = temporary or files.absolute(os.fspath(output or ""))
-        chosen = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-        scoring = scoring_experiment(judged, paths, ScoreOptions(folder, chosen, **options), names)
+        scoring = scoring_experiment(judged, paths, chosen, names)
         results = _run(scoring.with_disjoint(allow_disjoint), run_id, (), temporary=temporary is not None)
         return Result(results, temporary)
 

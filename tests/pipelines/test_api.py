@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 from support.cli import rankbeam as command
+from support.data import REPOSITORY
 
 import rankbeam
 
@@ -129,7 +131,10 @@ def test_the_table_of_a_notebook_is_escaped() -> None:
         (QRELS, {"a": pa.table({"query_id": ["q1"], "score": [1.0]})}, {}, "run 'a': no column for doc_id"),
         (QRELS, {"a": "nowhere.run"}, {}, "nowhere.run"),
         (QRELS, RUNS, {"metrics": "nDGC@10"}, "unknown metric 'nDGC'"),
-        (QRELS, RUNS, {"replicate": 5}, "score has no option 'replicate'; did you mean 'replicates'?"),
+        (QRELS, RUNS, {"replicate": 5}, "replicate: unknown key; did you mean 'replicates'?"),
+        (QRELS, RUNS, {"replicates": -1}, "replicates: input should be greater than or equal to 0, found -1"),
+        (QRELS, RUNS, {"metrics": [3]}, "metrics[0]: input should be a valid string, found 3"),
+        (QRELS, {"": RUNS["first"]}, {}, "runs: a name is empty"),
     ],
 )
 def test_input_of_score_that_cannot_be_used_is_refused(qrels: Any, runs: Any, options: Any, message: str) -> None:
@@ -187,6 +192,20 @@ def test_an_experiment_that_cannot_be_used_is_refused(
     with pytest.raises(rankbeam.InputError) as refused:
         rankbeam.evaluate(given, **changed)
     assert message in str(refused.value)
+
+
+def test_an_experiment_that_calls_services_needs_a_folder_for_its_ledger(tmp_path: Path) -> None:
+    judged = REPOSITORY / "examples" / "helpdesk"
+    value = yaml.safe_load((judged / "answers.yaml").read_text(encoding="utf-8"))
+    del value["output"]
+    value["dataset"] = {
+        key: str(judged / path) if isinstance(path, str) and "." in path else path
+        for key, path in value["dataset"].items()
+    }
+    with pytest.raises(rankbeam.InputError, match="output is missing; name a folder, whose ledger"):
+        rankbeam.evaluate(value)
+    made = rankbeam.evaluate(value, output=tmp_path)
+    assert (made.answers().num_rows, made.verdicts()["step"][0].as_py()) == (192, "support")
 
 
 def test_an_experiment_is_a_path_or_a_dict() -> None:
