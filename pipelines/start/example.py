@@ -1,24 +1,16 @@
 """The example that `rankbeam init --example` writes: the helpdesk collection with its experiments."""
 
+from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-PARTS = (
-    "README.md",
-    "queries.jsonl",
-    "qrels/test.tsv",
-    "corpus.jsonl",
-    "evidence.jsonl",
-    "experiment.yaml",
-    "answers.yaml",
-    "gates.yaml",
-)
-"""Its files. A checkout's folder may hold others, such as results."""
+_FOLDERS = {"": (".md", ".jsonl", ".yaml"), "qrels": (".tsv",)}
+"""The endings of its files, by folder: those of pyproject.toml. A checkout's folder may hold results, too."""
 
 
 def part(name: str) -> bytes:
     """The content of one of its files."""
-    found: Traversable = files("rankbeam") / "examples" / "helpdesk"
+    found = _folder()
     for step in name.split("/"):
         found = found / step
     return found.read_bytes()
@@ -26,4 +18,14 @@ def part(name: str) -> bytes:
 
 def example() -> dict[str, bytes]:
     """Every file's content, by its path in the example's folder."""
-    return {name: part(name) for name in PARTS}
+    return {name: part(name) for name in sorted(_names())}
+
+
+def _names() -> Iterator[str]:
+    for inside, endings in _FOLDERS.items():
+        folder = _folder() / inside if inside else _folder()
+        yield from (f"{inside}/{each.name}".lstrip("/") for each in folder.iterdir() if each.name.endswith(endings))
+
+
+def _folder() -> Traversable:
+    return files("rankbeam") / "examples" / "helpdesk"

@@ -19,8 +19,6 @@ from typing import Any
 import pytest
 from support.data import REPOSITORY
 
-from rankbeam.pipelines.start.example import PARTS
-
 PACKAGES = ("pipelines", "transforms")
 BESIDE = ("rankbeam", "deploy", "tests", "examples", "LICENSE", "Makefile", "README.md", "pyproject.toml", "setup.py")
 
@@ -58,7 +56,7 @@ class Built:
         found = [path for path in package.glob("*") if path.is_file()]
         found += [path for name in PACKAGES for path in (package / name).rglob("*") if path.is_file()]
         found += [path for name in ("bigquery", "duckdb") for path in (package / "deploy" / name).glob("*.sql")]
-        found += [package / "examples" / "helpdesk" / name for name in PARTS]
+        found += [path for path in (package / "examples" / "helpdesk").rglob("*") if path.is_file()]
         return {path.relative_to(self.checkout).as_posix() for path in found}
 
     @property
