@@ -27,6 +27,7 @@ class _SeveralAfterFrom(click.Command):
 @click.option("--queries", metavar="FILE", help="The queries; by default queries.jsonl beside PATH.")
 @click.option("--qrels", metavar="FILE", help="The judgements; by default qrels/test.tsv beside PATH.")
 @click.option("--corpus", metavar="FILE", help="The documents; by default corpus.jsonl beside PATH.")
+@click.option("--answers", metavar="NAME", help="The attribute of the queries that holds reference answers: answer.")
 @click.option("--example", is_flag=True, help="Write the helpdesk collection and its experiments into the folder PATH.")
 def init(path: str | None, given: tuple[str, ...], template: str | None, example: bool, **dataset: str | None) -> None:
     """Write a first experiment to PATH, by default experiment.yaml, and check it as `validate` does.
@@ -103,6 +104,8 @@ def _repeated(words: Sequence[str]) -> Iterator[str]:
 def _refuse_mixed(given: Sequence[str], template: str | None, files: dict[str, str], *, example: bool) -> None:
     if example and (given or template or files):
         raise click.UsageError("--example has files of its own; leave the other options out")
+    if "answers" in files and template != "judge":
+        raise click.UsageError("--answers is for --template judge")
     if given and (template or files.keys() - {"queries"}):
         raise click.UsageError(f"{_FROM} names the judgements itself; beside it there may be --queries only")
 

@@ -101,12 +101,12 @@ def from_template(path: Path, template: str, given: Mapping[str, str]) -> First:
     Args:
         path: of the experiment.
         template: its name.
-        given: the files of the dataset, by role.
+        given: the files of the dataset, by role; `answers` is the attribute that holds reference answers.
 
     Raises:
         InputError: a file does not exist, or some are there and others, which the template needs, are not.
     """
-    _refuse_missing(list(given.values()))
+    _refuse_missing([file for role, file in given.items() if role in _USUAL])
     beside = {role: file for role in _USUAL if (file := _beside(path.parent, role)) is not None}
     known = {role: file for role in _USUAL if (file := given.get(role, beside.get(role))) is not None}
     missing = [role for role in _NEEDED[template] if role not in known]
@@ -118,7 +118,8 @@ def from_template(path: Path, template: str, given: Mapping[str, str]) -> First:
     text = (resources("rankbeam") / "pipelines" / "start" / "templates" / f"{template}.yaml").read_text("utf-8")
     lines = _dataset(path, dataset)
     if template == "judge":
-        lines.append("  answers: answer                 # the attribute of the queries that holds reference answers")
+        answers = f"  answers: {_word(given.get('answers', 'answer'))}"
+        lines.append(f"{answers:<33} # the attribute of the queries that holds reference answers")
     return First(f"{_SCHEMA_LINE}\n" + text.replace("dataset: files", "\n".join(lines)), sample)
 
 

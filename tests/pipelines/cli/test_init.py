@@ -68,6 +68,15 @@ def test_own_documents_and_questions_are_judged_without_judgements() -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["experiment.yaml", "in", "rankbeam.schema.json"]
 
 
+def test_reference_answers_may_be_in_another_attribute() -> None:
+    queries = write("q.jsonl", json.dumps({"_id": "q1", "text": "what is red", "metadata": {"gold": "Apples."}}) + "\n")
+    corpus = write("c.jsonl", json.dumps({"_id": "d1", "text": "The apple is red."}) + "\n")
+    words = ("init", "--template", "judge", "--queries", queries, "--corpus", corpus)
+    assert "no query has the attribute 'answer'" in rankbeam(*words).stderr
+    assert rankbeam(*words, "--answers", "gold").exit_code == 0
+    assert yaml.safe_load(Path("experiment.yaml").read_text())["dataset"]["answers"] == "gold"
+
+
 def test_a_folder_with_the_names_of_beir_needs_no_option() -> None:
     for name in ("queries.jsonl", "qrels/test.tsv", "corpus.jsonl"):
         write(name, (EXAMPLES / "helpdesk" / name).read_text(encoding="utf-8"))
