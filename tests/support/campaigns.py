@@ -1,4 +1,4 @@
-"""How large the long tests are: `make campaign` runs them whole, CI a share of each (CAMPAIGN_SHARE=0.2)."""
+"""How large the long tests are: `make campaign` runs them whole, `CAMPAIGN_SHARE=0.2 make campaign` a share of each."""
 
 import os
 

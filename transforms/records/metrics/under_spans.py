@@ -60,7 +60,8 @@ def span_values(metrics: Iterable[Metric], a: SpanAssessment) -> FloatArray:
         float64[n, m].
 
     >>> from rankbeam.transforms.records.metrics.names import parse_metric
-    >>> span_values([parse_metric("SpanRecall@50t"), parse_metric("R@1")], spans.EXAMPLE).round(2).tolist()
+    >>> from rankbeam.transforms.kernels.ranking.spans import EXAMPLE
+    >>> span_values([parse_metric("SpanRecall@50t"), parse_metric("R@1")], EXAMPLE).round(2).tolist()
     [[0.85, 0.33]]
     """
     columns = [each.definition.kernel(_seen(a, VIEWS[each.name]), **each.arguments) for each in metrics]
