@@ -3,9 +3,8 @@
 import hashlib
 import os
 import re
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -18,6 +17,7 @@ from rankbeam.pipelines.portable import engine
 from rankbeam.pipelines.portable.job import Job, refuse_second
 from rankbeam.pipelines.portable.service import JobService, ServiceError
 from rankbeam.pipelines.run import evaluate, jobs
+from rankbeam.pipelines.run.interrupt import in_thread
 from rankbeam.pipelines.run.options import runner_name
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.load import failure_behind
@@ -146,7 +146,7 @@ def follow(submitted: Submitted, look: Callable[[], None]) -> None:
         InputError: the job failed because an input cannot be used.
         RunFailed: the job failed for another reason.
     """
-    end = _in_thread(submitted.result.wait_until_finish)
+    end = in_thread(submitted.result.wait_until_finish)
     with evaluate.quiet_beam():
         while not wait([end], timeout=_LOOK_S).done:
             look()
@@ -195,16 +195,3 @@ def _refuse_lost(submitted: Submitted, error: BaseException) -> None:
     except ServiceError as lost:
         advice = f"the job may go on; {submitted.job.cancel_command} cancels it"
         raise evaluate.RunFailed(f"{lost}; {advice}") from error
-
-
-def _in_thread(work: Callable[[], str]) -> "Future[str]":
-    outcome: Future[str] = Future()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return outcome

@@ -122,8 +122,8 @@ def _silent(_: threading.ExceptHookArgs) -> None:
     pass
 
 
-def in_background(work: Callable[[], Result]) -> Result:
-    """Do the work in another thread, so that Ctrl-C interrupts this waiting thread, not Beam while it holds a lock."""
+def in_thread(work: Callable[[], Result]) -> "Future[Result]":
+    """Do the work in a thread that does not keep the process alive."""
     outcome: Future[Result] = Future()
 
     def run() -> None:
@@ -133,6 +133,12 @@ def in_background(work: Callable[[], Result]) -> Result:
             outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
+    return outcome
+
+
+def in_background(work: Callable[[], Result]) -> Result:
+    """Do the work in another thread, so that Ctrl-C interrupts this waiting thread, not Beam while it holds a lock."""
+    outcome = in_thread(work)
     import duckdb  # noqa: F401  needed afterwards; import it while this thread waits
     import rich.table  # noqa: F401
 

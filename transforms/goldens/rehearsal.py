@@ -35,7 +35,7 @@ OUTPUT_TOKENS: Mapping[str, int] = {
 
 _FACTS, _QUOTE = 6, 120
 _NO = "unanswerable"
-_NOBODY = Asked("", "", "", "")
+_NO_MODEL = Asked("", "", "", "")
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """The outcomes, by key, of those of some calls that are known."""
@@ -92,7 +92,7 @@ def rehearsed(work: WriteItems, sources: Sequence[Source], recall: Recall) -> di
 
 def _imagined(call: Call) -> Reading:
     prompt = Prompt.parse(call.payload)
-    return Reading(_VALUES[prompt.step](prompt.values, f"{_word(prompt.step)} {call.key}"), _NOBODY)
+    return Reading(_VALUES[prompt.step](prompt.values, f"{_word(prompt.step)} {call.key}"), _NO_MODEL)
 
 
 def _word(step: str) -> str:

@@ -12,7 +12,7 @@ class QuestionType:
     """A type of question.
 
     Attributes:
-        description: what a writer is told of it.
+        description: what a writer reads of it.
         spans: how many linked spans it is made from.
         share: of all questions, by default, in relation to the others.
     """

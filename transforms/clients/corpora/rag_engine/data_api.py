@@ -1,7 +1,7 @@
 """RAG Engine's data API as a service of calls: one request an attempt, and long-running operations by their names.
 
 A request that starts something is not retried where its answer is lost: a second one might make a second corpus, or
-import files twice. Such an attempt has the answer "unsure", and whoever asked looks up what came of it.
+import files twice. Such an attempt has the answer "unsure", and its task looks up what came of it.
 """
 
 import json

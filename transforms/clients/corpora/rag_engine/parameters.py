@@ -88,7 +88,7 @@ class RagEngineCorpus(CorpusParameters):
         }
 
     def import_config(self) -> dict[str, Any]:
-        """How files are cut and parsed, as an import is told."""
+        """How files are cut and parsed, as an import takes it."""
         chunking = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
         parsers = {
             "layout_parser": self.layout_parser and {"processor_name": self.layout_parser},

@@ -1,6 +1,6 @@
 """Folders of files that are made once, and kept under a name that says what they were made from.
 
-A folder appears under its name when it is complete, with the size and checksum of every file. Whoever needs it and
+A folder appears under its name when it is complete, with the size and checksum of every file. A run that needs it and
 does not find it whole makes it; others wait meanwhile.
 """
 
