@@ -1,62 +1,134 @@
-"""The guides in docs/ are true: the reference of keys is that of the models, and the examples run."""
+"""The documentation is true: every example of every page is run, and every link leads somewhere.
 
-import os
+`support.documents` says what becomes of a block, by the words behind its fence.
+"""
+
+import contextlib
+import io
+import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
+import yaml
+from support.data import REPOSITORY
+from support.documents import PAGES, README, Block, Document
 from support.key_reference import reference
+from support.runs import rankbeam
 
-DOCS = Path(__file__).parent.parent / "docs"
-EXTEND = (DOCS / "extend.md").read_text(encoding="utf-8")
+MAKEFILE = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of the first command of most pages, which their other commands look at."""
+    output = tmp_path_factory.mktemp("evaluated") / "helpdesk"
+    command = ("evaluate", REPOSITORY / "examples" / "helpdesk" / "experiment.yaml", "--output", output)
+    assert rankbeam(*command).exit_code == 0
+    return output
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: Path) -> Path:
+    """What a reader has who follows a page: a clone, and a run of its example."""
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    shutil.copytree(evaluated, tmp_path / "out" / "helpdesk")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _run(command: str) -> str:
+    """What a command prints. Make and pip are not run: their target has to exist, their package to be this one."""
+    words = shlex.split(command, comments=True)
+    match words:
+        case ["rankbeam", *arguments]:
+            result = rankbeam(*arguments)
+            assert result.exit_code in (0, 3), result.stderr  # 3: a gate is missed
+            return result.stdout
+        case ["python", *arguments]:
+            return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True).stdout
+        case ["make", target]:
+            assert re.search(rf"^{target}:", MAKEFILE, flags=re.MULTILINE), target
+            return ""
+        case ["pip", "install", package]:
+            assert package.partition("[")[0] == "rankbeam"
+            return ""
+    raise AssertionError(f"nothing is known of {command!r}")
+
+
+def _console(block: Block) -> None:
+    for line, shown in block.commands():
+        printed = "".join(_run(command) for command in line.split(" && ")).splitlines()
+        assert [each.rstrip() for each in shown] == [each.rstrip() for each in printed[: len(shown)]]
+
+
+def _python(block: Block) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(block.text, "example", "exec"), {"__name__": "example"})  # noqa: S102  it is the repository's own
+
+
+def _sql(block: Block) -> None:
+    with duckdb.connect("out/helpdesk/results.duckdb", read_only=True) as connection:
+        assert connection.execute(block.text).fetchall()
+
+
+def _json(block: Block) -> None:
+    for line in block.text.splitlines():
+        assert isinstance(json.loads(line), dict)
+
+
+CHECKS: dict[str, Callable[[Block], object]] = {
+    "console": _console,
+    "python": _python,
+    "sql": _sql,
+    "json": _json,
+    "yaml": lambda block: yaml.safe_load(block.text),
+    "toml": lambda block: tomllib.loads(block.text),
+    "sh": lambda _block: None,  # tests/packaging/test_deploy_readme.py checks the commands' options
+    "text": lambda _block: None,
+}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.blocks], ids=lambda page: page.name)
+def test_the_examples_of_a_page_work_one_after_the_other(page: Document, clone: Path) -> None:
+    for block in page.blocks:
+        if block.file:
+            (clone / block.file).write_text(block.text, encoding="utf-8")
+        else:
+            print(f"{page.name}:{block.line}")  # noqa: T201  pytest shows it where the example fails
+            CHECKS[block.language](block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_links_of_a_page_lead_somewhere(page: Document) -> None:
+    for link in page.links:
+        path, _, anchor = link.partition("#")
+        target = page.path.parent / path if path else page.path
+        assert target.exists(), link
+        assert not anchor or anchor in Document(target).anchors, link
+    for target in re.findall(r"`make ([a-z-]+)", page.text):
+        assert re.search(rf"^{target}:", MAKEFILE, flags=re.MULTILINE), target
+
+
+def test_every_page_is_reached_from_the_first_one() -> None:
+    index = next(page for page in PAGES if page.path.stem == "index")
+    others = {page.path.name for page in PAGES if page is not README and page is not index}
+    assert {link.partition("#")[0] for link in index.links} >= others
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.text.splitlines()) <= 150
+    for picture in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.text):
+        assert (REPOSITORY / picture).stat().st_size < 100_000
 
 
 def test_the_reference_of_keys_is_that_of_the_models() -> None:
     """Write it anew with `python tests/support/key_reference.py > docs/experiment.md`."""
-    assert (DOCS / "experiment.md").read_text(encoding="utf-8") == reference()
-
-
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """A folder with the guide's experiment and its files, and below `site` a package with the guide's types."""
-    site = tmp_path / "site"
-    for name, code in re.findall(r"```python file=(\w+\.py)\n(.*?)```", EXTEND, flags=re.DOTALL):
-        site.mkdir(exist_ok=True)
-        (site / name).write_text(code, encoding="utf-8")
-    info = site / "own-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[rankbeam.retrievers]\nprefix = local:Prefix\nshelf = shelf:Shelf\n")
-    (experiment,) = re.findall(r"```yaml\n(.*?)```", EXTEND, flags=re.DOTALL)
-    (tmp_path / "own.yaml").write_text(experiment, encoding="utf-8")
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "boat"}\n{"_id": "q2", "text": "bear"}\n')
-    (tmp_path / "qrels.txt").write_text("q1 0 boat 1\nq2 0 bboat 0\nq2 0 bbear 1\n")
-    return tmp_path
-
-
-def test_the_types_of_the_guide_run_from_an_installed_package(installed: Path) -> None:
-    """In a process of its own, as an installed package would: entry points are read once."""
-    command = [sys.executable, "-m", "rankbeam", "evaluate", "own.yaml"]
-    environment = {**os.environ, "PYTHONPATH": str(installed / "site")}
-    done = subprocess.run(command, cwd=installed, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    values = dict(re.findall(r"^(\S+) +(\d\.\d{4})", done.stdout, flags=re.MULTILINE))
-    # `prefix` finds "bbear" for q2 alone; `shelf` finds "boat" first for both queries.
-    assert values == {"prefix:prefix=a": "0.0000", "prefix:prefix=b": "0.5000", "shelf": "0.5000"}
-
-
-EXAMPLES = [
-    pytest.param(block, id=f"{path.stem}-{number}")
-    for path in sorted(DOCS.glob("*.md"))
-    for number, block in enumerate(
-        re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    )
-]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_the_examples_run(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    exec(compile(example, "example", "exec"), {"__name__": "example"})  # noqa: S102  it is the repository's own
+    assert next(page for page in PAGES if page.path.stem == "experiment").text == reference()

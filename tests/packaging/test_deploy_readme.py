@@ -1,6 +1,6 @@
 """deploy/README.md: every command is one that its program has, and every place and name in it is there.
 
-The commands of the other README that need a cloud are checked as well.
+The commands of other pages that need a cloud, a cluster or a long time are checked as well.
 """
 
 import importlib.util
@@ -17,6 +17,7 @@ import click
 import pytest
 import yaml
 from support.data import REPOSITORY
+from support.documents import PAGES
 
 from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.experiment.models import OutputModel
@@ -83,7 +84,7 @@ def commands(text: str) -> Iterator[list[str]]:
     variables: dict[str, str] = {}
     for line in "".join(blocks("sh", text)).replace("\\\n", " ").splitlines():
         outputs = re.sub(r"\$\(terraform -chdir=deploy/terraform output -raw (\w+)\)", lambda m: OUTPUTS[m[1]], line)
-        words = shlex.split(Template(outputs).substitute(variables))
+        words = shlex.split(Template(outputs).substitute(variables), comments=True)
         if words[0] == "export":
             variables |= dict(word.split("=", 1) for word in words[1:])
         else:
@@ -92,7 +93,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 COMMANDS = list(commands(README))
 OURS = [words[1:] for words in COMMANDS if words[0] == "rankbeam"]
-OURS += [words[1:] for words in commands((REPOSITORY / "README.md").read_text(encoding="utf-8"))]
+OURS += [words[1:] for page in PAGES for words in commands(page.text)]
 OTHERS = [words for words in COMMANDS if words[0] != "rankbeam"]
 
 
