@@ -21,7 +21,7 @@ PRISM := $(CACHE)/prism-v2.77.0
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test campaign check benchmark pace intervals simulate races mutants flink flink-test picture format clean go-emulator flink-jars prism
+.PHONY: help demo test campaign check benchmark pace intervals simulate races mutants flink flink-test docs picture format clean go-emulator flink-jars prism
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -67,6 +67,9 @@ flink: $(STAMP)-dev flink-jars ## run the demo on a Flink cluster of this machin
 
 flink-test: $(STAMP)-dev flink-jars prism ## run the tests on a Flink cluster and on Prism, which campaign runs once these are fetched
 	@CAMPAIGN_SHARE=1 "$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_flink.py tests/endtoend/test_prism.py
+
+docs: $(STAMP)-dev ## build the site of docs/ in out/site; a broken link or anchor is an error
+	@"$(BIN)/properdocs" build --quiet --strict --config-file mkdocs.yml
 
 picture: $(STAMP)-dev demo ## take the picture of the report for the README, with Chromium
 	@"$(BIN)/python" tests/support/picture.py out/helpdesk/report.html docs/report.webp

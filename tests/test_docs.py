@@ -123,6 +123,13 @@ def test_every_page_is_reached_from_the_first_one() -> None:
     assert {link.partition("#")[0] for link in index.links} >= others
 
 
+def test_the_site_has_every_page_in_its_navigation() -> None:
+    """As `make docs` demands, which needs ProperDocs."""
+    site = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))
+    named = [name for section in site["nav"] for pages in section.values() for each in pages for name in each.values()]
+    assert sorted(named) == sorted(page.path.name for page in PAGES if page is not README)
+
+
 def test_the_readme_is_short() -> None:
     assert len(README.text.splitlines()) <= 150
     for picture in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.text):
