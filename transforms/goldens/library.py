@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.kernels.minhash import first_alike
+from rankbeam.transforms.kernels.neighbours import Neighbours
 from rankbeam.transforms.kernels.sentences import sentences
-from rankbeam.transforms.kernels.topics import Profile, label, overlap, profiles, topic_count, topics
+from rankbeam.transforms.kernels.topics import Profile, label, profiles, topic_count, topics
 from rankbeam.transforms.kernels.wording import words
 from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.errors import InputError
@@ -46,14 +48,27 @@ class Library:
     def linked(self, span: Span) -> Span | None:
         """The span of another document of the same topic that shares most with a span; None where none does."""
         own, topic = self.profiles[span.doc_id], self.topics[span.doc_id]
-        near = [other for other in self.spans if self.topics[other.doc_id] == topic and other.doc_id != span.doc_id]
-        weights = {name: overlap(own, self.profiles[name]) for name in {other.doc_id for other in near}}
-        nearest = max(weights, key=lambda name: (weights[name], name), default=None)
-        if nearest is None or weights[nearest] < _LEAST_LINK:
+        nearest = self._neighbours[topic].nearest(own, span.doc_id, _LEAST_LINK)
+        if nearest is None:
             return None
         inside = set(words(span.text))
-        there = [other for other in near if other.doc_id == nearest]
+        there = self._by_document[nearest]
         return max(there, key=lambda other: (len(inside.intersection(words(other.text))), -other.start))
+
+    @cached_property
+    def _by_document(self) -> Mapping[str, Sequence[Span]]:
+        spans: dict[str, list[Span]] = {}
+        for span in self.spans:
+            spans.setdefault(span.doc_id, []).append(span)
+        return spans
+
+    @cached_property
+    def _neighbours(self) -> Mapping[int, Neighbours]:
+        """By topic, those of its documents that questions are made from."""
+        members: dict[int, dict[str, Profile]] = {}
+        for name in self._by_document:
+            members.setdefault(self.topics[name], {})[name] = self.profiles[name]
+        return {topic: Neighbours.of(profiles) for topic, profiles in members.items()}
 
 
 def library_of(documents: Sequence[Document], span_tokens: int, language: str, path: str) -> Library:
