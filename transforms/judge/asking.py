@@ -9,11 +9,11 @@ import numpy as np
 from rankbeam.transforms.clients.models.base import Embedding
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.questions import Question
-from rankbeam.transforms.judge.templates import Template
 from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.calls.template import Template
 
 REPEATED = frozenset({"support", "grade", "answer_kind", "nugget_assign"})
 """The steps that judge: those whose verdicts are compared when they are asked several times."""

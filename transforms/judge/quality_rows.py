@@ -12,10 +12,10 @@ from rankbeam.transforms.judge.ask_known import Earlier
 from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, known_items
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import Quality, StepQuality
-from rankbeam.transforms.judge.templates import Template
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import JUDGE_QUALITY
 from rankbeam.transforms.records.calls.quota import Prices
+from rankbeam.transforms.records.calls.template import Template
 
 Row = dict[str, Any]
 

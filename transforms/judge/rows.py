@@ -7,11 +7,11 @@ from typing import Any
 
 from rankbeam.transforms.judge.known_items import answered_class
 from rankbeam.transforms.judge.models import Model
-from rankbeam.transforms.judge.templates import Template
 from rankbeam.transforms.judge.work import STAGE
 from rankbeam.transforms.records.calls.quota import Prices
 from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.calls.steps import Subject
+from rankbeam.transforms.records.calls.template import Template
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement
 from rankbeam.transforms.records.evaluation import Configuration
