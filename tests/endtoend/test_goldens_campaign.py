@@ -25,8 +25,8 @@ PASSING = (
     "quota_info", "quota_hint", "unavailable", "internal", "timeout", "request_timeout", "reset", "partial",
     "malformed", "bad_gateway", "empty_body", "no_candidates", "prose", "broken_json", "missing_item",
 )  # fmt: skip
-PER_MINUTE, LOST_S = 1_800, 2
-"""Calls of the run with faults; and the seconds before a kill whose answers may not have reached the ledger."""
+PER_MINUTE = 1_800
+"""Calls of the run with faults."""
 FINAL = ("safety", "truncated")
 
 
@@ -78,5 +78,4 @@ def test_a_killed_run_with_faults_ends_as_a_clean_one(
     assert set(stats.faults) >= set(FINAL)
     with capsys.disabled():
         sys.stdout.write(f"{stats.calls:,} calls of {needed.calls:,} needed\n")
-    lost = 2 * LOST_S * PER_MINUTE / 60
-    assert stats.calls <= 1.15 * needed.calls + lost, stats.faults
+    assert stats.calls <= 1.15 * needed.calls, stats.faults

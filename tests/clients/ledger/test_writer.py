@@ -45,6 +45,18 @@ def test_an_entry_is_written_as_soon_as_it_is_due_and_not_before(clock: VirtualC
     writer.close()
 
 
+def test_on_this_machine_an_answer_is_lost_for_a_fifth_of_a_second_at_most(clock: VirtualClock, tmp_path: Path) -> None:
+    writer = LedgerWriter(str(tmp_path), clock=clock)
+
+    async def add() -> int:
+        writer.add(entry(1))
+        await asyncio.sleep(0.21)
+        return writer.unwritten
+
+    assert run(clock, add()) == 0
+    writer.close()
+
+
 def test_entries_that_come_together_are_one_part(clock: VirtualClock, tmp_path: Path) -> None:
     writer = LedgerWriter(str(tmp_path), flush_s=5.0, clock=clock)
 
