@@ -95,6 +95,7 @@ class Plan:
         max_cost: what the calls may cost; None for no limit.
         corpora: that configurations search, where the experiment describes them.
         race: what a race may save, in a sentence; empty where there is none.
+        least_share: the share of the calls that are made at the least: 1 without a race.
     """
 
     pools: tuple[PoolPlan, ...]
@@ -104,17 +105,19 @@ class Plan:
     max_cost: float | None = None
     corpora: tuple[CorpusPlan, ...] = ()
     race: str = ""
+    least_share: float = 1.0
 
     @property
     def cost(self) -> Range | None:
-        """Of all calls, least and most; None where a price is not known."""
+        """Of all calls, least and most; None where a price is not known. A race never leaves out corpora."""
         of_pools = [None if each.cost is None else (each.cost, each.cost) for each in self.pools]
         of_corpora = [None if each.cost is None else (each.cost, each.cost) for each in self.corpora if each.state]
-        costs = [*of_pools, *(each.cost for each in self.models), *of_corpora]
-        known = [cost for cost in costs if cost is not None]
-        if not known or len(known) < len(costs):
+        of_calls = [*of_pools, *(each.cost for each in self.models)]
+        known = [cost for cost in (*of_calls, *of_corpora) if cost is not None]
+        if not known or len(known) < len(of_calls) + len(of_corpora):
             return None
-        return sum(least for least, _ in known), sum(most for _, most in known)
+        raced = sum(cost[0] for cost in of_calls if cost is not None) * (1.0 - self.least_share)
+        return sum(least for least, _ in known) - raced, sum(most for _, most in known)
 
     def as_json(self) -> str:
         """One JSON document."""
@@ -165,6 +168,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     warnings |= dict.fromkeys(warning for each in retrieved for warning in each.warnings)
     if answered is not None and answered.unknown:
         warnings[_UNKNOWN.format(answered.unknown)] = None
+    held = sum(each.ledger_hits for each in pools) + sum(each.ledger_hits for each in models)
     return Plan(
         tuple(sorted(pools, key=lambda each: order.index(each.pool))),
         configurations,
@@ -173,12 +177,22 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         experiment.max_cost,
         of_corpora.corpora,
         _race(experiment, queries),
+        _least_share(experiment, queries, is_begun=held > 0),
     )
 
 
 def _race(experiment: Experiment, queries: int) -> str:
     race = experiment.evaluation.race
     return "" if race is None else race.described(queries, len(experiment.evaluation.configurations))
+
+
+def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> float:
+    """The share of the calls to make that are made before a race drops anything; of one that is begun, maybe none."""
+    race = experiment.evaluation.race
+    first = None if race is None else next(race.schedule(queries), None)
+    if first is None:
+        return 1.0
+    return 0.0 if is_begun else first.queries / queries
 
 
 def _refuse_too_large(experiment: Experiment, answered: Counted, path: str | None) -> None:

@@ -1,64 +1,21 @@
 """A race against stand-ins: what it asks, what it drops, and what its tables say of it."""
 
-import contextlib
-import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from support.cli import rankbeam
-from support.inputs import trec_qrels, write
+from support.inputs import write
+from support.racing import FIRST, LOOKS, QUERIES, RACE, calls, experiment, systems
 from support.remote import http, signalled, write_experiment
 from support.runs import query_values, without_run
-from support.standins import Standin, serve
+from support.standins import Faults, serve
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.race import order_of
-
-QUERIES, LOOKS = 120, [30, 60]
-FIRST = {"best": (1, 2), "equal": (2, 1), "worse": (2, 3), "worst": (6, 9)}
-"""For each system the ranks of the relevant document, at even and at odd queries."""
-
-
-def answers(name: str) -> dict[str, list[dict[str, Any]]]:
-    said = {}
-    for query in range(QUERIES):
-        rank = FIRST[name][query % 2] + (query % 7 == 0)
-        ids = [f"d{query}" if place == rank else f"x{query}-{place}" for place in range(1, 12)]
-        said[f"question {query}"] = [
-            {"id": doc_id, "score": 20.0 - place, "text": "t"} for place, doc_id in enumerate(ids)
-        ]
-    return said
-
-
-@contextlib.contextmanager
-def systems(*names: str) -> Iterator[dict[str, Standin]]:
-    with contextlib.ExitStack() as stack:
-        yield {name: stack.enter_context(serve("http", answers=answers(name))) for name in names}
-
-
-def experiment(folder: Path, servers: dict[str, Standin], **also: Any) -> str:
-    folder.mkdir(exist_ok=True)
-    rows = [json.dumps({"_id": f"q{query}", "text": f"question {query}"}) + "\n" for query in range(QUERIES)]
-    judged = [(f"q{query}", f"d{query}", 1.0) for query in range(QUERIES)]
-    given = {
-        "dataset": {
-            "queries": write(folder / "queries.jsonl", "".join(rows)),
-            "qrels": write(folder / "qrels", trec_qrels(judged)),
-        },
-        "configurations": [{"name": name, "retriever": http(server), "top_k": 10} for name, server in servers.items()],
-        "metrics": ["RR", "nDCG@10"],
-        "quotas": {"http": {"requests_per_minute": 60_000}},
-        **also,
-    }
-    return write_experiment(folder, given)
-
-
-RACE = {"race": {"metric": "MRR", "alpha": 0.1, "looks": LOOKS}}
 
 
 def evaluated(path: str, *options: str) -> Results:
@@ -70,12 +27,12 @@ def evaluated(path: str, *options: str) -> Results:
 def test_what_cannot_be_the_best_is_asked_no_more(tmp_path: Path) -> None:
     with systems(*FIRST) as servers:
         results = evaluated(experiment(tmp_path, servers, **RACE))
-        calls = {name: server.stats().calls for name, server in servers.items()}
-    assert calls == {"best": QUERIES, "equal": QUERIES, "worse": calls["worse"], "worst": LOOKS[0]}
-    assert calls["worse"] in LOOKS
+        made = calls(servers)
+    assert made == {"best": QUERIES, "equal": QUERIES, "worse": made["worse"], "worst": LOOKS[0]}
+    assert made["worse"] in LOOKS
     dropped = {row["name"]: row["dropped_at"] for row in results.configurations}
-    assert dropped == {"best": None, "equal": None, "worse": calls["worse"], "worst": LOOKS[0]}
-    assert results.run["calls"] == sum(calls.values())
+    assert dropped == {"best": None, "equal": None, "worse": made["worse"], "worst": LOOKS[0]}
+    assert results.run["calls"] == sum(made.values())
     assert results.run["ledger_hits"] == 0
     assert results.run["failures"] == 0
     ids = {row["name"]: row["config_id"] for row in results.configurations}
@@ -116,11 +73,11 @@ def test_parts_of_a_fusion_that_is_left_are_asked_on(tmp_path: Path) -> None:
         given = yaml.safe_load(Path(path).read_text("utf-8"))
         given["configurations"].append(fused)
         results = evaluated(write_experiment(tmp_path, {**given, **RACE, "race": {**RACE["race"], "looks": [30]}}))
-        calls = {name: server.stats().calls for name, server in servers.items()}
+        made = calls(servers)
     dropped = {row["name"]: row["dropped_at"] for row in results.configurations}
     needed = QUERIES if dropped["fused"] is None else 30
     assert (dropped["best"], dropped["worst"]) == (None, 30)
-    assert calls == {"best": QUERIES, "worst": needed}
+    assert made == {"best": QUERIES, "worst": needed}
 
 
 def test_a_race_that_drops_nothing_changes_no_table(tmp_path: Path) -> None:
@@ -139,14 +96,14 @@ def test_killed_in_the_middle_and_run_again_it_makes_no_call_twice(tmp_path: Pat
         path = experiment(tmp_path, servers, **RACE, **slow)
 
         def begun() -> bool:
-            return sum(server.stats().calls for server in servers.values()) > 3 * LOOKS[0] + 40
+            return sum(calls(servers).values()) > 3 * LOOKS[0] + 40
 
         signalled(["evaluate", path], signal.SIGINT, begun, tmp_path)
-        before = sum(server.stats().calls for server in servers.values())
+        before = sum(calls(servers).values())
         results = evaluated(experiment(tmp_path, servers, **RACE))
-        calls = {name: server.stats().calls for name, server in servers.items()}
-    assert calls == {"best": QUERIES, "equal": QUERIES, "worse": calls["worse"], "worst": LOOKS[0]}
-    assert results.run["calls"] == sum(calls.values()) - before
+        made = calls(servers)
+    assert made == {"best": QUERIES, "equal": QUERIES, "worse": made["worse"], "worst": LOOKS[0]}
+    assert results.run["calls"] == sum(made.values()) - before
     assert results.run["ledger_hits"] == before
 
 
@@ -167,3 +124,36 @@ def test_a_race_that_cannot_be_run_is_refused(race: dict[str, Any], problem: str
     given["configurations"] = [{"name": "a", "retriever": {"type": "run_file", "path": run}}]
     stderr = rankbeam("validate", write_experiment(tmp_path, given)).stderr
     assert problem in stderr
+
+
+def test_max_cost_holds_for_all_rounds_and_is_compared_with_the_least_that_a_race_makes(tmp_path: Path) -> None:
+    quotas = {"shared": {"requests_per_minute": 60_000, "price_per_1000": 1000}}
+    with systems("best", "worst") as servers:
+        of_one_pool = [
+            {"name": name, "retriever": http(server, quota="shared"), "top_k": 10} for name, server in servers.items()
+        ]
+        prices, least = {"quotas": quotas, "configurations": of_one_pool}, 2 * LOOKS[0]
+        refused = rankbeam("evaluate", experiment(tmp_path, servers, **RACE, **prices, max_cost=least - 1))
+        assert sum(calls(servers).values()) == 0
+        path = experiment(tmp_path, servers, **RACE, **prices, max_cost=100)
+        stopped, spent = rankbeam("evaluate", path), calls(servers)
+        goes_on = rankbeam("evaluate", path)
+        made = calls(servers)
+    assert refused.status == 2
+    assert f"the calls are planned to cost {least} to {2 * QUERIES}: nothing was asked" in refused.stderr
+    assert stopped.status == 3
+    assert spent == {"best": 70, "worst": LOOKS[0]}
+    assert "max_cost: 50 calls of shared were not made" in stopped.stderr
+    assert goes_on.status == 0, goes_on.stderr
+    assert made == {"best": QUERIES, "worst": LOOKS[0]}
+
+
+def test_what_fails_is_never_dropped_and_keeps_no_other_in_the_race(tmp_path: Path) -> None:
+    with systems("best", "worst") as servers, serve("http", faults=Faults(rate=1.0, kinds=("not_found",))) as down:
+        path = experiment(tmp_path, {**servers, "down": down}, **RACE, max_failure_rate=1.0)
+        results, made = evaluated(path), calls(servers)
+    dropped = {row["name"]: row["dropped_at"] for row in results.configurations}
+    assert dropped == {"best": None, "worst": LOOKS[0], "down": None}
+    assert made == {"best": QUERIES, "worst": LOOKS[0]}
+    (failed,) = (row["config_id"] for row in results.configurations if row["name"] == "down")
+    assert results.means[failed, "all", "RR"].failed == QUERIES

@@ -50,7 +50,7 @@ class Unit:
 
 
 def units_of(
-    item: Item, position: int, metrics: Sequence[JudgedMetric], answers: Mapping[int, Sequence[Answer]]
+    item: Item, system: System, metrics: Sequence[JudgedMetric], answers: Mapping[int, Sequence[Answer]]
 ) -> Iterator[Unit]:
     """The units of one configuration: metrics of answers apart from those of contexts alone, by their cutoff.
 
@@ -58,11 +58,11 @@ def units_of(
 
     Args:
         item: the query.
-        position: of the configuration.
-        metrics: that it has.
+        system: what the configuration has for it.
+        metrics: that the configuration has.
         answers: of every configuration, by position.
     """
-    system = next(each for each in item.systems if each.configuration == position)
+    position = system.configuration
     given = answers.get(position)
     if not system.has_contexts and (blind := [each for each in metrics if Need.CONTEXTS in each.definition.needs]):
         yield Unit(position, tuple(blind), Judged(()), Undefined.CONTEXTS_NOT_GIVEN)

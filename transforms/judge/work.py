@@ -65,9 +65,8 @@ class EvaluateAnswers:
     def steps(self, item: Item) -> Steps[Evaluated]:
         """Answer, then judge; returns what comes of it."""
         answers = yield from self._answer(item)
-        units = [
-            unit for position in self.metrics for unit in units_of(item, position, self.metrics[position], answers)
-        ]
+        judged = [each for each in item.systems if each.configuration in self.metrics]
+        units = [unit for each in judged for unit in units_of(item, each, self.metrics[each.configuration], answers)]
         judgements: list[Judgement] = []
         heard: Heard = {sample: {} for sample in range(self.samples)}
         if self.asking is not None:

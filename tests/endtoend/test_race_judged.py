@@ -1,0 +1,77 @@
+"""A race by a judged metric, killed in the middle: judged values decide, and nothing that was kept is asked again."""
+
+import signal
+from pathlib import Path
+
+import yaml
+from support.cli import rankbeam
+from support.racing import FIRST, LOOKS, QUERIES, calls, experiment, systems
+from support.remote import signalled
+from support.runs import without_run
+from support.standins import Standin
+
+from rankbeam.pipelines.results.run import Results
+
+METRIC = "ContextRecall@2"
+RACE = {"race": {"metric": METRIC, "alpha": 0.1, "looks": LOOKS}}
+TABLES = ("configurations", "query_metrics", "configuration_metrics", "comparisons", "rankings", "claims", "verdicts")
+
+
+def judged(folder: Path, servers: dict[str, Standin]) -> str:
+    path = experiment(
+        folder,
+        servers,
+        **RACE,
+        metrics=["RR", METRIC],
+        services={"words": {"type": "lexical"}},
+        judge={"service": "words"},
+        quotas={"http": {"requests_per_minute": 3000}},
+    )
+    given = yaml.safe_load(Path(path).read_text("utf-8"))
+    given["dataset"]["answers"] = "answer"
+    Path(path).write_text(yaml.safe_dump(given), "utf-8")
+    return path
+
+
+def values(results: Results) -> dict[tuple[str, int], tuple[str, float | None]]:
+    names = {row["config_id"]: row["name"] for row in results.configurations}
+    return {
+        (names[row["config_id"]], int(row["query_id"][1:])): (cell["status"] or row["status"], cell["value"])
+        for row in results.table("query_metrics").to_pylist()
+        for cell in row["metrics"]
+        if cell["metric"].startswith("ContextRecall")
+    }
+
+
+def is_recalled(name: str, query: int) -> float:
+    """Whether one of the first two results says what the reference answer says."""
+    return float(FIRST[name][query % 2] + (query % 7 == 0) <= 2)
+
+
+def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    first = 2 * LOOKS[0]
+    with systems("best", "worst") as servers:
+        path = judged(tmp_path / "killed", servers)
+        evaluate, second_round = ["evaluate", path, "--run-id", "k"], lambda: sum(calls(servers).values()) > first + 5
+        signalled(evaluate, signal.SIGKILL, second_round, tmp_path)
+        before = sum(calls(servers).values())
+        again = rankbeam("evaluate", path, "--run-id", "r")
+        asked = [number for server in servers.values() for number in server.stats().queries.values()]
+        earlier = calls(servers)
+        whole = rankbeam("evaluate", judged(tmp_path / "whole", servers), "--run-id", "r")
+        needed = {name: made - earlier[name] for name, made in calls(servers).items()}
+
+    assert (whole.status, again.status) == (0, 0), whole.stderr + again.stderr
+    assert needed == {"best": QUERIES, "worst": LOOKS[0]}
+    expected, ended = (Results(str(tmp_path / name / "out"), "r") for name in ("whole", "killed"))
+    for table in TABLES:
+        assert without_run(ended.table(table)) == without_run(expected.table(table)), table
+    raced = values(ended)
+    asked_of_worst = {query for (name, query), cell in raced.items() if name == "worst" and cell[0] != "not_asked"}
+    assert len(asked_of_worst) == LOOKS[0]
+    for (name, query), cell in raced.items():
+        is_asked = name == "best" or query in asked_of_worst
+        assert cell == (("ok", is_recalled(name, query)) if is_asked else ("not_asked", None))
+    assert len(asked) == sum(needed.values())
+    assert sum(asked) - len(asked) <= before - first  # what was answered in the round that was killed
+    assert ended.run["calls"] + ended.run["ledger_hits"] == expected.run["calls"] + expected.run["ledger_hits"]
