@@ -1,20 +1,30 @@
-"""Combine the scores of all queries per configuration and slice, and of their differences per pair."""
+"""Combine the scores of all queries per configuration and slice, and of their differences per pair.
+
+scored queries ─► state of each slice ─► merge by slice ─► estimates of each slice ─► estimates of the run
+
+A state may be megabytes. Slices are merged apart, by several workers, and only estimates come together.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import apache_beam as beam
 
 from rankbeam.transforms.clients.formats import overlap
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
+from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.scored import ScoredPartition
-from rankbeam.transforms.records.slices import ALL
+
+State = TypeVar("State", RunAggregate, RunEstimates)
+SliceAggregate = tuple[str, RunAggregate]
+"""The name of a slice, and its state."""
 
 
 @dataclass
 class AggregateScores(beam.PTransform):
-    """One `RunAggregate` of all scores; as a side input it also shows that all queries are scored.
+    """The state of each slice.
 
     Attributes:
         evaluation: configurations, metrics, slices and the baseline.
@@ -22,48 +32,85 @@ class AggregateScores(beam.PTransform):
 
     evaluation: Evaluation
 
-    def expand(self, scored: beam.PCollection[ScoredPartition]) -> beam.PCollection[RunAggregate]:
+    def expand(self, scored: beam.PCollection[ScoredPartition]) -> beam.PCollection[SliceAggregate]:
         """Add the steps."""
         return (
             scored
-            | "Aggregate" >> beam.Map(RunAggregate.of, self.evaluation).with_output_types(RunAggregate)
-            | "Merge" >> beam.CombineGlobally(MergeAggregatesFn()).without_defaults()
+            | "Aggregate" >> beam.FlatMap(slices_of, self.evaluation).with_output_types(SliceAggregate)
+            | "Merge" >> beam.CombinePerKey(MergeFn(RunAggregate))
         )
 
 
-class MergeAggregatesFn(beam.CombineFn):
-    """Forwards to `RunAggregate`."""
+@dataclass
+class EstimateScores(beam.PTransform):
+    """One `RunEstimates` of all slices; as a side input it also shows that all queries are scored.
 
-    def create_accumulator(self) -> RunAggregate:
-        """The state of no query."""
-        return RunAggregate()
+    Attributes:
+        evaluation: configurations, metrics, slices and the baseline.
+    """
 
-    def add_input(self, accumulator: RunAggregate, element: RunAggregate) -> RunAggregate:
-        """Merge one state."""
+    evaluation: Evaluation
+
+    def expand(self, aggregates: beam.PCollection[SliceAggregate]) -> beam.PCollection[RunEstimates]:
+        """Add the steps."""
+        return (
+            aggregates
+            | "Estimate" >> beam.Map(estimates_of, self.evaluation).with_output_types(RunEstimates)
+            | "Together" >> beam.CombineGlobally(MergeFn(RunEstimates)).without_defaults()
+        )
+
+
+def slices_of(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[SliceAggregate]:
+    """The state of each slice of some scored queries."""
+    yield from RunAggregate.of(partition, evaluation).by_slice()
+
+
+def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimates:
+    """The estimates of one slice."""
+    return RunEstimates.of(element[1], evaluation)
+
+
+class MergeFn(beam.CombineFn, Generic[State]):
+    """Forwards to a value that merges.
+
+    Args:
+        kind: its class, whose value without arguments is neutral.
+    """
+
+    def __init__(self, kind: type[State]) -> None:
+        self._kind: type[State] = kind
+
+    def create_accumulator(self) -> State:
+        """The neutral value."""
+        zero: State = self._kind()
+        return zero
+
+    def add_input(self, accumulator: State, element: State) -> State:
+        """Merge one value."""
         return accumulator.merge(element)
 
-    def merge_accumulators(self, accumulators: Iterable[RunAggregate]) -> RunAggregate:
-        """Merge several states."""
-        merged = RunAggregate()
+    def merge_accumulators(self, accumulators: Iterable[State]) -> State:
+        """Merge several values."""
+        merged: State = self._kind()
         for accumulator in accumulators:
             merged = merged.merge(accumulator)
         return merged
 
-    def extract_output(self, accumulator: RunAggregate) -> RunAggregate:
-        """The state itself."""
+    def extract_output(self, accumulator: State) -> State:
+        """The value itself."""
         return accumulator
 
 
-def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
+def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     """Warnings about the scores as a whole."""
-    yield from _empty(aggregate, evaluation)
-    if aggregate.unjudged:
-        yield f"{aggregate.unjudged:,} rankings of queries without judgements, not scored"
+    yield from _empty(estimates, evaluation)
+    if estimates.unjudged:
+        yield f"{estimates.unjudged:,} rankings of queries without judgements, not scored"
     yield from evaluation.warnings()
-    yield from _unplaced(aggregate, evaluation)
-    without_judged = _without_judged(aggregate, evaluation)
-    for position in sorted((aggregate.with_results - aggregate.with_judged) & set(aggregate.examples)):
-        configuration, (retrieved, judged) = evaluation.configurations[position], aggregate.examples[position]
+    yield from _unplaced(estimates, evaluation)
+    without_judged = _without_judged(estimates, evaluation)
+    for position in sorted((estimates.with_results - estimates.with_judged) & set(estimates.examples)):
+        configuration, (retrieved, judged) = evaluation.configurations[position], estimates.examples[position]
         warning = f"{configuration.name}: no document that it retrieved is judged, so it scores 0; "
         warning += f"it has ids such as {retrieved!r}, the judgements such as {judged!r}"
         is_paid = evaluation.sources[configuration.source].pool is not None
@@ -71,21 +118,21 @@ def warnings_of(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str
         yield f"{warning}; make the ids agree (doc_id), or {UNMET}" if is_unmet else warning
 
 
-def _unplaced(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
-    for source, (part, whole) in sorted(aggregate.unplaced.items()):
+def _unplaced(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+    for source, (part, whole) in sorted(estimates.unplaced.items()):
         if part:
             name = evaluation.configurations[evaluation.owner(source)].name
             what = f"{part:,} of {whole:,} results have no known place in their document"
             yield f"{name}: {what}, so they are relevant to no evidence; their text counts as retrieved"
 
 
-def met(aggregate: RunAggregate, evaluation: Evaluation, qrels: str) -> RunAggregate:
-    """The state of all queries, after a check that the ids of every run that was read match those of the judgements.
+def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstimates:
+    """The estimates, after a check that the ids of every run that was read match those of the judgements.
 
     Only a run without a judged document is read again: it may be bad, or its ids may differ.
 
     Args:
-        aggregate: of all queries.
+        estimates: of all queries.
         evaluation: the sources of rankings.
         qrels: path of the judgements.
 
@@ -93,23 +140,22 @@ def met(aggregate: RunAggregate, evaluation: Evaluation, qrels: str) -> RunAggre
         InputError: a run shares no query, or no document, with the judgements.
     """
     if not evaluation.allow_disjoint:
-        paths = [evaluation.sources[source].path for source in sorted(_without_judged(aggregate, evaluation))]
+        paths = [evaluation.sources[source].path for source in sorted(_without_judged(estimates, evaluation))]
         overlap.refuse_disjoint(qrels, [("run", path) for path in paths if path is not None])
-    return aggregate
+    return estimates
 
 
-def _without_judged(aggregate: RunAggregate, evaluation: Evaluation) -> set[int]:
+def _without_judged(estimates: RunEstimates, evaluation: Evaluation) -> set[int]:
     """The sources of which no configuration retrieved a judged document."""
-    judged = {evaluation.configurations[position].source for position in aggregate.with_judged}
+    judged = {evaluation.configurations[position].source for position in estimates.with_judged}
     return {each.source for each in evaluation.configurations} - judged
 
 
-def _empty(aggregate: RunAggregate, evaluation: Evaluation) -> Iterator[str]:
+def _empty(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     for position, each in enumerate(evaluation.configurations):
         if evaluation.sources[each.source].replayed:  # its own warning says which answers have no ranking
             continue
-        state = aggregate.queries[position, 0, ALL]
-        if position not in aggregate.with_results and state.empty + state.missing:
+        if position in estimates.resultless - estimates.with_results:
             is_read = evaluation.sources[each.source].path is not None
             advice = "; are its query ids those of the judgements?" if is_read else ""
             yield f"{each.name}: no result for any judged query{advice}"

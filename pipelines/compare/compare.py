@@ -11,6 +11,7 @@ from rankbeam.transforms.records.evaluation import Configuration, Evaluation, St
 from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
+from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -265,7 +266,7 @@ def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[NamedCompar
     for partition in partitions_of(members, evaluation.panels, evaluation.slices):
         aggregate = aggregate.merge(RunAggregate.of(partition, evaluation))
     comparisons = []
-    for row in comparisons_of(aggregate, evaluation):
+    for row in comparisons_of(RunEstimates.of(aggregate, evaluation)):
         one, base = members[int(row.config_id)], members[int(row.baseline)]
         comparisons.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
     return comparisons

@@ -15,14 +15,14 @@ from rankbeam.pipelines.results.tables import InMemory
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
+from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.write.rows import configurations
 from rankbeam.transforms.write.tables import Verdict
 
 
 def verdict_of(
-    aggregate: RunAggregate,
+    estimates: RunEstimates,
     quality: pa.Table,
     evaluation: Evaluation,
     gates: Sequence[Gate],
@@ -32,14 +32,14 @@ def verdict_of(
     """Check the scores of a run against the limits of its experiment.
 
     Args:
-        aggregate: of all scores.
+        estimates: of all scores.
         quality: the rows of `judge_quality`.
         evaluation: configurations, metrics and statistics.
         gates: of the experiment.
         max_failure_rate: the share of a configuration's queries that may fail.
         run: the run.
     """
-    results = _results(aggregate, quality, evaluation, run)
+    results = _results(estimates, quality, evaluation, run)
     checks = check(results, gates) if gates else []
     ids = {row["name"]: row["config_id"] for row in results.configurations}
     places = {config_id: place for place, config_id in enumerate(ids.values())}
@@ -55,7 +55,7 @@ def verdict_of(
     )
 
 
-def _results(aggregate: RunAggregate, quality: pa.Table, evaluation: Evaluation, run: Run) -> Results:
+def _results(estimates: RunEstimates, quality: pa.Table, evaluation: Evaluation, run: Run) -> Results:
     row = {
         "experiment": run.experiment,
         "experiment_yaml": run.experiment_yaml,
@@ -66,8 +66,8 @@ def _results(aggregate: RunAggregate, quality: pa.Table, evaluation: Evaluation,
     known = {
         "runs": pa.Table.from_pylist([row]),
         "configurations": configurations(evaluation),
-        "configuration_metrics": metrics_table(aggregate, evaluation),
-        "comparisons": comparisons_table(aggregate, evaluation),
+        "configuration_metrics": metrics_table(estimates, evaluation),
+        "comparisons": comparisons_table(estimates),
         "judge_quality": quality,
     }
     return Results("", run.run_id, InMemory(known))

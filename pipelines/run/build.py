@@ -20,7 +20,7 @@ from rankbeam.pipelines.run import worker_processes
 from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
 from rankbeam.pipelines.run.embeddings import embed_stage
 from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
-from rankbeam.transforms.aggregate import AggregateScores, met, warnings_of
+from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
 from rankbeam.transforms.call import together
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
@@ -32,8 +32,8 @@ from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
+from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import corpus_rows
 from rankbeam.transforms.write import rows as row
@@ -54,7 +54,7 @@ class Scores:
 
     Attributes:
         scored: queries by bucket.
-        aggregate: of all of them.
+        aggregates: the name and the state of each slice.
         failures: pairs of bucket and failure; None where there can be none.
         usage: of the quota pools of these calls, one or more collections.
         warnings: of what produces rankings and answers.
@@ -62,7 +62,7 @@ class Scores:
     """
 
     scored: beam.PCollection
-    aggregate: beam.PCollection
+    aggregates: beam.PCollection
     failures: beam.PCollection | None
     usage: list[beam.PCollection]
     warnings: list[beam.PCollection]
@@ -93,10 +93,10 @@ def build(
     pipeline = new_pipeline(options)
     dataset = read_dataset(pipeline, experiment)
     scores = scores_of(pipeline, experiment, execution, dataset)
-    aggregate, answers = scores.aggregate, scores.answers
+    estimates, answers = scores.aggregates | "EstimateScores" >> EstimateScores(evaluation), scores.answers
     if experiment.qrels is not None:
-        aggregate = aggregate | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
-    rows = dict(_rows(pipeline, evaluation, scores.failures, scores.scored, aggregate))
+        estimates = estimates | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
+    rows = dict(_rows(pipeline, evaluation, scores.failures, scores.scored, estimates))
     if answers is not None:
         rows |= answers.together(rows)
     rows |= dict(_corpus_rows(pipeline, experiment, rows))
@@ -104,7 +104,7 @@ def build(
         pools = {**experiment.pools, DATA: experiment.corpus_quotas.data}
         rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools)
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
-    of_scores = aggregate | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
+    of_scores = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
     warnings = [*scores.warnings, of_scores] | "EveryWarning" >> beam.Flatten()
     finish = FinishRun(
         experiment.output,
@@ -114,7 +114,7 @@ def build(
         _verdict(experiment, execution),
         written,
         dataset.summary,
-        aggregate,
+        estimates,
         warnings,
         usage,
     )
@@ -139,10 +139,10 @@ def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, d
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
     scored = {**parts, **located} | "ScoreRankings" >> ScoreRankings(experiment.evaluation)
-    aggregate = scored | "AggregateScores" >> AggregateScores(experiment.evaluation)
+    aggregates = scored | "AggregateScores" >> AggregateScores(experiment.evaluation)
     warnings = [*branches.warnings, *([] if answers is None else [answers.warnings])]
     usage = [part for part in (branches.usage, None if answers is None else answers.usage) if part is not None]
-    return Scores(scored, aggregate, parts.get(FAILURES), usage, warnings, answers)
+    return Scores(scored, aggregates, parts.get(FAILURES), usage, warnings, answers)
 
 
 def pin_of(execution: Run) -> str:
@@ -155,16 +155,16 @@ def _rows(
     evaluation: Evaluation,
     failures: beam.PCollection | None,
     scored: beam.PCollection,
-    aggregate: beam.PCollection,
+    estimates: beam.PCollection,
 ) -> Iterator[tuple[str, beam.PCollection]]:
     """The rows of every table of the run."""
     yield "configurations", pipeline | "Configurations" >> beam.Create([row.configurations(evaluation)])
     if failures is not None:
         yield "failures", failures | "FailureRows" >> beam.Map(row.failure_row, evaluation)
     yield "query_metrics", scored | "QueryRows" >> beam.FlatMap(row.query_metrics, evaluation)
-    yield "configuration_metrics", aggregate | "MetricRows" >> beam.Map(metrics_table, evaluation)
+    yield "configuration_metrics", estimates | "MetricRows" >> beam.Map(metrics_table, evaluation)
     if len(evaluation.configurations) > 1:
-        yield "comparisons", aggregate | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
+        yield "comparisons", estimates | "ComparisonRows" >> beam.Map(comparisons_table)
     if any(source.keep_rankings for source in evaluation.sources):
         yield "rankings", scored | "RankingRows" >> beam.FlatMap(row.rankings, evaluation)
 
@@ -232,7 +232,7 @@ def _usage(
     return parts | "EveryUsage" >> beam.Flatten() if parts else None
 
 
-def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunAggregate, pa.Table], Verdict]:
+def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunEstimates, pa.Table], Verdict]:
     """The check of the scores against the limits of the experiment."""
     return partial(
         verdict_of,

@@ -31,6 +31,7 @@ from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.race import Look, order_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.racing import left_after
+from rankbeam.transforms.records.slices import ALL
 
 _logger = logging.getLogger(__name__)
 
@@ -120,7 +121,8 @@ def _round(
     scores = scores_of(pipeline, experiment, execution, Dataset(first, dataset.summary))
     left_path, usage_path = (files.join(folder, f"{look.queries}-{name}") for name in ("left", "usage"))
     _ = (
-        scores.aggregate
+        scores.aggregates
+        | "OfAll" >> beam.FlatMap(lambda element: [element[1]] if element[0] == ALL else [])
         | "Left" >> beam.Map(left_after, experiment.evaluation, look)
         | "WriteLeft" >> beam.Map(_write, left_path)
     )

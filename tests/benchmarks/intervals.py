@@ -24,6 +24,7 @@ from rankbeam.transforms.records.evaluation import Configuration, Evaluation, St
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
+from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slices_of
 
@@ -69,7 +70,8 @@ def measure(
         aggregate = aggregate.merge(RunAggregate.of(partition, evaluation))
         combining += time.perf_counter() - began
     began = time.perf_counter()
-    rows = metrics_table(aggregate, evaluation).num_rows + comparisons_table(aggregate, evaluation).num_rows
+    estimates = RunEstimates.of(aggregate, evaluation)
+    rows = metrics_table(estimates, evaluation).num_rows + comparisons_table(estimates).num_rows
     concluding = time.perf_counter() - began
     pipe.send((combining, concluding, rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6))
 

@@ -33,7 +33,7 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.tables import GATES, QUERY_METRICS, own_columns
 from rankbeam.transforms.write.rows import query_metrics
@@ -86,11 +86,11 @@ def ours(google: Cloud, into: Tables) -> None:
         rows = pipeline | beam.Create(range(len(_batches))) | beam.Map(batch)
         written = rows | "Write" >> WriteTable(TABLE, output, RUN)
         summary = pipeline | "Summary" >> beam.Create([DatasetSummary()])
-        aggregate = pipeline | "Aggregate" >> beam.Create([RunAggregate()])
+        estimates = pipeline | "Estimates" >> beam.Create([RunEstimates()])
         warnings = pipeline | "Warnings" >> beam.Create([""])
         verdict = Verdict(own_columns(GATES).empty_table(), is_missed=False, warnings=())
         judge = partial(_same, verdict)
-        finish = FinishRun(output, RUN, versions(), Statistics(), judge, [written], summary, aggregate, warnings)
+        finish = FinishRun(output, RUN, versions(), Statistics(), judge, [written], summary, estimates, warnings)
         folders = table_folders(output, RUN.run_id)
         load = LoadTables(DatasetName.parse(into.dataset), RUN.run_id, output, folders)
         _ = pipeline | "Finish" >> finish | "Load" >> load

@@ -17,6 +17,7 @@ from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.metrics.judged import parse_any
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
+from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.judged import JudgedValues
 from rankbeam.transforms.records.scores.scored import ScoredPartition, Status
 from rankbeam.transforms.score import score
@@ -50,15 +51,19 @@ class JudgedRun:
         """The state of all queries."""
         return reduce(RunAggregate.merge, [RunAggregate.of(each, self.evaluation) for each in self.partitions])
 
+    def estimates(self) -> RunEstimates:
+        """The estimates of all slices."""
+        return RunEstimates.of(self.aggregate(), self.evaluation)
+
     def write(self, folder: Path) -> Path:
         """The tables of the run, as files in an output folder."""
-        aggregate = self.aggregate()
+        estimates = self.estimates()
         values = [table for each in self.partitions for table in query_metrics(each, self.evaluation)]
         document = {"metrics": list(METRICS), "slices": list(self.evaluation.slices)}
         known = {name: tables.own_columns(schema).empty_table() for name, schema in tables.TABLES.items()} | {
             "configurations": configurations(self.evaluation),
-            "configuration_metrics": metrics_table(aggregate, self.evaluation),
-            "comparisons": comparisons_table(aggregate, self.evaluation),
+            "configuration_metrics": metrics_table(estimates, self.evaluation),
+            "comparisons": comparisons_table(estimates),
             "query_metrics": pa.concat_tables(values),
             "runs": pa.Table.from_pylist(
                 [

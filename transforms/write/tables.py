@@ -21,7 +21,7 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.evaluation import Statistics
 from rankbeam.transforms.records.failures import failure_warnings
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.estimates import RunEstimates
 
 WrittenPart = tuple[str, str]
 """A table, and the path of a complete part of it."""
@@ -108,7 +108,7 @@ class FinishRun(beam.PTransform):
         judge: checks all scores, and the rows of `judge_quality`, against the limits of the experiment.
         written: what `WriteTable` yields for every other table but `gates`.
         summary: the dataset's.
-        aggregate: of all scores.
+        estimates: of all scores.
         warnings: warnings of the retrievers and about the scores.
         usage: of the quota pools, where there are any.
     """
@@ -117,10 +117,10 @@ class FinishRun(beam.PTransform):
     run: Run
     versions: dict[str, str]
     statistics: Statistics
-    judge: Callable[[RunAggregate, pa.Table], Verdict]
+    judge: Callable[[RunEstimates, pa.Table], Verdict]
     written: list[beam.PCollection[WrittenPart]]
     summary: beam.PCollection[DatasetSummary]
-    aggregate: beam.PCollection[RunAggregate]
+    estimates: beam.PCollection[RunEstimates]
     warnings: beam.PCollection[str]
     usage: beam.PCollection[Usage] | None = None
 
@@ -139,7 +139,7 @@ class FinishRun(beam.PTransform):
                 self.statistics,
                 self.judge,
                 beam.pvalue.AsSingleton(self.summary),
-                beam.pvalue.AsSingleton(self.aggregate),
+                beam.pvalue.AsSingleton(self.estimates),
                 beam.pvalue.AsIter(self.warnings),
                 usage,
                 *written,
@@ -152,9 +152,9 @@ def write_run(
     run: Run,
     versions: dict[str, str],
     statistics: Statistics,
-    judge: Callable[[RunAggregate, pa.Table], Verdict],
+    judge: Callable[[RunEstimates, pa.Table], Verdict],
     summary: DatasetSummary,
-    aggregate: RunAggregate,
+    estimates: RunEstimates,
     warnings: Iterable[str],
     usage: Iterable[Usage],
     *written: Iterable[WrittenPart],
@@ -168,7 +168,7 @@ def write_run(
         statistics: as `FinishRun`.
         judge: as `FinishRun`.
         summary: the dataset's.
-        aggregate: of all scores.
+        estimates: of all scores.
         warnings: further warnings, besides those of the summary; repeated ones are kept once.
         usage: of the quota pools, one or more each.
         written: the complete parts of all other tables but `gates`.
@@ -181,7 +181,7 @@ def write_run(
         name: put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
         for name, paths in parts.items()
     }
-    verdict = judge(aggregate, _read("judge_quality", places))
+    verdict = judge(estimates, _read("judge_quality", places))
     _write_alone("gates", output, run, verdict.gates)
     texts = sorted(set(warnings))
     is_missed = verdict.is_missed or any(text.startswith(OVER_BUDGET) for text in texts)
@@ -197,7 +197,7 @@ def write_run(
         "statistics": json.dumps(asdict(statistics), sort_keys=True),
         "calls": sum(each.calls for each in used),
         "ledger_hits": sum(each.ledger_hits for each in used),
-        "failures": aggregate.failures,
+        "failures": estimates.failures,
         "warnings": [*summary.warnings(), *texts, *failed, *verdict.warnings],
     }
     return _write_alone("runs", output, run, pa.Table.from_pylist([row], tables.own_columns(tables.RUNS)))

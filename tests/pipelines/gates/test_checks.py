@@ -16,10 +16,10 @@ from rankbeam.transforms.write.rows import configurations
 def results() -> Results:
     """A run whose table of means has no row of one configuration over a slice, nor of a metric over all queries."""
     run = judged_run(3, queries=30, replicates=20)
-    aggregate = run.aggregate()
+    estimates = run.estimates()
     rows = [
         row
-        for row in metrics_table(aggregate, run.evaluation).to_pylist()
+        for row in metrics_table(estimates, run.evaluation).to_pylist()
         if (row["config_id"], row["slice"]) != ("other", "kind=0")
         and (row["config_id"], row["slice"], row["metric"]) != ("other", "all", "RR")
     ]
@@ -27,7 +27,7 @@ def results() -> Results:
         "runs": [{"experiment_yaml": "slices: [kind]", "statistics": "{}", "dataset": "{}", "versions": "{}"}],
         "configurations": configurations(run.evaluation).to_pylist(),
         "configuration_metrics": rows,
-        "comparisons": comparisons_table(aggregate, run.evaluation).to_pylist(),
+        "comparisons": comparisons_table(estimates).to_pylist(),
     }
     return Results("", "run", InMemory({name: pa.Table.from_pylist(each) for name, each in known.items()}))
 

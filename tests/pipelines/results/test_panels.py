@@ -94,7 +94,7 @@ def test_what_was_written_is_compared_as_in_the_run_itself(run: JudgedRun, folde
         (row["config_id"], row["baseline_id"], row["slice"], row["metric"]): row
         for row in json.loads(outcome.stdout)["comparisons"]
     }
-    expected = comparisons_of(run.aggregate(), run.evaluation)
+    expected = comparisons_of(run.estimates())
     assert found.keys() == {(row.config_id, row.baseline, row.slice, row.metric) for row in expected}
     for row in expected:
         same = found[row.config_id, row.baseline, row.slice, row.metric]

@@ -106,6 +106,17 @@ def test_merging_is_associative_and_commutative_and_nothing_is_neutral(
     assert x.merge(RunAggregate()) == x == RunAggregate().merge(x)
 
 
+@given(parts=runs(), evaluation=EVALUATIONS)
+def test_the_states_of_slices_merge_to_the_whole(parts: list[ScoredPartition], evaluation: Evaluation) -> None:
+    whole = reduce(RunAggregate.merge, [RunAggregate.of(part, evaluation) for part in parts])
+    by_slice = dict(whole.by_slice())
+    assert set(by_slice) == {name for part in parts for name in part.slices}
+    assert reduce(RunAggregate.merge, by_slice.values()) == whole
+    for name, state in by_slice.items():
+        assert {key[-1] for key in (*state.queries, *state.pairs)} == {name}
+        assert set(state.replicates) == {name}
+
+
 @given(parts=runs())
 def test_the_state_of_no_query_is_neutral_for_a_configuration(parts: list[ScoredPartition]) -> None:
     for (_, panel, _), state in RunAggregate.of(parts[0], evaluation_of(0)).queries.items():

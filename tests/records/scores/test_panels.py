@@ -26,13 +26,13 @@ def run(request: pytest.FixtureRequest) -> JudgedRun:
 
 @pytest.fixture(scope="module")
 def means(run: JudgedRun) -> dict[tuple[str, str, str], ConfigurationMetric]:
-    rows = map(ConfigurationMetric.of, metrics_table(run.aggregate(), run.evaluation).to_pylist())
+    rows = map(ConfigurationMetric.of, metrics_table(run.estimates(), run.evaluation).to_pylist())
     return {(row.config_id, row.slice, row.metric): row for row in rows}
 
 
 @pytest.fixture(scope="module")
 def comparisons(run: JudgedRun) -> dict[tuple[str, str, str, str], Comparison]:
-    rows = comparisons_of(run.aggregate(), run.evaluation)
+    rows = comparisons_of(run.estimates())
     return {(row.config_id, row.baseline, row.slice, row.metric): row for row in rows}
 
 
@@ -117,8 +117,8 @@ def test_a_judge_that_is_down_moves_no_metric_of_rankings() -> None:
         for each in run.partitions
     ]
     alone = JudgedRun(replace(run.evaluation, metrics=run.evaluation.retrieval), partitions, {})
-    for table in (metrics_table, comparisons_table):
-        together, apart = (table(each.aggregate(), each.evaluation).to_pylist() for each in (run, alone))
+    for table in (metrics_table, lambda estimates, _: comparisons_table(estimates)):
+        together, apart = (table(each.estimates(), each.evaluation).to_pylist() for each in (run, alone))
         assert [row for row in together if row["metric"] not in JUDGED] == apart
 
 

@@ -1,0 +1,28 @@
+"""Scores combined by a pipeline: slice by slice, and equal to the state of all queries."""
+
+import pickle
+from functools import reduce
+from pathlib import Path
+
+import apache_beam as beam
+from support.judged import judged_run
+from support.pipeline import run
+
+from rankbeam.transforms.aggregate import AggregateScores, EstimateScores
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.estimates import RunEstimates
+
+
+def test_states_are_combined_slice_by_slice(tmp_path: Path) -> None:
+    given = judged_run(4)
+    whole = reduce(RunAggregate.merge, [RunAggregate.of(each, given.evaluation) for each in given.partitions])
+
+    def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+        states = pipeline | beam.Create(given.partitions) | AggregateScores(given.evaluation)
+        return [states, states | EstimateScores(given.evaluation)]
+
+    states, estimates = run(tmp_path, build)
+    assert len(states) == 3  # all queries, and two kinds
+    assert dict(states) == dict(whole.by_slice())
+    assert max(len(pickle.dumps(state)) for state in states) < 0.7 * len(pickle.dumps(whole))
+    assert estimates == [RunEstimates.of(whole, given.evaluation)]

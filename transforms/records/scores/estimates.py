@@ -1,0 +1,258 @@
+"""The estimates of a run, slice by slice: what its aggregate is for, and small where that is large."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
+from rankbeam.transforms.records.scores.panels import AnyMetric, Panel
+from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
+from rankbeam.transforms.records.scores.scored import Counts
+from rankbeam.transforms.records.slices import ALL
+
+Means = Mapping[tuple[str, str], ConfigurationMetric]
+"""The rows of one slice, by config_id and metric."""
+Firsts = Mapping[tuple[str, str], str]
+"""By config_id and metric, the first configuration that has equal values at every query of a slice."""
+
+
+@dataclass(frozen=True)
+class RunEstimates:
+    """Means, intervals and comparisons over some slices of a run; the other attributes are those of `RunAggregate`.
+
+    Attributes:
+        means: rows of `tables.CONFIGURATION_METRICS`, by name of the slice.
+        differences: by position of the configuration, of its baseline, and name of the slice, the comparisons in the
+            order of the metrics, without corrected p-values: these depend on all slices.
+        resultless: positions of the configurations that have no result for some judged query.
+    """
+
+    means: Mapping[str, Means] = field(default_factory=dict)
+    differences: Mapping[tuple[int, int, str], tuple[Comparison, ...]] = field(default_factory=dict)
+    unjudged: int = 0
+    failures: int = 0
+    with_results: frozenset[int] = frozenset()
+    with_judged: frozenset[int] = frozenset()
+    resultless: frozenset[int] = frozenset()
+    examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    unplaced: Mapping[int, Counts] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
+        """The estimates of the slices of an aggregate."""
+        names = dict.fromkeys(name for *_, name in aggregate.queries)
+        totals = {name: _totals(aggregate, name) for name in names}
+        pairs = sorted({(one, other, name) for one, other, _, name in aggregate.pairs})
+        return cls(
+            {name: _means_of(name, totals[name], aggregate, evaluation) for name in names},
+            {
+                (one, other, name): _differences_of(one, other, name, totals[name], aggregate, evaluation)
+                for one, other, name in pairs
+            },
+            aggregate.unjudged,
+            aggregate.failures,
+            aggregate.with_results,
+            aggregate.with_judged,
+            frozenset(
+                position
+                for (position, panel, name), state in aggregate.queries.items()
+                if (panel, name) == (0, ALL) and state.empty + state.missing
+            ),
+            aggregate.examples,
+            aggregate.unplaced,
+        )
+
+    def merge(self, other: "RunEstimates") -> "RunEstimates":
+        """The estimates of the slices of both, which have none in common."""
+        return RunEstimates(
+            {**self.means, **other.means},
+            {**self.differences, **other.differences},
+            self.unjudged + other.unjudged,
+            self.failures + other.failures,
+            self.with_results | other.with_results,
+            self.with_judged | other.with_judged,
+            self.resultless | other.resultless,
+            {**self.examples, **other.examples},
+            {**self.unplaced, **other.unplaced},
+        )
+
+
+def _differences_of(
+    one: int, other: int, name: str, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation
+) -> tuple[Comparison, ...]:
+    """The comparisons of a pair over one slice, in the order of the metrics; p-values are not corrected yet."""
+    layout, statistics = Layout.of(evaluation), evaluation.statistics
+    ours, theirs = (evaluation.configurations[position].config_id for position in (one, other))
+    rows = {}
+    for number, panel in enumerate(evaluation.panels):
+        state = aggregate.pairs[one, other, number, name]
+        if name != ALL and state.moments.count < statistics.min_slice:
+            continue
+        drawn = _no_replicates(panel) if totals is None else layout.differences(totals, (one, other), number)
+        for metric, summary in zip(panel.metrics, state.result(panel.ranges, drawn, statistics), strict=True):
+            rows[str(metric)] = Comparison(ours, theirs, name, str(metric), **vars(summary))
+    return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
+
+
+def _means_of(
+    name: str, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation
+) -> dict[tuple[str, str], ConfigurationMetric]:
+    """The rows of every configuration over one slice, by config_id and metric."""
+    firsts = _firsts(name, aggregate, evaluation)
+    rows: dict[tuple[str, str], ConfigurationMetric] = {}
+    for number in range(len(evaluation.panels)):
+        for of_metric in _contenders(name, number, totals, aggregate, evaluation, firsts):
+            for row in _ranked(of_metric, totals is not None, evaluation):
+                rows[row.config_id, row.metric] = row
+    return rows
+
+
+class Contender(NamedTuple):
+    """One metric of one configuration, to be ranked among the others."""
+
+    row: ConfigurationMetric
+    estimate: Estimate
+    replicates: FloatArray
+    """float64[b], the bootstrap's means."""
+
+
+def _contenders(
+    name: str, number: int, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation, firsts: Firsts
+) -> Iterator[list[Contender]]:
+    """For each metric of a panel, every configuration over one slice, without the columns of `OfMany`."""
+    panel, layout = evaluation.panels[number], Layout.of(evaluation)
+    by_configuration = []
+    for position, each in enumerate(evaluation.configurations):
+        state = aggregate.queries[position, number, name]
+        drawn = _no_replicates(panel) if totals is None else layout.means(totals, position, number)
+        summaries = state.result(panel.ranges, drawn, evaluation.statistics.confidence)
+        if name != ALL and state.moments.count < evaluation.statistics.min_slice:
+            summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
+        rows = [
+            _row(each.config_id, name, metric, panel, state, summary, firsts)
+            for metric, summary in zip(panel.metrics, summaries, strict=True)
+        ]
+        by_configuration.append(list(map(Contender, rows, state.estimates(panel.ranges), drawn)))
+    yield from map(list, zip(*by_configuration, strict=True))
+
+
+def _row(
+    config_id: str,
+    name: str,
+    metric: AnyMetric,
+    panel: Panel,
+    state: QueryAggregate,
+    summary: MetricSummary,
+    firsts: Firsts,
+) -> ConfigurationMetric:
+    first = firsts[config_id, str(metric)]
+    return ConfigurationMetric(
+        config_id,
+        name,
+        str(metric),
+        **vars(summary),
+        queries=state.moments.count,
+        empty=state.empty,
+        failed=state.failed,
+        missing=state.missing,
+        undefined=state.undefined,
+        not_asked=state.not_asked,
+        equal_to=None if first == config_id else first,
+        panel=panel.name,
+    )
+
+
+def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], str]:
+    """The `Firsts` of one slice."""
+    firsts: dict[tuple[str, str], str] = {}
+    for number, panel in enumerate(evaluation.panels):
+        for column, metric in enumerate(map(str, panel.metrics)):
+            seen: dict[object, str] = {}
+            for position, each in enumerate(evaluation.configurations):
+                state = aggregate.queries[position, number, name]
+                values = state.values_of(column) if state.moments.count else position
+                firsts[each.config_id, metric] = seen.setdefault(values, each.config_id)
+    return firsts
+
+
+def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Evaluation) -> list[ConfigurationMetric]:
+    """The rows of one metric over one slice, with the columns of `OfMany`."""
+    by_dialect: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
+    for place, (each, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
+        in_race = configuration.dropped_at is None
+        is_enough = each.row.slice == ALL or each.estimate.count >= evaluation.statistics.min_slice
+        if is_resampled and in_race and is_enough:
+            # Values by the rules of different tools are not comparable.
+            by_dialect[configuration.dialect][place] = each
+    rows = [_out_of_race(each.row, evaluation) for each in contenders]
+    for group in by_dialect.values():
+        for place, row in zip(group, _rank_distinct([*group.values()], evaluation.statistics.confidence), strict=True):
+            rows[place] = row
+    return rows
+
+
+def _out_of_race(row: ConfigurationMetric, evaluation: Evaluation) -> ConfigurationMetric:
+    """The row by what a race says of it, if it dropped any: the best is among those that are left."""
+    dropped = {each.config_id for each in evaluation.configurations if each.dropped_at is not None}
+    is_raced = evaluation.race is not None and row.metric == evaluation.race.metric and row.slice == ALL
+    return replace(row, may_be_best=row.config_id not in dropped) if dropped and is_raced else row
+
+
+def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> list[ConfigurationMetric]:
+    """The rows of one metric, with joint intervals and with the configurations that may be the best.
+
+    Configurations with equal values count once. The columns stay null for a configuration without a value.
+    """
+    leaders: dict[str, Contender] = {}
+    known = [each for each in contenders if each.row.mean is not None]
+    for each in known:
+        leaders.setdefault(each.row.equal_to or each.row.config_id, each)
+    if len(known) < 2:
+        return [each.row for each in contenders]
+    ranked = dict(zip(leaders, _rank([*leaders.values()], confidence), strict=True))
+    return [
+        each.row
+        if each.row.mean is None
+        else replace(each.row, **ranked[each.row.equal_to or each.row.config_id]._asdict())
+        for each in contenders
+    ]
+
+
+class OfMany(NamedTuple):
+    """The columns of a row that hold for all configurations at once."""
+
+    joint_low: float | None = None
+    joint_high: float | None = None
+    may_be_best: bool | None = None
+
+
+def _rank(contenders: Sequence[Contender], confidence: float) -> list[OfMany]:
+    estimates = [each.estimate for each in contenders]
+    count = min(each.count for each in estimates)
+    if count < 2:
+        return [OfMany() for _ in contenders]
+    means = np.array([each.mean for each in estimates], np.float64)
+    replicates = np.stack([each.replicates for each in contenders])
+    lows, highs = joint_intervals(estimates, replicates, confidence)
+    best = may_be_best(means, replicates, count, confidence)
+    return [
+        OfMany(or_null(low), or_null(high), may_be)
+        for low, high, may_be in zip(lows.tolist(), highs.tolist(), best.tolist(), strict=True)
+    ]
+
+
+def _totals(aggregate: RunAggregate, name: str) -> IntArray | None:
+    return aggregate.replicates[name].totals() if name in aggregate.replicates else None
+
+
+def _no_replicates(panel: Panel) -> FloatArray:
+    return np.empty((len(panel.metrics), 0))
