@@ -8,6 +8,7 @@ from rankbeam.pipelines.run.messages import MISSED, leave, messages
 _EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
 _BASELINE_RUN_HELP = "Which run of DIR2, or, without DIR2, of DIR; by default the experiment's latest other run."
+_OTHER_DATASET_HELP = "The baseline's dataset may differ, as one that grew: differences are over the queries of both."
 _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead of the table."
 
 
@@ -18,7 +19,7 @@ _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead 
 @click.option("--run-id", metavar="ID", help="Which run of DIR; the latest by default.")
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_HELP)
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
-@click.option("--other-dataset", is_flag=True, help="The baseline's run may be of another dataset.")
+@click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
 @click.option("--junit", metavar="FILE", help="Also write JUnit's XML to this file, a test case for each check.")
 @click.option("--markdown", metavar="FILE", help=_MARKDOWN_HELP)
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
@@ -37,7 +38,8 @@ def gate(
     """Check the run in DIR against gates: limits on means, on intervals, and on differences from a baseline.
 
     Exit status: 0 every gate is met, 3 some are missed, 2 the input was refused. A gate whose value is missing is
-    missed. DIR and DIR2 may be bigquery://project.dataset, for runs in BigQuery.
+    missed; one with `if_missing: skip` is new where the baseline's run lacks its configuration, metric or slice. DIR
+    and DIR2 may be bigquery://project.dataset, for runs in BigQuery.
 
     \b
     Examples:
@@ -47,6 +49,7 @@ def gate(
     """
     with messages():
         from rankbeam.pipelines.compare.compare import pair_of_runs
+        from rankbeam.pipelines.compare.shared import shared_queries
         from rankbeam.pipelines.gates import checks as gate_checks
         from rankbeam.pipelines.gates import show as gate_show
         from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
@@ -69,6 +72,8 @@ def gate(
             click.echo(gate_show.as_json(checks, run, other) if form == "json" else gate_show.as_text(checks))
         if other is not None:
             click.echo(f"differences are from {other.named}, in {other.output}", err=True)
+            if shared := shared_queries(run, other):
+                click.echo(shared.sentence, err=True)
         if not all(check.is_met for check in checks):
             leave(gate_show.summary(checks), MISSED)
         click.echo(gate_show.summary(checks), err=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.compare.scores import Member, partitions_of
+from rankbeam.pipelines.compare.shared import Shared, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
@@ -70,6 +71,7 @@ class Compared:
         rows: by metric and slice.
         left_out: metrics that only one of the runs has.
         too_small: requested slices with too few queries to be compared.
+        shared: the queries that both runs have, where these are of different datasets.
     """
 
     run: Results
@@ -78,9 +80,12 @@ class Compared:
     rows: list[NamedComparison]
     left_out: tuple[str, ...] = ()
     too_small: tuple[str, ...] = ()
+    shared: Shared | None = None
 
     def warnings(self) -> Iterator[str]:
         """Warnings about the comparison."""
+        if self.shared:
+            yield self.shared.sentence
         if self.left_out:
             yield f"only one of the runs has {', '.join(self.left_out)}; left out"
         if self.too_small:
@@ -159,9 +164,8 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
     rows = [each for each in every if each.row.slice in slices]
     rows.sort(key=lambda each: (metrics.index(each.row.metric), slices.index(each.row.slice)))
     compared = {each.row.slice for each in rows}
-    return Compared(
-        run, other, evaluation.statistics, rows, left_out, tuple(name for name in slices if name not in compared)
-    )
+    too_small = tuple(name for name in slices if name not in compared)
+    return Compared(run, other, evaluation.statistics, rows, left_out, too_small, shared_queries(run, other))
 
 
 def slices_matching(wanted: str, known: Sequence[str]) -> list[str]:

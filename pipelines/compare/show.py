@@ -43,6 +43,7 @@ def as_json(compared: Compared) -> str:
         "baseline_run": None if compared.other is None else compared.other.identity(),
         "statistics": asdict(compared.statistics),
         "left_out": list(compared.left_out),
+        "queries": None if compared.shared is None else asdict(compared.shared),
         "comparisons": _documents(compared),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)

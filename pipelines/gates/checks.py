@@ -1,4 +1,4 @@
-"""Check the results of a run against gates. A gate without a value is missed: nothing passes silently."""
+"""Check the results of a run against gates. A gate without a value is missed, or shown as new: none passes silently."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -36,6 +36,7 @@ class Check:
         slice: name of the slice.
         found: the value; None where there is none.
         reason: why there is none.
+        is_new: whether that is because the baseline's run lacks the configuration, metric or slice.
     """
 
     gate: Gate
@@ -43,11 +44,19 @@ class Check:
     slice: str
     found: float | None
     reason: str = ""
+    is_new: bool = False
 
     @property
     def is_met(self) -> bool:
-        """Whether the value is within the limit."""
-        return self.found is not None and self.gate.is_met(self.found)
+        """Whether the value is within the limit, or the gate skips what is new."""
+        if self.found is None:
+            return self.is_skipped
+        return self.gate.is_met(self.found)
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether there is nothing to hold against the limit yet, and the gate says to skip that."""
+        return self.is_new and self.gate.skips_new
 
     @property
     def margin(self) -> float | None:
@@ -91,6 +100,10 @@ class _Differences:
             frozenset(row.metric for _, row in rows),
         )
 
+    def lacks(self, configuration: str, name: str, metric: str, other: Results) -> bool:
+        """Whether the baseline's run has no such configuration, slice or metric."""
+        return configuration not in _names(other) or name not in other.slices or metric not in other.metrics
+
 
 def check(
     run: Results, gates: Sequence[Gate], other: Results | None = None, *, other_dataset: bool = False
@@ -113,7 +126,9 @@ def check(
     for gate in gates:
         names, slices = gate.configurations(named, baseline), slices_matching(gate.slice, run.slices)
         for name, each in product(names, slices):
-            checks.append(Check(gate, name, each, *_measured(gate, name, each, run, differences)))
+            value, reason = _measured(gate, name, each, run, differences)
+            is_new = gate.is_difference and other is not None and differences.lacks(name, each, gate.metric, other)
+            checks.append(Check(gate, name, each, value, reason, is_new))
         if not names or not slices:
             checks.append(Check(gate, gate.configuration or "", gate.slice, None, _nothing(gate, names, run)))
     return sorted(checks, key=lambda each: each.is_met)
@@ -146,6 +161,8 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
     asked = [gate for gate in gates if gate.is_difference]
     if not asked:
         return _Differences.of([])
+    if other is not None and _names(run).isdisjoint(_names(other)) and any(gate.skips_new for gate in asked):
+        return _Differences.of([])  # all are new; without such a gate, runs without a common name are refused
     if other is not None:
         slices = {name for gate in asked for name in slices_matching(gate.slice, run.slices)}
         question = Question(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)
@@ -153,6 +170,10 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
     names = {row["config_id"]: row["name"] for row in run.configurations}
     base = run.baseline
     return _Differences.of([(names[row.config_id], row) for row in run.comparisons if names[row.baseline] == base])
+
+
+def _names(run: Results) -> frozenset[str]:
+    return frozenset(row["name"] for row in run.configurations)
 
 
 def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:

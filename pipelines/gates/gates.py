@@ -26,6 +26,7 @@ class Gate:
         at_least: whether the limit is the lowest value that meets it; otherwise it is the highest.
         configuration: a name or the beginning of several; None for all.
         slice: a slice, or an attribute for each of its values.
+        skips_new: whether a difference is met where the baseline's run lacks what it would be from.
     """
 
     metric: str
@@ -34,6 +35,7 @@ class Gate:
     at_least: bool
     configuration: str | None = None
     slice: str = ALL
+    skips_new: bool = False
 
     @property
     def is_difference(self) -> bool:
@@ -103,7 +105,15 @@ def gates_of(
             problems.append(located.error(("gates", number, "metric"), error.problem))
             continue
         gates = [
-            Gate(metric, value, limit or 0.0, model.at_least is not None, model.configuration, model.slice)
+            Gate(
+                metric,
+                value,
+                limit or 0.0,
+                model.at_least is not None,
+                model.configuration,
+                model.slice,
+                model.if_missing == "skip",
+            )
             for metric in metrics
         ]
         wrong = () if known is None else [each for gate in gates for each in _wrong(gate, known)]

@@ -24,6 +24,8 @@ class GateModel(BaseModel):
         configuration: a name, or the name before the grid's values for all of these; all by default, of differences
             all but the baseline.
         slice: "all" queries by default, one slice ("intent=how_to"), or an attribute for each of its values.
+        if_missing: what a difference from another run is where that run lacks the configuration, the metric or the
+            slice: "miss" misses the gate, "skip" shows it as new and misses nothing.
         judge: with "sentinels", the limit is on the share of known items that the judge gets right, in the step where
             that is lowest; such a gate has no metric.
     """
@@ -36,12 +38,15 @@ class GateModel(BaseModel):
     at_most: Limit | None = None
     configuration: Word | None = None
     slice: Word = "all"
+    if_missing: Literal["miss", "skip"] = "miss"
     judge: Literal["sentinels"] | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> "GateModel":
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError("has one limit, at_least or at_most")
+        if "if_missing" in self.model_fields_set and self.value not in DIFFERENCES:
+            raise ValueError("has if_missing, which is for differences from another run")
         if self.judge is not None:
             if self.model_fields_set - {"judge", "at_least", "at_most"}:
                 raise ValueError("is about the judge; it has a limit and nothing else")

@@ -4,8 +4,10 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from rankbeam.pipelines.compare.shared import shared_queries
 from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, text_table
@@ -17,8 +19,9 @@ _NONE = "–"
 
 def summary(checks: Sequence[Check]) -> str:
     """How many gates are met, in words."""
-    missed = sum(not each.is_met for each in checks)
-    return f"{missed or len(checks)} of {len(checks)} gate checks {'missed' if missed else 'met'}"
+    missed, skipped = sum(not each.is_met for each in checks), sum(each.is_skipped for each in checks)
+    new = f", {skipped} new" if skipped else ""
+    return f"{missed or len(checks) - skipped} of {len(checks)} gate checks {'missed' if missed else 'met'}{new}"
 
 
 def as_text(checks: Sequence[Check]) -> str:
@@ -28,9 +31,11 @@ def as_text(checks: Sequence[Check]) -> str:
 
 def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str:
     """One JSON document."""
+    shared = shared_queries(run, other)
     document = {
         **run.identity(),
         "baseline_run": None if other is None else other.identity(),
+        "queries": None if shared is None else asdict(shared),
         "met": all(each.is_met for each in checks),
         "checks": [_document(each) for each in checks],
     }
@@ -40,22 +45,26 @@ def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str
 def as_markdown(checks: Sequence[Check], run: Results, other: Results | None) -> str:
     """A summary for GitHub: the table, and what it is about."""
     against = "" if other is None else f", against {other.named}, in {other.output}"
-    about = markdown_text(f"Run {run.run_id} of {run.experiment} in {run.output}{against}.")
+    shared = shared_queries(run, other)
+    grown = "" if shared is None else f" {shared.sentence[0].upper()}{shared.sentence[1:]}."
+    about = markdown_text(f"Run {run.run_id} of {run.experiment} in {run.output}{against}.{grown}")
     return f"### rankbeam: {summary(checks)}\n\n{markdown_table(_table(checks))}\n\n{about}\n"
 
 
 def as_junit(checks: Sequence[Check], run: Results) -> bytes:
     """XML with one test case a check."""
-    missed = str(sum(not each.is_met for each in checks))
+    missed, skipped = str(sum(not each.is_met for each in checks)), str(sum(each.is_skipped for each in checks))
     counts = {"tests": str(len(checks)), "failures": missed, "errors": "0"}
     suites = ET.Element("testsuites", counts)
     name, timestamp = _xml(f"rankbeam gates of {run.run['experiment']}"), run.run["started_at"].isoformat()
-    suite = ET.SubElement(suites, "testsuite", {"name": name, "timestamp": timestamp, "skipped": "0", **counts})
+    suite = ET.SubElement(suites, "testsuite", {"name": name, "timestamp": timestamp, "skipped": skipped, **counts})
     for each in checks:
         where = "" if each.slice == ALL else f" over {each.slice}"
         case = {"classname": each.configuration or "rankbeam", "name": f"{_what(each)} {_limit(each)}{where}"}
         element = ET.SubElement(suite, "testcase", {key: _xml(text) for key, text in case.items()} | {"time": "0"})
-        if not each.is_met:
+        if each.is_skipped:
+            ET.SubElement(element, "skipped", {"message": _xml(f"new: {each.reason}")})
+        elif not each.is_met:
             message = _xml(_missed(each))
             ET.SubElement(element, "failure", {"type": "MissedGate", "message": message}).text = message
     ET.indent(suites)
@@ -68,7 +77,7 @@ def _table(checks: Sequence[Check]) -> Table:
     why = any(each.reason for each in checks)
     rows = [
         [
-            "met" if each.is_met else "MISSED",
+            {"met": "met", "missed": "MISSED", "new": "new"}[_state(each)],
             each.configuration or _NONE,
             each.slice,
             _what(each),
@@ -93,8 +102,15 @@ def _document(check: Check) -> dict[str, Any]:
         "found": check.found,
         "margin": check.margin,
         "met": check.is_met,
+        "state": _state(check),
         "reason": check.reason,
     }
+
+
+def _state(check: Check) -> str:
+    if check.is_skipped:
+        return "new"
+    return "met" if check.is_met else "missed"
 
 
 def _what(check: Check) -> str:

@@ -64,6 +64,7 @@ def test_the_table_holds_what_the_command_finds(tmp_path: Path) -> None:
             **{name: row[name] for name in ("slice", "metric", "value", "found", "margin", "met")},
             **{name: row[name] for name in ("at_least", "at_most") if row[name] is not None},
             "reason": row["reason"] or "",
+            "state": "met" if row["met"] else "missed",
         }
         for row in rows(tmp_path, "gates")
     ]
