@@ -1,21 +1,17 @@
 """Gates: what stands in a file, what is held against it, and what CI gets to read."""
 
 import json
-import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
 from support.cli import Outcome, rankbeam
-from support.data import REPOSITORY
 from support.finished import experiment, finished, install, ranks
 from support.inputs import write
 
-from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.results.run import Results
@@ -343,43 +339,3 @@ def test_a_whole_experiment_may_hold_the_gates(run: Results, tmp_path: Path) -> 
     outcome = rankbeam("gate", run.output, "--experiment", write(tmp_path / "whole.yaml", text))
     assert outcome.status == MISSED  # of the configuration without any answer
     assert "rankbeam: 2 of 8 gate checks missed" in outcome.stderr
-
-
-# --- The example for GitHub Actions --------------------------------------------------------------------------------
-
-
-def workflow() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((REPOSITORY / "deploy" / "github" / "evaluate.yml").read_text())
-    return loaded
-
-
-def commands() -> Iterator[list[str]]:
-    for job in workflow()["jobs"].values():
-        for step in job["steps"]:
-            for line in step.get("run", "").replace("\\\n", " ").splitlines():
-                words = shlex.split(line)
-                if words[0] == "rankbeam":
-                    yield words[1 : words.index(">>") if ">>" in words else None]
-
-
-def test_the_workflow_uses_commands_that_there_are() -> None:
-    assert [name for name, *_ in commands()] == ["evaluate", "validate", "evaluate", "gate", "compare"]
-
-
-@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
-def test_a_command_of_the_workflow_is_understood(words: list[str]) -> None:
-    name, *arguments = words
-    command = main.commands[name]
-    context = command.make_context(name, list(arguments), parent=click.Context(main))
-    assert context.params.get("beam_options", ()) == ()
-    assert not context.args
-
-
-def test_the_gates_in_the_workflow_are_gates(tmp_path: Path) -> None:
-    lines = (REPOSITORY / "deploy" / "github" / "evaluate.yml").read_text().splitlines()
-    shown = [line.removeprefix("#   ") for line in lines if line.startswith("#   ")]
-    gates = yaml.safe_load("\n".join(shown))["gates"]
-    run = finished(tmp_path, {"base": ranks(1), "other": ranks(1, 2)}, metrics=["nDCG@10"])
-    outcome = gate(run, tmp_path, gates)
-    assert outcome.status == MISSED
-    assert "difference_low" in outcome.stdout
