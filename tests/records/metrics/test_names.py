@@ -18,6 +18,7 @@ from rankbeam.transforms.records.metrics.names import (
     metric_values,
     parse_metric,
 )
+from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
 
 NAMES = (*METRICS, *ALIASES)
 ONE_SPELLING = {
@@ -123,8 +124,8 @@ def slips(word: str) -> Iterator[str]:
 
 def misspellings(name: str) -> set[str]:
     doubled = {name[: place + 1] + name[place:] for place in range(len(name))}
-    valid = {valid.lower() for valid in NAMES}
-    return {word for word in {*slips(name), *doubled} if word and not word[0].isdigit() and word.lower() not in valid}
+    valid = {plain(known) for known in (*NAMES, *SAME, *FOREIGN)}
+    return {word for word in {*slips(name), *doubled} if word and not word[0].isdigit() and plain(word) not in valid}
 
 
 @pytest.mark.parametrize("name", NAMES)

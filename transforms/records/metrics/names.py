@@ -19,6 +19,7 @@ from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking import spans, ties
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.other_tools import meant_by, plain, refuse_foreign
 from rankbeam.transforms.records.metrics.written import split_name
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -110,7 +111,7 @@ DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"MRR": "RR", "MAP": "AP", "Recall": "R", "Precision": "P", "Hit": "Success", "RPrec": "Rprec", "BPref": "Bpref"}
 )
-_BY_LOWER = {name.lower(): name for name in _DEFINITIONS} | {alias.lower(): name for alias, name in ALIASES.items()}
+_BY_PLAIN = {plain(name): name for name in _DEFINITIONS} | {plain(alias): name for alias, name in ALIASES.items()}
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
     """Read a metric's name.
 
     Args:
-        text: such as `nDCG@10`, `MAP`, `P(rel=2)@5`, `nDCG(gain=exp)`.
+        text: such as `nDCG@10`, `MAP`, `P(rel=2)@5`, `nDCG(gain=exp)`, or a name of another tool.
         also: further names to suggest when there is no such metric.
 
     Raises:
@@ -202,10 +203,16 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
 
     >>> str(parse_metric("Recall(rel=1)@100")), str(parse_metric("nDCG( gain = exp )@10"))
     ('R@100', 'nDCG(gain=exp)@10')
+    >>> str(parse_metric("hit_rate@5")), str(parse_metric("ndcg_burges@10"))
+    ('Success@5', 'nDCG(gain=exp)@10')
     """
     written = split_name(text)
-    name = _BY_LOWER.get(written.name.lower())
+    if (meant := meant_by(written.name)) is not None:
+        equivalent = split_name(meant)
+        written = replace(written, name=equivalent.name, options=(*equivalent.options, *written.options))
+    name = _BY_PLAIN.get(plain(written.name))
     if name is None:
+        refuse_foreign(written.name)
         hint = did_you_mean(written.name, [*_DEFINITIONS, *ALIASES, *also])
         raise InputError(f"unknown metric {written.name!r}; {hint}")
     options: dict[str, Option] = {}

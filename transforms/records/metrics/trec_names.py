@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.other_tools import refuse_foreign
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -29,6 +30,7 @@ _FAMILIES: tuple[tuple[str, str, tuple[int, ...] | None], ...] = (
 _OFFICIAL = ("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "P")
 _SETS = ("all_trec", "official")
 _BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
+_SPELLED = {trec.lower(): trec for trec in _BY_TREC}
 _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
 
@@ -60,9 +62,17 @@ def _parse(word: str, also: Sequence[str]) -> Iterable[Metric]:
     if family in _BY_TREC and (dot or family != "P"):
         return _expand(family, parameters if dot else None, word)
     stem, _, cutoff = word.rpartition("_")
-    if stem in _BY_TREC and cutoff.isdecimal():
-        return _expand(stem, cutoff, word)
+    if cutoff.isdecimal():
+        if stem.lower().endswith("_at"):  # ndcg_at_10, as MTEB and BEIR's results have it
+            return [parse_metric(f"{stem[:-3]}@{cutoff}")]
+        if stem.lower() in _SPELLED:
+            return _expand(_SPELLED[stem.lower()], cutoff, word)
+    if dot and family.lower() in _SPELLED:
+        return _expand(_SPELLED[family.lower()], parameters, word)
+    if dot and family.lower() == "rbp" and parameters.isdecimal():  # ranx: rbp.95
+        return [parse_metric(f"RBP(p=0.{parameters})")]
     if dot and "(" not in word:
+        refuse_foreign(family)
         raise InputError(f"unknown metric {word!r}; {did_you_mean(family, _BY_TREC)}")
     return [parse_metric(word, also=[*_BY_TREC, *_SETS, *also])]
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from rankbeam.transforms.records.errors import InputError
 
 _MOST = 999_999_999
-_NAME = re.compile(r"^\s*(?P<name>[A-Za-z_][A-Za-z_0-9]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$")
+_NAME = re.compile(
+    r"^\s*(?P<name>[A-Za-z_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$"
+)
 
 
 @dataclass(frozen=True)

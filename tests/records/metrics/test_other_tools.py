@@ -1,0 +1,60 @@
+"""Names that people bring from other tools are read as the same metric, or refused with the nearest one."""
+
+import pytest
+
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.judged import BASE_NAMES, OTHER_TOOLS
+from rankbeam.transforms.records.metrics.names import ALIASES, METRICS, SPAN_METRICS, parse_metric
+from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
+from rankbeam.transforms.records.metrics.parsing import parse_all
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        ("hit_rate@10", "Success@10"),
+        ("Hit-Rate@10", "Success@10"),
+        ("accuracy@1", "Success@1"),
+        ("Accuracy_at_1", "Success@1"),
+        ("hits", "NumRelRet"),
+        ("R_cap@100", "Rcap@100"),
+        ("r-precision", "Rprec"),
+        ("RPrecision", "Rprec"),
+        ("NDCG_cut_10", "nDCG@10"),
+        ("NDCG_cut.10", "nDCG@10"),
+        ("Map_Cut.100", "AP@100"),
+        ("ndcg_at_10", "nDCG@10"),
+        ("map_at_100", "AP@100"),
+        ("recall_at_5", "R@5"),
+        ("mrr_at_10", "RR@10"),
+        ("ndcg_burges@5", "nDCG(gain=exp)@5"),
+        ("rbp.95", "RBP(p=0.95)"),
+        ("precision(rel=2)@5", "P(rel=2)@5"),
+    ],
+)
+def test_other_names_of_our_metrics(written: str, canonical: str) -> None:
+    assert [str(metric) for metric in parse_all([written])] == [canonical]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_metric_that_is_not_here_is_named_with_the_nearest(name: str) -> None:
+    what, nearest = FOREIGN[name]
+    with pytest.raises(InputError) as refused:
+        parse_all([f"{name}@10"])
+    assert str(refused.value) == f"metric {name!r} is not here: it is {what}; the nearest one is {nearest}"
+    ours = [*METRICS, *SPAN_METRICS, *BASE_NAMES]
+    assert nearest.partition("(")[0] in ours
+    assert parse_all([nearest if nearest.partition("(")[0] not in ("Rcap", "Success") else f"{nearest}@10"])
+
+
+def test_no_name_means_two_things() -> None:
+    ours = {plain(name) for name in (*METRICS, *SPAN_METRICS, *ALIASES)}
+    judged = {plain(name) for name in (*BASE_NAMES, *OTHER_TOOLS)}
+    same, foreign = {plain(name) for name in SAME}, {plain(name) for name in FOREIGN}
+    assert not same & foreign
+    assert not (same | foreign) & (ours | judged)
+    assert not ours & judged
+
+
+def test_options_of_the_meant_metric_may_be_added_to() -> None:
+    assert str(parse_metric("ndcg_burges(judged_only=True)@5")) == "nDCG(gain=exp,judged_only=True)@5"

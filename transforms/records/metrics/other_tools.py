@@ -1,0 +1,106 @@
+"""Names that other tools have for metrics: those that mean one of ours, and those of metrics that are not here.
+
+Names are compared without case, "-" and "_": `R_cap`, `r-precision` and `Hit_Rate` are known, too.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from rankbeam.transforms.records.errors import InputError
+
+
+def plain(name: str) -> str:
+    """A name without case, hyphens and underscores.
+
+    >>> plain("Hit_Rate"), plain("r-precision")
+    ('hitrate', 'rprecision')
+    """
+    return name.lower().replace("-", "").replace("_", "")
+
+
+SAME: Mapping[str, str] = MappingProxyType(
+    {
+        "hit_rate": "Success",  # ranx
+        "accuracy": "Success",  # BEIR, MTEB
+        "hits": "NumRelRet",  # ranx
+        "ndcg_burges": "nDCG(gain=exp)",  # ranx
+        "r_precision": "Rprec",  # ranx
+        "recip_rank": "RR",  # trec_eval
+        "mean_reciprocal_rank": "RR",
+        "mean_average_precision": "AP",
+        "average_precision": "AP",
+        "f1_score": "F1",
+    }
+)
+"""Names that mean a metric of ours."""
+
+FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "dcg": ("a metric of ranx", "nDCG"),
+        "dcg_burges": ("a metric of ranx", "nDCG(gain=exp)"),
+        "gm_map": ("trec_eval's geometric mean of AP", "AP"),
+        "gm_bpref": ("trec_eval's geometric mean of Bpref", "Bpref"),
+        "iprec_at_recall": ("trec_eval's interpolated precision", "AP"),
+        "11pt_avg": ("trec_eval's interpolated precision", "AP"),
+        "IPrec": ("a metric of ir_measures", "AP"),
+        "ndcg_rel": ("a metric of trec_eval", "nDCG"),
+        "Rndcg": ("a metric of trec_eval", "nDCG"),
+        "G": ("a metric of trec_eval", "nDCG"),
+        "binG": ("a metric of trec_eval", "nDCG"),
+        "relative_P": ("a metric of trec_eval", "Rcap"),
+        "utility": ("a metric of trec_eval", "SetF"),
+        "relstring": ("a text of trec_eval", "Success"),
+        "alpha_nDCG": ("a metric of subtopics", "AllGroups"),
+        "alpha_DCG": ("a metric of subtopics", "AllGroups"),
+        "StRecall": ("a metric of subtopics", "AllGroups"),
+        "NRBP": ("a metric of subtopics", "RBP"),
+        "nERR": ("a metric of ir_measures", "ERR"),
+        "ERR_IA": ("a metric of subtopics", "ERR"),
+        "INST": ("a metric of ir_measures", "RBP"),
+        "INSQ": ("a metric of ir_measures", "RBP"),
+        "BPM": ("a metric of ir_measures", "RBP"),
+        "SDCG": ("a metric of ir_measures", "nDCG"),
+        "Compat": ("a metric of ir_measures", "RBP"),
+        "Accuracy_pairs": ("a metric of ir_measures", "Bpref"),
+        "recall_cap": ("a metric of BEIR", "Rcap"),
+        "hole": ("BEIR's share of documents without a judgement, which is 1 - Judged", "Judged"),
+        "groundedness": ("a metric of Vertex AI", "Faithfulness"),
+        "response_relevancy": ("a metric of ragas", "AnswerRelevance(ragas)"),
+        "factual_correctness": ("a metric of ragas", "ClaimF1"),
+        "semantic_similarity": ("a metric of ragas", "AnswerSimilarity"),
+        "context_entity_recall": ("a metric of ragas", "ContextRecall"),
+        "context_entities_recall": ("a metric of ragas", "ContextRecall"),
+        "llm_context_recall": ("a metric of ragas", "ContextRecall(ragas)"),
+        "contextual_recall": ("a metric of DeepEval", "ContextRecall"),
+        "contextual_precision": ("a metric of DeepEval", "ContextAP"),
+        "contextual_relevancy": ("a metric of DeepEval", "ContextRelevance"),
+        "bleu": ("a metric of words that texts share", "ClaimF1"),
+        "rouge": ("a metric of words that texts share", "ClaimRecall"),
+        "meteor": ("a metric of words that texts share", "ClaimF1"),
+        "bert_score": ("a metric of embeddings of tokens", "AnswerSimilarity"),
+        "sem_score": ("AutoRAG's cosine of embeddings", "AnswerSimilarity"),
+        "exact_match": ("a metric of equal texts", "ClaimF1"),
+        "coherence": ("a metric of an answer's style", "AnswerRelevance"),
+        "fluency": ("a metric of an answer's style", "AnswerRelevance"),
+    }
+)
+"""Metrics that are not here: what each is, and the nearest one of ours."""
+
+_SAME = {plain(name): meant for name, meant in SAME.items()}
+_FOREIGN = {plain(name): (name, *known) for name, known in FOREIGN.items()}
+
+
+def meant_by(name: str) -> str | None:
+    """Our name, perhaps with options in brackets, of a metric that has another name elsewhere; None if unknown."""
+    return _SAME.get(plain(name))
+
+
+def refuse_foreign(name: str) -> None:
+    """Refuse the name of a known metric that is not here.
+
+    Raises:
+        InputError: it is such a name; the message has the nearest metric of ours.
+    """
+    if (known := _FOREIGN.get(plain(name))) is not None:
+        _, what, nearest = known
+        raise InputError(f"metric {name!r} is not here: it is {what}; the nearest one is {nearest}")
