@@ -173,7 +173,7 @@ class ReadFiles(beam.PTransform):
             paths = sources.expand(self.pattern)
             found = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
         else:
-            pieces = pieces_of(self.pattern)
+            pieces = pieces_of(self.pattern, self.role)
             found = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
             return found | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets))
         return found | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))

@@ -51,9 +51,9 @@ def test_pieces_of_text_and_parquet_give_the_same_numbers(
     parquet.parent.mkdir()
     pq.write_table(table, parquet, row_group_size=70)
     monkeypatch.setattr(pieces, "PIECE_BYTES", 500)
-    assert len(pieces.pieces_of(str(run))) == -(-run.stat().st_size // 500)
-    assert len(pieces.pieces_of(str(parquet))) > 5
-    assert len(pieces.pieces_of(str(packed))) == 1
+    assert len(pieces.pieces_of(str(run), "run")) == -(-run.stat().st_size // 500)
+    assert len(pieces.pieces_of(str(parquet), "run")) > 5
+    assert len(pieces.pieces_of(str(packed), "run")) == 1
     for name, path in (("text", run), ("groups", parquet), ("gzip", packed)):
         other = evaluated(tmp_path / name, path, qrels)
         assert other.run["dataset_fingerprint"] == whole.run["dataset_fingerprint"]

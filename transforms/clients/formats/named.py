@@ -11,7 +11,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
-QUERY_NAMES = ("query_id", "query-id", "qid", "query")
+QUERY_NAMES = ("query_id", "query-id", "q_id", "qid", "query")
 DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id")
 GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
 SCORE_NAMES = ("score",)
@@ -69,7 +69,7 @@ def find_columns(path: str, columns: Sequence[str], wanted: Wanted, *, any_case:
 
 
 def mapped(
-    path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], schema: pa.Schema
+    path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], schema: pa.Schema, rows: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Batches under our names, cast to a schema.
 
@@ -78,11 +78,11 @@ def mapped(
         batches: its rows.
         names: from `find_columns`, one for each column of the schema except `line`.
         schema: of the batches to yield; its last column is `line`, the number of the row from 1.
+        rows: lines before the first row.
 
     Raises:
         InputError: a column holds nulls, or cannot be cast.
     """
-    rows = 0
     for batch in batches:
         line = pa.array(np.arange(rows + 1, rows + batch.num_rows + 1))
         arrays = [cast(path, batch.column(name), schema.field(ours), rows) for ours, name in names.items()]

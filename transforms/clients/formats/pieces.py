@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
 from rankbeam.transforms.clients.storage import files, matching, ranges
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
@@ -40,15 +41,19 @@ class Piece(NamedTuple):
             return sum(file.metadata.row_group(group).num_rows for group in range(self.begin))
 
 
-def pieces_of(pattern: str) -> list[Piece]:
-    """The pieces of all files of a pattern, or the table, in order. A gzip file is one piece.
+def pieces_of(pattern: str, role: str) -> list[Piece]:
+    """The pieces of all files of a pattern, or the table, in order. Gzip, JSON and CSV files are one piece each.
+
+    Args:
+        pattern: path or pattern of the files, or a table of BigQuery.
+        role: "qrels" or "run".
 
     Raises:
         InputError: there is no such file, or a Parquet file is damaged.
     """
     if is_table(pattern):
         return [Piece(pattern)]
-    return [piece for path, size, _ in matching.version(pattern) for piece in _divided(path, size)]
+    return [piece for path, size, _ in matching.version(pattern) for piece in _divided(path, size, role)]
 
 
 def located(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -61,7 +66,7 @@ def located(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
         raise InputError(error.problem, path=error.path, line=error.line + piece.lines_before()) from error
 
 
-def _divided(path: str, size: int) -> Iterator[Piece]:
+def _divided(path: str, size: int, role: str) -> Iterator[Piece]:
     if size <= PIECE_BYTES:
         yield Piece(path)
         return
@@ -69,7 +74,7 @@ def _divided(path: str, size: int) -> Iterator[Piece]:
         head = handle.read(len(_PARQUET))
     if head == _PARQUET:
         yield from _groups(path)
-    elif head.startswith(_GZIP):
+    elif head.startswith(_GZIP) or recognise(path, role) in WHOLE:
         yield Piece(path)
     else:
         borders = [*range(0, size, PIECE_BYTES), size]

@@ -1,9 +1,10 @@
 """Recognise the format of a file by its first line, and describe a file whose format does not fit its role."""
 
+import re
 from enum import StrEnum
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import lines
+from rankbeam.transforms.clients.formats import lines, separated
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -19,9 +20,18 @@ class Format(StrEnum):
     SOURCED_QRELS = "BEIR judgements with a column for their source"
     TREC_QRELS = "TREC judgements (query iteration document grade)"
     TREC_RUN = "TREC run (query Q0 document rank score tag)"
+    MS_MARCO_RUN = "MS MARCO run (query document rank, tab separated)"
+    NESTED = "JSON of query id to document id to number (ranx)"
+    SEPARATED = "values below a header (CSV)"
+
+
+WHOLE = (Format.NESTED, Format.SEPARATED)
+"""Formats of text whose parts mean nothing alone: a file is read by one worker."""
 
 
 _HEAD_BYTES = 1 << 10
+_NESTED = re.compile(r"\s*\{\s*(\"(?:[^\"\\]|\\.)*\"\s*:\s*\{|\}?\s*$)")
+"""The beginning of a JSON object of objects; the first line may end after its bracket."""
 _BEIR_HEADERS = ("query", "corpus", "doc", "score", "relevance", "grade")
 
 
@@ -69,10 +79,12 @@ EXPECTED = {
 }
 """What was expected instead of an empty file, by role."""
 _WANTED = {
-    "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, or Parquet",
-    "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, or Parquet",
-    "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), or Parquet",
-    "run": "a run: TREC (query Q0 document rank score tag) or Parquet",
+    "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV with a header, or Parquet",
+    "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV with a header, or Parquet",
+    "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), CSV with a "
+    "header (query_id, doc_id, grade), JSON of ranx, or Parquet",
+    "run": "a run: TREC (query Q0 document rank score tag), MS MARCO (query, document, rank), CSV with a header "
+    "(query_id, doc_id, score), JSON of ranx, or Parquet",
     "answers": "a file of reference answers: JSON lines with query_id and answer",
     "replay": "a file of answers: JSON lines with query_id and answer",
     "evidence": "a file of evidence: JSON lines with query_id, doc_id, start, end and quote",
@@ -91,12 +103,18 @@ def _first_line(head: bytes) -> str | None:
 def _texts(line: str) -> Format | None:
     if line.lstrip().startswith("{"):
         return Format.JSON_LINES
+    if separated.header(line, "queries"):
+        return Format.SEPARATED
     tabs = line.count("\t")  # one tab makes an id and a text, whatever the text looks like
     looks_like_rows = tabs > 1 and (_qrels(line) or _run(line))
     return Format.TAB_TEXT if tabs and not looks_like_rows else None
 
 
 def _qrels(line: str) -> Format | None:
+    if _NESTED.match(line):
+        return Format.NESTED
+    if separated.header(line, "qrels"):
+        return Format.SEPARATED
     header, has_source = _without_source(line)
     if _is_beir_header(header):
         return Format.SOURCED_QRELS if has_source else Format.BEIR_QRELS
@@ -108,8 +126,15 @@ def _qrels(line: str) -> Format | None:
 
 
 def _run(line: str) -> Format | None:
+    if _NESTED.match(line):
+        return Format.NESTED
+    if separated.header(line, "run"):
+        return Format.SEPARATED
     words = line.split()
-    return Format.TREC_RUN if len(words) >= 5 and all(_is_number(word) for word in words[3:5]) else None
+    if len(words) >= 5 and all(_is_number(word) for word in words[3:5]):
+        return Format.TREC_RUN
+    # Three columns are MS MARCO's where the first line has the first rank: any other number may well be a score.
+    return Format.MS_MARCO_RUN if line.count("\t") == 2 and words[2:] == ["1"] else None
 
 
 def _answers(line: str) -> Format | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import early, ids, lines, named, parquet, tables, utf8
+from rankbeam.transforms.clients.formats import early, ids, lines, named, nested, parquet, separated, tables, utf8
 from rankbeam.transforms.clients.formats.pieces import Piece, located
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files, ranges
@@ -36,11 +36,14 @@ _RUN = _Kind("run", columns.RUN, "score", text.Layout((0, 2, 4), at_least=5, at_
 _TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 2, 3), at_least=4, at_most=4))
 _BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 _SOURCED_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=4, at_most=4, tabs=True))
+_MS_MARCO = _Kind("run", columns.RUN, "score", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
-    """Read judgements: TREC, BEIR, Parquet or a table of BigQuery. A thread reads ahead while a batch is used.
+    """Read judgements: TREC, BEIR, CSV, ranx' JSON, Parquet or a table of BigQuery.
+
+    A thread reads ahead while a batch is used.
 
     Yields:
         Batches of `columns.QRELS` with the line of each row.
@@ -52,7 +55,7 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
-    """Read a run: TREC (words after the tag are ignored), Parquet or a table of BigQuery.
+    """Read a run: TREC (words after the tag are ignored), MS MARCO, CSV, ranx' JSON, Parquet or a table of BigQuery.
 
     A thread reads ahead while a batch is used.
 
@@ -112,11 +115,28 @@ def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator
     elif form is Format.PARQUET:
         groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)
         yield from _finite(path, kind, parquet.read(path, wanted, schema, groups))
-    elif piece is None or piece.end is None:
-        yield from _read_text(path, kind, files.read_blocks(path))
+    elif form is Format.NESTED:
+        yield from _finite(path, kind, nested.read(path, kind.schema))
+    elif form is Format.SEPARATED:
+        yield from _finite(path, kind, separated.read(path, kind.role, schema))
     else:
-        blocks = ranges.read_blocks(path, piece.begin, piece.end)
-        yield from _read_text(path, kind, blocks, is_begin=piece.begin == 0)
+        if piece is None or piece.end is None:
+            blocks, is_begin = files.read_blocks(path), True
+        else:
+            blocks, is_begin = ranges.read_blocks(path, piece.begin, piece.end), piece.begin == 0
+        if form is Format.MS_MARCO_RUN:
+            yield from _ranked(path, _read_text(path, _MS_MARCO, blocks, is_begin=is_begin))
+        else:
+            yield from _read_text(path, kind, blocks, is_begin=is_begin)
+
+
+def _ranked(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows with ranks from 1 as rows with scores: the negative ranks."""
+    for batch in batches:
+        ranks = batch["score"].to_numpy()
+        advice = "the rank is not a whole number from 1; a run of three columns has ranks, scores need TREC's six"
+        _refuse(path, batch["line"], (ranks < 1) | (ranks != np.floor(ranks)), advice)
+        yield batch.set_column(2, batch.schema.field("score"), pa.array(-ranks))
 
 
 def _finite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

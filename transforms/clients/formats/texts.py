@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import ids, json_lines, lines, named, tables, utf8
+from rankbeam.transforms.clients.formats import ids, json_lines, lines, named, separated, tables, utf8
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.records import columns
@@ -45,7 +45,7 @@ class Entry:
 
 
 def read_queries(path: str) -> Iterator[pa.RecordBatch]:
-    """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), Parquet, or a table of BigQuery.
+    """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), CSV, Parquet, or a table of BigQuery.
 
     Yields:
         Batches of `columns.QUERIES` with the line of each row.
@@ -80,6 +80,9 @@ def read_entries(path: str, role: str) -> Iterator[Entry]:
     form = recognise(path, role)
     if form is Format.PARQUET:
         yield from _from_parquet(path)
+    elif form is Format.SEPARATED:
+        for names, batches in separated.batches(path, role):
+            yield from _from_columns(path, batches, names, separated.HEADER_LINES)
     elif form is Format.BIGQUERY:
         yield from _from_bigquery(path, role)
     elif form is Format.JSON_LINES:
@@ -167,8 +170,9 @@ def _from_bigquery(path: str, role: str) -> Iterator[Entry]:
         yield from _from_columns(shown(path), batches, names)
 
 
-def _from_columns(path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str]) -> Iterator[Entry]:
-    line = 0
+def _from_columns(
+    path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], line: int = 0
+) -> Iterator[Entry]:
     for batch in batches:
         entry_ids = named.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
         texts = named.converted(path, batch[names["text"]], pa.field("text", pa.string()), line)

@@ -1,0 +1,182 @@
+"""Files that other tools write: ranx' JSON and Parquet, runs of MS MARCO, and CSV with a header."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.cli import rankbeam
+from support.inputs import write, write_table
+from support.readers import Reader, attributes, queries, read_corpus, refusal
+
+from rankbeam.transforms.clients.formats.check import check
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.texts import read_queries
+
+Rows = list[tuple[str, str, float]]
+RUN: Rows = [("q_1", "doc_12", 0.9), ("q_1", "doc,25", 0.8), ("q_2", 'doc"11', 0.9)]
+NESTED = {"q_1": {"doc_12": 0.9, "doc,25": 0.8}, "q_2": {'doc"11': 0.9}}
+ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
+
+
+def rows(reader: Reader, path: str) -> Rows:
+    batches = [batch.drop_columns(["line"]) for batch in reader(path)]
+    table = pa.Table.from_batches(batches)
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+# --- JSON of ranx --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("packed", [False, True])
+def test_json_as_ranx_saves_it(tmp_path: Path, indent: int | None, packed: bool) -> None:
+    content = json.dumps(NESTED, indent=indent).encode()
+    path = write(tmp_path / "run.json", gzip.compress(content) if packed else content)
+    assert recognise(path, "run") is recognise(path, "qrels") is Format.NESTED
+    assert rows(read_run, path) == rows(read_qrels, path) == RUN
+
+
+@given(nested=st.dictionaries(ids, st.dictionaries(ids, st.integers(0, 9), min_size=1), min_size=1))
+def test_json_holds_what_was_saved(tmp_path_factory: pytest.TempPathFactory, nested: dict[str, dict[str, int]]) -> None:
+    path = write(tmp_path_factory.mktemp("any") / "qrels.json", json.dumps(nested))
+    assert rows(read_qrels, path) == [(q, d, float(grade)) for q, known in nested.items() for d, grade in known.items()]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('{"q1": {"d1": 1}, "q1": {"d2": 1}}', "the query 'q1' is given twice; keep one"),
+        ('{"q1": {"d1": 1, "d1": 2}}', "the query 'q1', the document 'd1' is given twice; keep one"),
+        ('{"q1": {"d1": "1"}}', "the query 'q1', the document 'd1': the score \"1\" is not a number"),
+        ('{"q1": {"d1": true}}', "the query 'q1', the document 'd1': the score true is not a number"),
+        ('{"q1": {"d1": {}}}', "the query 'q1', the document 'd1': the score \"{…}\" is not a number"),
+        ('{"q1": {"d1": NaN}}', "the score is not a finite number"),
+        ('{"q1": {"d1": 1}, "q2": 3}', "the query 'q2' has 3; an object of document id to number was expected"),
+        ('{"q1": {"": 1}}', "the document id '' is empty"),
+        ('{"q1": {"\\ud83d": 1}}', "an id holds half a character (a lone surrogate such as \\ud83d)"),
+        ("{}", "the file is empty; it has no query"),
+        ('{"q1": {"d1": 1}', "is not one JSON object of query id to document id to number"),
+        ('{"q1": {"d1": 1}}\n{"q2": {"d1": 1}}\n', "Extra data; JSON lines are not read here"),
+    ],
+)
+def test_json_that_is_no_run_is_refused(tmp_path: Path, content: str, problem: str) -> None:
+    path = write(tmp_path / "run.json", content)
+    error = refusal(read_run, path)
+    assert error.path == path
+    assert problem in error.problem
+
+
+def test_json_lines_are_no_run(tmp_path: Path) -> None:
+    path = write(tmp_path / "queries.jsonl", '{"_id": "q1", "text": "a"}\n')
+    assert "it looks like JSON lines" in str(refusal(read_run, path))
+
+
+def test_parquet_as_ranx_saves_it(tmp_path: Path) -> None:
+    names = ("q_id", "doc_id", "score")
+    path = write_table(tmp_path / "run.parquet", dict(zip(names, map(list, zip(*RUN, strict=True)), strict=True)))
+    check([path], "run")
+    assert rows(read_run, path) == rows(read_qrels, path) == RUN
+
+
+# --- MS MARCO ------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_of_three_columns(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.tsv", "q1\td7\t1\nq1\td3\t2\nq2\td3\t1\n")
+    assert recognise(path, "run") is Format.MS_MARCO_RUN
+    assert rows(read_run, path) == [("q1", "d7", -1.0), ("q1", "d3", -2.0), ("q2", "d3", -1.0)]
+
+
+@pytest.mark.parametrize("third", ["0", "1.5", "-3"])
+def test_what_is_no_rank_is_refused(tmp_path: Path, third: str) -> None:
+    path = write(tmp_path / "run.tsv", f"q1\td7\t1\nq1\td3\t{third}\n")
+    assert str(refusal(read_run, path)).startswith(f"{path}:2: the rank is not a whole number from 1")
+
+
+@pytest.mark.parametrize("third", ["12.5", "25", "1.0"])
+def test_scores_of_three_columns_are_not_taken_for_ranks(tmp_path: Path, third: str) -> None:
+    path = write(tmp_path / "run.tsv", f"q1\td7\t{third}\n")
+    assert "is not a run" in str(refusal(read_run, path))
+
+
+# --- CSV -----------------------------------------------------------------------------------------------------------
+
+
+def separated(path: Path, header: str, table: Rows) -> str:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header.split())
+        writer.writerows((query, document, number, "more") for query, document, number in table)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("reader", "role", "header"),
+    [
+        (read_run, "run", "q_id doc_id score tag"),
+        (read_run, "run", "qid docno score tag"),
+        (read_qrels, "qrels", "query_id doc_id relevance by"),
+    ],
+)
+def test_csv_with_a_header(tmp_path: Path, reader: Reader, role: str, header: str) -> None:
+    path = separated(tmp_path / "rows.csv", header, RUN)
+    check([path], role)
+    assert rows(reader, path) == RUN
+
+
+@given(table=st.lists(st.tuples(ids, ids, st.floats(allow_nan=False, allow_infinity=False)), min_size=1))
+def test_csv_holds_what_was_written(tmp_path_factory: pytest.TempPathFactory, table: Rows) -> None:
+    assert rows(read_run, separated(tmp_path_factory.mktemp("any") / "r", "q_id doc_id score x", table)) == table
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("q_id,doc_id,score\nq1,d1,0.5\nq1,d2,high\n", ":3: column score holds string"),
+        ("q_id,doc_id,score\nq1,d1,0.5\nq1,d2\n", ":3: cannot be read: Expected 3 columns, got 2"),
+        ("q_id,doc_id,score\nq1,d1,0.5\nq1,,0.5\n", ":3: the doc_id is empty"),
+        ("q_id,doc_id,score\nq1,d1,inf\n", ":2: the score is not a finite number"),
+        ("q_id,doc_id,score\n", ": the file has a header and no row below it"),
+        ("q_id,doc_id,score,score\nq1,d1,1,2\n", ": has two columns named 'score'; keep one"),
+        (b"q_id,doc_id,score\nq1,caf\xe9,1\n", "is not UTF-8; convert the file"),
+    ],
+)
+def test_csv_that_is_no_run_is_refused(tmp_path: Path, content: str | bytes, problem: str) -> None:
+    path = write(tmp_path / "run.csv", content)
+    error = str(refusal(read_run, path))
+    assert error.startswith(path)
+    assert problem in error
+
+
+def test_queries_and_documents_as_csv(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.csv", '\ufeffquery_id,query,intent\n007,"How, and\nwhen?",how_to\n8,Why?,\n')
+    assert queries(path) == [("007", "How, and\nwhen?", 2), ("8", "Why?", 3)]
+    assert attributes(path) == [{"intent": "how_to"}, {"intent": ""}]
+    corpus = write(tmp_path / "c.csv", "doc_id,title,text\nd1,Ä,a b\n")
+    assert [(each.id, each.title, each.text) for each in read_corpus(corpus)] == [("d1", "Ä", "a b")]
+    assert str(refusal(read_queries, write(tmp_path / "no.csv", "id,text\n"))).endswith("no row below it")
+
+
+def test_score_gives_the_same_numbers_for_every_format(tmp_path: Path) -> None:
+    qrels = write(
+        tmp_path / "qrels", "".join(f"{query} 0 {doc} 1\n" for query, doc, _ in [("q_1", "b", 0), ("q_2", "a", 0)])
+    )
+    table: Rows = [("q_1", "a", 3.0), ("q_1", "b", 2.0), ("q_2", "a", 1.0)]
+    lines = "".join(f"{query} Q0 {doc} 1 {score} t\n" for query, doc, score in table)
+    marco = "q_1\ta\t1\nq_1\tb\t2\nq_2\ta\t1\n"
+    nested = {"q_1": {"a": 3.0, "b": 2.0}, "q_2": {"a": 1.0}}
+    runs = [
+        write(tmp_path / "trec", lines),
+        write(tmp_path / "json", json.dumps(nested)),
+        write(tmp_path / "marco", marco),
+        separated(tmp_path / "csv", "q_id doc_id score x", table),
+    ]
+    outcome = rankbeam("score", qrels, *runs, "-m", "RR", "--format", "json")
+    board = json.loads(outcome.stdout)["leaderboard"]
+    assert [row["slices"]["all"]["RR"]["mean"] for row in board] == [0.75] * 4
