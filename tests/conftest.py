@@ -7,9 +7,13 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import signatures
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+COLLECTED_AFTER = (100_000, 50, 100)
+"""How many new objects the garbage collector waits for: as the command, it looks through fewer of them less often."""
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -27,6 +31,12 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
+        gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
         gc.freeze()
         atexit.register(gc.unfreeze)  # extensions report what is left at the end as leaks
+
+
+def pytest_runtest_setup() -> None:
+    """Let Beam remember signatures once it is imported, with the first tests or by a later one."""
+    signatures.remember()

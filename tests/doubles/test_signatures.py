@@ -1,0 +1,47 @@
+"""What Beam remembers of signatures is what it finds when it looks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.coders import VarIntCoder
+from apache_beam.transforms import core, userstate
+from support import signatures
+
+COUNT = userstate.CombiningValueStateSpec("count", VarIntCoder(), sum)
+TIMER = userstate.TimerSpec("timer", beam.TimeDomain.WATERMARK)
+OF_COUNT, OF_TIMER = beam.DoFn.StateParam(COUNT), beam.DoFn.TimerParam(TIMER)
+
+
+class Stateful(beam.DoFn):
+    def process(self, element: Any, count: Any = OF_COUNT, side: int = 1) -> None:
+        """Count what comes."""
+
+    @userstate.on_timer(TIMER)
+    def end(self, timer: Any = OF_TIMER) -> None:
+        """End."""
+
+
+class Plain(beam.DoFn):
+    def process(self, element: Any, window: Any = beam.DoFn.WindowParam) -> None:
+        """Do nothing."""
+
+
+def with_state(element: Any, count: Any = OF_COUNT) -> None:
+    """A function that a DoFn is made of."""
+
+
+@pytest.mark.parametrize(
+    "made", [Stateful, Plain, lambda: core.CallableWrapperDoFn(with_state), lambda: core.CallableWrapperDoFn(str.split)]
+)
+def test_every_answer_is_the_one_that_is_computed(made: Callable[[], beam.DoFn]) -> None:
+    signatures.remember()
+    function = made()
+    names = [name for name in dir(beam.DoFn) if callable(getattr(function, name)) and not name.startswith("__")]
+    for _ in range(2):
+        assert userstate.get_dofn_specs(function) == userstate.get_dofn_specs.compute(function)
+        for argument in [with_state, *(getattr(function, name) for name in names), *(getattr(Plain, n) for n in names)]:
+            answer = core.get_function_args_defaults(argument)
+            assert answer == core.get_function_args_defaults.compute(argument)
+            answer[0].append("what a caller does with its lists is its own affair")

@@ -1,0 +1,57 @@
+"""Beam looks at the signature of every method of a DoFn, again for each of a dozen questions: a quarter of a small run.
+
+Here it remembers what it saw of a function and of a DoFn, as long as these live. Nothing else about it changes.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+_BEAM = "apache_beam.runners.common"  # with what it imports, it asks all of these questions
+
+
+def remember() -> None:
+    """Let Beam remember signatures from now on, if this process has imported it."""
+    if _BEAM not in sys.modules:
+        return
+    from apache_beam.transforms import core, userstate
+
+    if not isinstance(userstate.get_dofn_specs, _Remembered):
+        core.get_function_args_defaults = _Remembered(core.get_function_args_defaults, _copied_lists)
+        userstate.get_dofn_specs = _Remembered(userstate.get_dofn_specs, _copied_sets)
+
+
+class _Remembered:
+    """A function of one function or one DoFn, which computes every result once."""
+
+    def __init__(self, compute: Callable[[Any], Any], copied: Callable[[Any], Any]) -> None:
+        self.compute = compute
+        self._copied = copied
+        self._results: dict[bool, WeakKeyDictionary[Any, Any]] = {True: WeakKeyDictionary(), False: WeakKeyDictionary()}
+
+    def __call__(self, argument: Any) -> Any:
+        # A bound method is made anew by every access, and has one parameter less than its function.
+        results = self._results[is_method := hasattr(argument, "__func__")]
+        key = argument.__func__ if is_method else argument
+        try:
+            result = results.get(key)
+        except TypeError:  # no hash, or nothing that can be referred to weakly
+            return self.compute(argument)
+        if result is None:
+            result = self.compute(argument)
+            try:
+                results[key] = result
+            except TypeError:
+                return result
+        return self._copied(result)
+
+
+def _copied_lists(names_and_defaults: tuple[list[str], list[Any]]) -> tuple[list[str], list[Any]]:
+    names, defaults = names_and_defaults
+    return list(names), list(defaults)
+
+
+def _copied_sets(specs: tuple[set[Any], set[Any]]) -> tuple[set[Any], set[Any]]:
+    states, timers = specs
+    return set(states), set(timers)
