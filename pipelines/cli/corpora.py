@@ -8,7 +8,8 @@ from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main
 from rankbeam.pipelines.run.messages import FAILED, leave, messages
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.run.corpora_command import Place
+    from collections.abc import Sequence
+
     from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 
 _ENDPOINT = click.option("--api-endpoint", metavar="ADDRESS", help="Another address of the service, for a location.")
@@ -18,7 +19,7 @@ _ENDPOINT = click.option("--api-endpoint", metavar="ADDRESS", help="Another addr
 def corpora() -> None:
     """List, show and delete the corpora that rankbeam built in RAG Engine.
 
-    PLACE is an experiment (a YAML file), for the projects and regions of its corpora, or projects/P/locations/L.
+    PLACE is an experiment (a YAML file), for the projects and regions of its corpora, or projects/P/locations/L,M,…
     Corpora that rankbeam did not make are never shown, changed or deleted.
     """
 
@@ -32,7 +33,7 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
 
     \b
     Examples:
-      rankbeam corpora list projects/my-project/locations/us-central1
+      rankbeam corpora list projects/my-project/locations/us-central1,europe-west4
       rankbeam corpora list examples/rag_engine_corpora.yaml
     """
     with messages():
@@ -60,7 +61,8 @@ def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
 @click.argument("place")
 @click.argument("names", nargs=-1, metavar="[NAME …]")
 @click.option("--expired", is_flag=True, help="Those that were to be kept for some days, which are over.")
-@click.option("--unused-by", metavar="DIR", help="Those that no run in this output folder searched.")
+@click.option("--unused-by", metavar="DIR", multiple=True, help="Those that no run in this output folder searched.")
+@click.option("--keep-staged", is_flag=True, help="Leave the documents in the bucket, for corpora to come.")
 @click.option("--dry-run", is_flag=True, help="Only say which they are.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_ENDPOINT
@@ -68,14 +70,16 @@ def delete(
     place: str,
     names: tuple[str, ...],
     expired: bool,
-    unused_by: str | None,
+    unused_by: tuple[str, ...],
+    keep_staged: bool,
     dry_run: bool,
     yes: bool,
     api_endpoint: str | None,
 ) -> None:
     """Delete corpora that rankbeam made, after a question.
 
-    Name corpora, or give --expired or --unused-by; with both, a corpus has to be expired and unused.
+    Name corpora, or give --expired or --unused-by (several times for several folders); with both, a corpus has to be
+    expired and unused. Staged documents that no corpus needs any more are deleted, too.
 
     \b
     Examples:
@@ -85,29 +89,36 @@ def delete(
     with messages():
         from rankbeam.pipelines.run import corpora_command
 
-        if bool(names) == (expired or unused_by is not None):
+        if bool(names) == (expired or bool(unused_by)):
             raise click.UsageError("name corpora, or give --expired or --unused-by")
-        left = 0
-        for one in corpora_command.places(place, api_endpoint):
-            chosen = _chosen(one, names, unused_by, expired=expired)
+        left: list[str] = []
+        by_place = {one: one.corpora() for one in corpora_command.places(place, api_endpoint)}
+        if names:
+            corpora_command.named([each for found in by_place.values() for each in found], names)  # all are there
+        for one, found in by_place.items():
+            chosen = _chosen(found, names, unused_by, expired=expired)
             for each in chosen:
                 click.echo(corpora_command.line(each))
             if not chosen:
                 click.echo(f"nothing to delete in {one.api.location}")
-            elif not dry_run and (yes or _is_confirmed(len(chosen))):
-                left += corpora_command.delete(one, chosen, click.echo)
+                continue
+            if not keep_staged:
+                click.echo(corpora_command.staged_line(one, chosen, found))
+            if not dry_run and (yes or _is_confirmed(len(chosen))):
+                left += corpora_command.delete(one, chosen, click.echo, keep_documents=keep_staged)
         if left:
-            leave(f"{left:,} corpora were not deleted", FAILED)
+            leave("\n".join(["not deleted:", *left]), FAILED)
 
 
-def _chosen(place: "Place", names: tuple[str, ...], unused_by: str | None, *, expired: bool) -> "list[Existing]":
+def _chosen(
+    found: "Sequence[Existing]", names: tuple[str, ...], unused_by: tuple[str, ...], *, expired: bool
+) -> "list[Existing]":
     from rankbeam.pipelines.run import corpora_command
 
-    found = list(place.corpora())
     if names:
-        return corpora_command.named(found, names)
-    found = corpora_command.expired(found) if expired else found
-    return found if unused_by is None else corpora_command.unused_by(found, unused_by)
+        return corpora_command.chosen(found, names)
+    some = corpora_command.expired(found) if expired else list(found)
+    return corpora_command.unused_by(some, unused_by) if unused_by else some
 
 
 def _is_confirmed(number: int) -> bool:

@@ -12,11 +12,11 @@ from rankbeam.pipelines.experiment.corpora import Corpus
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
-from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, Staged, read_documents
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, read_documents
+from rankbeam.transforms.clients.corpora.rag_engine.uses import Needless, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.records.corpora import BuiltCorpus
@@ -115,7 +115,7 @@ def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: Docum
 
 
 def release(experiment: Experiment, execution: Run) -> None:
-    """Delete the corpora that were to exist until the end of the run, and the documents that nothing else needs.
+    """Delete the corpora that were to exist until the end of the run, and the documents that no other corpus needs.
 
     What cannot be deleted is a warning: the run has its result.
     """
@@ -131,22 +131,36 @@ def _release(experiment: Experiment, each: Needed, ended: set[str], execution: R
     site = site_of(experiment, each.api, execution)
     own = [corpus for corpus in site.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
     outcomes = site.delete([corpus.corpus.name for corpus in own])
-    left = {corpus.about.documents for corpus in site.find()}
-    documents = documents_of(experiment)
-    for folder in {request.parameters.staging for request in each.requests.values()}:
-        staged = documents.staged(folder)
-        _delete_results(staged, [corpus.corpus.name for corpus in own])
-        if str(documents.fingerprint) not in left:
-            Objects(folder).delete(staged.objects())
+    unstage(each.api.location, own, site.find())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed
 
 
-def _delete_results(staged: Staged, resources: Sequence[str]) -> None:
-    """Delete results of imports that a run left which was killed."""
-    objects = Objects(staged.staging)
-    for resource in resources:
-        objects.delete(sorted(objects.names(staged.results(resource))))
+def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], *, keep_documents: bool = False) -> int:
+    """Delete the staged documents that nothing needs once some corpora are deleted; returns how many.
+
+    Args:
+        location: of the corpora.
+        gone: those that were deleted; one that is still there keeps its documents.
+        there: those that are there.
+        keep_documents: whether documents stay, for corpora to come.
+
+    Raises:
+        InputError: a bucket cannot be read or written to.
+    """
+    deleted = 0
+    for staging in sorted({each.about.staging for each in gone} - {""}):
+        needless = needless_in(staging, location, gone, there)
+        own = [each.corpus.name for each in gone if each.about.staging == staging]
+        Uses(staging).delete(needless, own, keep_documents=keep_documents)
+        deleted += 0 if keep_documents else len(needless.documents)
+    return deleted
+
+
+def needless_in(staging: str, location: str, gone: Sequence[Existing], there: Sequence[Existing]) -> Needless:
+    """What nothing in a staging folder needs, as soon as some corpora are gone and others are there."""
+    left = {each.about.identity for each in there}
+    return Uses(staging).needless(location, {each.about.identity for each in gone} - left, left)
 
 
 def documents_of(experiment: Experiment) -> Documents:

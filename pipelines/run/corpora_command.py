@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import finished_runs
-from rankbeam.pipelines.run.corpora import RUN, needed, refusing
+from rankbeam.pipelines.run.corpora import RUN, needed, needless_in, refusing, unstage
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.site import DATA_QUOTA, Site
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
@@ -19,7 +19,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
-_LOCATION = re.compile(r"projects/[^/\s]+/locations/[a-z0-9-]+")
+_LOCATIONS = re.compile(r"(?P<project>projects/[^/\s]+/locations)/(?P<regions>[a-z0-9-]+(?:,[a-z0-9-]+)*)")
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,17 @@ class Place:
 
 
 def places(given: str, api_endpoint: str | None) -> list[Place]:
-    """The places that an argument names: projects/P/locations/L, or those of an experiment's corpora.
+    """The places that an argument names: projects/P/locations/L,M, or those of an experiment's corpora.
 
     Raises:
         InputError: it is neither.
     """
-    if _LOCATION.fullmatch(given):
-        return [Place(DataApi(given, api_endpoint))]
+    if (locations := _LOCATIONS.fullmatch(given)) is not None:
+        regions = dict.fromkeys(locations["regions"].split(","))
+        return [Place(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
     if given.startswith("projects/"):
-        raise InputError("is not a location; give projects/PROJECT/locations/REGION, or an experiment", path=given)
+        problem = "is not a location; give projects/PROJECT/locations/REGION[,REGION …], or an experiment"
+        raise InputError(problem, path=given)
     experiment = load_experiment(given)
     found = [Place(each.api, experiment.corpus_quotas.data) for each in needed(experiment)]
     if not found:
@@ -90,15 +92,22 @@ def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
     """Corpora by their resources, the last parts of these, or their identities.
 
     Raises:
-        InputError: rankbeam made no corpus of that name.
+        InputError: rankbeam made no corpus of that name, or several.
     """
-    by_name = {name: each for each in corpora for name in _names(each)}
     for name in names:
-        if name not in by_name:
+        resources = [each.corpus.name for each in chosen(corpora, [name])]
+        if len(resources) > 1:
+            raise InputError(f"{name!r} names several corpora; give one of {', '.join(resources)}")
+        if not resources:
             known = [each.corpus.name for each in corpora]
             hint = did_you_mean(name, known) if known else "there is none of rankbeam's"
             raise InputError(f"{name!r} is no corpus that rankbeam made; {hint}")
-    return list({by_name[name].corpus.name: by_name[name] for name in names}.values())
+    return chosen(corpora, names)
+
+
+def chosen(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
+    """Those corpora that have one of some names."""
+    return [each for each in corpora if {*_names(each)} & {*names}]
 
 
 def expired(corpora: Sequence[Existing]) -> list[Existing]:
@@ -107,25 +116,57 @@ def expired(corpora: Sequence[Existing]) -> list[Existing]:
     return [each for each in corpora if each.about.is_expired(now)]
 
 
-def unused_by(corpora: Sequence[Existing], output: str) -> list[Existing]:
-    """Those that no finished run in an output folder searched.
+def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Existing]:
+    """Those that no finished run in some output folders searched.
 
     Raises:
-        InputError: it holds no run.
+        InputError: a folder holds no run.
     """
-    rows = (run.table("corpora", ["identity"])["identity"].to_pylist() for run in finished_runs(output))
+    runs = (run for output in outputs for run in finished_runs(output))
+    rows = (run.table("corpora", ["identity"])["identity"].to_pylist() for run in runs)
     used = {identity for identities in rows for identity in identities}
     return [each for each in corpora if each.about.identity not in used]
 
 
-def delete(place: Place, corpora: Sequence[Existing], report: Callable[[str], None]) -> int:
-    """Delete corpora; returns how many are still there."""
+def delete(
+    place: Place, corpora: Sequence[Existing], report: Callable[[str], None], *, keep_documents: bool
+) -> list[str]:
+    """Delete corpora, and the staged documents that no other corpus needs; returns what could not be deleted.
+
+    Args:
+        place: where the corpora are.
+        corpora: that are to be deleted.
+        report: takes lines of progress.
+        keep_documents: whether staged documents stay.
+    """
     with place.site() as site:
         outcomes = site.delete([each.corpus.name for each in corpora])
+        there = site.find()
+    left = []
     for each, outcome in zip(corpora, outcomes, strict=True):
-        kept = f"not deleted: {each.corpus.name}: {outcome}"
-        report(kept if isinstance(outcome, CallError) else f"deleted: {outcome}")
-    return sum(isinstance(outcome, CallError) for outcome in outcomes)
+        if isinstance(outcome, CallError):
+            left.append(f"{each.corpus.name}: {outcome}")
+        else:
+            report(f"deleted: {outcome}")
+    gone = [each for each, outcome in zip(corpora, outcomes, strict=True) if not isinstance(outcome, CallError)]
+    try:
+        if number := unstage(place.api.location, gone, there, keep_documents=keep_documents):
+            report(f"deleted: {number:,} staged documents that no corpus needs")
+    except InputError as error:
+        left.append(f"staged documents of these corpora: {error}")
+    return left
+
+
+def staged_line(place: Place, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
+    """How many staged documents nothing needs once some corpora are deleted, for people."""
+    names = {each.corpus.name for each in corpora}
+    others = [each for each in there if each.corpus.name not in names]
+    folders = sorted({each.about.staging for each in corpora} - {""})
+    try:
+        number = sum(len(needless_in(folder, place.api.location, corpora, others).documents) for folder in folders)
+    except InputError as error:
+        return f"their staged documents cannot be listed: {error}"
+    return f"with {number:,} staged documents that no other corpus needs"
 
 
 def _names(each: Existing) -> tuple[str, ...]:

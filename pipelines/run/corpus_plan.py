@@ -102,7 +102,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
             there = existing.get(corpus)
             resource = "" if there is None else there.corpus.name
             found[corpus] = (request.identity(documents), resource)
-            if there is not None and there.about.complete:
+            if there is not None and there.suffices(request.most_failures(documents)):
                 served[corpus] = replace(plans[corpus], state="exists", resource=resource, cost=0.0)
                 continue
             chunks, tokens = documents.chunks(corpus.parameters.chunk_size, corpus.parameters.chunk_overlap)

@@ -65,7 +65,7 @@ def test_the_grid_makes_a_corpus_of_each_chunking_and_of_each_model(tmp_path: Pa
     assert done.status == 0
     assert len(there(server)) == 4
     assert len(run.configurations) == 8
-    assert server.stats().extra["uploads"] == DOCUMENTS + 1 + 4  # a probe, and a result for each import
+    assert server.stats().extra["uploads"] == DOCUMENTS + 1 + 2 * 4  # a probe; the use and the result of each import
     assert "corpus  kb (12/4, text-embedding-004): " in done.stdout
     assert "kept until you delete it" in done.stdout
 

@@ -117,7 +117,8 @@ class _Api:
         return self._started(operation, is_lost)
 
     def list_corpora(self, request: Any) -> Any:
-        page, token = _page(self._state.corpora(), request.page_token)
+        here = [each for each in self._state.corpora() if each.name.startswith(f"{request.parent}/")]
+        page, token = _page(here, request.page_token)
         return self._types.ListRagCorporaResponse.pb()(
             rag_corpora=[self._corpus(each) for each in page], next_page_token=token
         )

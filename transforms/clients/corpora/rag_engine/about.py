@@ -33,7 +33,8 @@ class About:
         expires: when those days end, in ISO 8601; "" for never.
         complete: whether all files that can be imported are.
         files: that it holds, when it is complete.
-        failed: documents that it lacks, by id and reason, when it is complete.
+        failed: how many documents it lacks, when it is complete.
+        staging: the folder in which its documents are staged; "" where an older release made it.
     """
 
     identity: str
@@ -47,6 +48,7 @@ class About:
     complete: bool = False
     files: int = 0
     failed: int = 0
+    staging: str = ""
 
     @property
     def display_name(self) -> str:

@@ -4,7 +4,7 @@ documents ─► find ─┬─ complete ─────────────
                    └─ incomplete, none ─► stage files ─► create ─► import, verify ───┘
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,13 +13,22 @@ from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.results import KIND, Problem, failures_of, filled_corpus, reused
+from rankbeam.transforms.clients.corpora.rag_engine.results import (
+    KIND,
+    Problem,
+    failed_documents,
+    failures_of,
+    filled_corpus,
+    reused,
+)
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents
+from rankbeam.transforms.clients.corpora.rag_engine.uses import Use, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, Wanted
 from rankbeam.transforms.records.calls.quota import ImportQuota
-from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity, document_of
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import Failure
 
 _LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
 _REPORT_EVERY_PERCENT = 10
@@ -45,6 +54,10 @@ class Request:
     def identity(self, documents: Documents) -> str:
         """What identifies it."""
         return corpus_identity(self.specification, documents.fingerprint)
+
+    def most_failures(self, documents: Documents) -> int:
+        """How many of the documents it may lack."""
+        return self.parameters.most_failures(documents.fingerprint.documents)
 
 
 @dataclass(frozen=True)
@@ -104,11 +117,13 @@ class Builder:
         named = {each.identity(self._documents): each for each in requests}
         wanted = {identity: self._wanted(identity, each) for identity, each in named.items()}
         before = self._settled(self._site.find(tuple(wanted.values())), wanted)
-        complete = {identity: each for identity, each in before.items() if each.about.complete}
+        complete = {
+            identity: each for identity, each in before.items() if each.suffices(wanted[identity].most_failures)
+        }
         self._report(f"corpora: {len(wanted)} needed, {len(complete)} of them exist")
         lacking = [identity for identity in wanted if identity not in complete]
         if lacking:
-            self._stage(named[identity].parameters.staging for identity in lacking)
+            self._stage({identity: named[identity].parameters.staging for identity in lacking})
         made, problems = self._create({each: wanted[each] for each in lacking if each not in before}, named)
         if problems:
             return Built((), tuple(problems))
@@ -131,15 +146,28 @@ class Builder:
             self._now.isoformat(timespec="seconds"),
             keep,
             expiry(keep, self._now),
+            staging=request.parameters.staging,
         )
         creations, imports = (self._site.operations(kind, identity) for kind in ("create", "import"))
-        return Wanted(own, request.parameters.vector_database(), creations, imports)
+        most = request.most_failures(self._documents)
+        return Wanted(own, request.parameters.vector_database(), creations, imports, most)
 
-    def _stage(self, folders: Iterable[str]) -> None:
-        """Upload the documents, before anything is made that needs them."""
-        for folder in sorted(set(folders)):
-            objects = Objects(folder)
+    def _use(self, identity: str, failed: Mapping[str, str]) -> Use:
+        folders = tuple(each.name for each in self._documents.folders)
+        written = self._now.isoformat(timespec="seconds")
+        return Use(self._site.api.location, identity, folders, written, failed)
+
+    def _stage(self, folders: Mapping[str, str]) -> None:
+        """Upload the documents, before anything is made that needs them.
+
+        Args:
+            folders: for each corpus, by identity, the folder of its staging.
+        """
+        for folder in sorted(set(folders.values())):
+            objects, uses = Objects(folder), Uses(folder)
             objects.probe()
+            for identity in (identity for identity, own in folders.items() if own == folder):
+                uses.save(self._use(identity, {}))
             uploaded = objects.upload(self._documents, self._documents.staged(folder))
             self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
 
@@ -178,7 +206,7 @@ class Builder:
             documents.staged(parameters.staging),
             parameters.import_config(),
             len(wanted.imports),
-            parameters.most_failures(documents.fingerprint.documents),
+            request.most_failures(documents),
             len(documents.without_text),
         )
 
@@ -195,10 +223,11 @@ class Builder:
             return Problem.of(request.name, filled.error)
         objects = Objects(request.parameters.staging)
         results = objects.names(self._documents.staged(request.parameters.staging).results(filled.resource))
-        failures = failures_of(filled, self._documents, objects)
+        if failed := failed_documents(filled, objects):
+            Uses(request.parameters.staging).save(self._use(filled.about.identity, failed))  # for runs that reuse it
         objects.delete(sorted(results))  # also those of runs that were killed
-        most = request.parameters.most_failures(self._documents.fingerprint.documents)
-        return filled_corpus(filled, failures, most)
+        failures = failures_of(failed, self._documents)
+        return filled_corpus(filled, failures, request.most_failures(self._documents))
 
     def _reuse(self, complete: Mapping[str, Existing], named: Mapping[str, Request]) -> "list[BuiltCorpus | Problem]":
         used = {each: complete[each].about.used(named[each].parameters.keep, self._now) for each in complete}
@@ -209,7 +238,31 @@ class Builder:
             for each, outcome in zip(changed, outcomes, strict=True)
             if isinstance(outcome, CallError)
         ]
-        return [*(reused(complete[each].corpus.name, own) for each, own in used.items()), *problems]
+        lacking = self._lacking(complete)
+        number = self._documents.fingerprint.documents
+        return [
+            *(reused(complete[each].corpus.name, own, lacking[each], number) for each, own in used.items()),
+            *problems,
+        ]
+
+    def _lacking(self, complete: Mapping[str, Existing]) -> dict[str, tuple[Failure, ...]]:
+        """For each complete corpus the documents that it lacks; it is asked for them only where there are some.
+
+        Raises:
+            CallError: the files of a corpus cannot be listed.
+        """
+        without_text = len(self._documents.without_text)
+        some = [identity for identity, each in complete.items() if each.about.failed > without_text]
+        names = frozenset(name for folder in self._documents.folders for name in folder.names)
+        failed: dict[str, dict[str, str]] = {identity: {} for identity in complete}
+        resources = [complete[identity].corpus.name for identity in some]
+        for identity, lacking in zip(some, self._site.lacking(resources, names), strict=True):
+            if isinstance(lacking, CallError):
+                raise lacking
+            known = _known_reasons(complete[identity].about)
+            documents = {document_of(name): reason for name, reason in lacking.items()}
+            failed[identity] = {doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}
+        return {identity: failures_of(each, self._documents) for identity, each in failed.items()}
 
     def _watch(self, operation: Operation) -> None:
         """Report an import now and then."""
@@ -217,6 +270,14 @@ class Builder:
         if operation.is_import and not operation.done and step > self._shown.get(operation.name, 0):
             self._shown[operation.name] = step
             self._report(f"corpora: {operation.name.partition('/operations/')[0]}: {operation.progress}% imported")
+
+
+def _known_reasons(own: About) -> Mapping[str, str]:
+    """Why documents of a corpus could not be imported; none where its staging folder cannot be read any more."""
+    try:
+        return Uses(own.staging).failed(own.identity) if own.staging else {}
+    except InputError:
+        return {}
 
 
 def _preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:

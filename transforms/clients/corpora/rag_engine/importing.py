@@ -141,6 +141,32 @@ class ImportFiles(DataWork[Track]):
         return tuple(filled)
 
 
+@dataclass(frozen=True)
+class FindLacking(DataWork[tuple[str, AbstractSet[str]]]):
+    """Finds out which files a corpus lacks; an item is the name of its resource, and the names of all files."""
+
+    def steps(self, item: tuple[str, AbstractSet[str]]) -> Steps[Mapping[str, str]]:
+        """As `Work`; returns for each file that it lacks the reason."""
+        return (yield from lacking_files(*item))
+
+
+def lacking_files(resource: str, names: AbstractSet[str]) -> Steps[Mapping[str, str]]:
+    """The files that a corpus lacks, with the reason that the service gives.
+
+    Args:
+        resource: the corpus.
+        names: of all files.
+    """
+    lacking = dict.fromkeys(sorted(names), NO_REASON)
+    for each in (yield from listed_files(resource)):
+        for name in {each.uri.rpartition("/")[2], each.name} & names:
+            if each.state == "ERROR":
+                lacking[name] = each.error or NO_REASON
+            else:
+                lacking.pop(name, None)
+    return lacking
+
+
 class _Import:
     """The import into one corpus."""
 
@@ -170,17 +196,11 @@ class _Import:
             yield from updated(resource, own)
         return Filled(own, resource, files - before, failed, tuple(self._sinks))
 
-    def _missing(self) -> Steps[frozenset[str]]:
+    def _missing(self) -> Steps[AbstractSet[str]]:
         """Names of the staged files that the corpus lacks."""
-        names = self._filling.staged.names()
-        present = set()
-        for each in (yield from listed_files(self._filling.resource)):
-            own = {each.uri.rpartition("/")[2], each.name} & names
-            if each.state == "ERROR":
-                self._reasons |= dict.fromkeys(own, each.error or NO_REASON)
-            else:
-                present |= own
-        return frozenset(names - present)
+        lacking = yield from lacking_files(self._filling.resource, self._filling.staged.names())
+        self._reasons |= {name: reason for name, reason in lacking.items() if reason != NO_REASON}
+        return lacking.keys()
 
     def _import(self, uris: Sequence[str]) -> Steps[Operation]:
         """Import some files, and wait until that has ended."""

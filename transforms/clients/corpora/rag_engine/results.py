@@ -1,7 +1,7 @@
 """Results of building corpora: what is known of each, the documents that it lacks, and why one cannot be used."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
@@ -39,16 +39,24 @@ class Problem:
         return cls(name, error.message, error.kind in _REFUSED)
 
 
-def failures_of(filled: Filled, documents: Documents, objects: Objects) -> tuple[Failure, ...]:
-    """A failure for each document that a corpus lacks, with its id as `query_id`."""
+def failed_documents(filled: Filled, objects: Objects) -> dict[str, str]:
+    """For each document that could not be imported the reason, from the results of imports where lists give none."""
     failed = dict(filled.failed)
     if NO_REASON in failed.values():
         for sink in filled.sinks:
             said = reasons(objects.read(sink) or b"")
             failed |= {name: said[name] for name, reason in failed.items() if reason == NO_REASON and name in said}
-    missing = [
-        Failure(IMPORT, FailureKind.UNAVAILABLE, document_of(name), 1, reason) for name, reason in failed.items()
-    ]
+    return {document_of(name): reason for name, reason in failed.items()}
+
+
+def failures_of(failed: Mapping[str, str], documents: Documents) -> tuple[Failure, ...]:
+    """A failure for each document that a corpus lacks, with its id as `query_id`.
+
+    Args:
+        failed: for each document that could not be imported the reason.
+        documents: all of them; those without a text were never imported.
+    """
+    missing = [Failure(IMPORT, FailureKind.UNAVAILABLE, doc_id, 1, reason) for doc_id, reason in failed.items()]
     empty = [Failure(IMPORT, FailureKind.INVALID, doc_id, 0, _NO_TEXT) for doc_id in documents.without_text]
     return (*missing, *empty)
 
@@ -71,9 +79,17 @@ def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "Bu
     return _corpus(filled.resource, filled.about, "built", filled.imported, tuple(failures))
 
 
-def reused(resource: str, about: About) -> BuiltCorpus:
-    """What is known of a corpus that was complete before."""
-    return _corpus(resource, about, "reused", 0, ())
+def reused(resource: str, about: About, failures: Sequence[Failure], documents: int) -> BuiltCorpus:
+    """What is known of a corpus that was complete before.
+
+    Args:
+        resource: its name.
+        about: what it says of itself.
+        failures: a failure for each document that it lacks.
+        documents: how many there are.
+    """
+    counted = replace(about, files=documents - len(failures), failed=len(failures))
+    return _corpus(resource, counted, "reused", 0, tuple(failures))
 
 
 def _corpus(resource: str, about: About, state: str, imported: int, failures: tuple[Failure, ...]) -> BuiltCorpus:

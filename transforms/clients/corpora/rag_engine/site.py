@@ -5,7 +5,7 @@ bundle of Beam's that only waits would be taken for one that hangs. Pace, retrie
 other calls.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Started
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
-from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, ImportFiles, Track
+from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, FindLacking, ImportFiles, Track
 from rankbeam.transforms.clients.corpora.rag_engine.work import (
     STAGE,
     CreateCorpus,
@@ -75,6 +75,15 @@ class Site:
     def fill(self, tracks: Sequence[Track], work: ImportFiles) -> list[Filled]:
         """Import files, one corpus of each track at a time."""
         return [filled for each in self._done(work, tracks) for filled in _value(each)]
+
+    def lacking(self, resources: Sequence[str], names: Set[str]) -> "list[Mapping[str, str] | CallError]":
+        """For each corpus the files that it lacks, with the reason, or why these are not known.
+
+        Args:
+            resources: the corpora.
+            names: of all files.
+        """
+        return self._done(FindLacking(self.api), [(each, names) for each in resources])
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
         """Write what corpora say of themselves."""

@@ -59,6 +59,10 @@ class Existing:
     corpus: Listed
     about: About
 
+    def suffices(self, most_failures: int) -> bool:
+        """Whether it can be used as it is: complete, and lacking at most so many documents."""
+        return self.about.complete and self.about.failed <= most_failures
+
     @property
     def preference(self) -> tuple[bool, str, str]:
         """Of several corpora with one identity, the one that comes first is used: complete, then oldest."""
@@ -80,12 +84,14 @@ class Wanted:
         database: its `vector_db_config`.
         creations: names of the operations by which earlier runs tried to make it, in their order; "" where not known.
         imports: names of the operations that imported files into it, likewise.
+        most_failures: how many documents it may lack.
     """
 
     about: About
     database: dict[str, Any]
     creations: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
+    most_failures: int = 0
 
 
 def operation_key(kind: str, location: str, identity: str, number: int) -> str:
@@ -118,7 +124,7 @@ class FindCorpora(DataWork[Sequence[Wanted]]):
             corpus = found.get(wanted.about.identity)
             if corpus is None:
                 waited |= yield from self._waited_for(wanted.creations[-1:])
-            elif not corpus.about.complete:
+            elif not corpus.suffices(wanted.most_failures):
                 running = yield from running_imports(corpus.corpus.name)
                 known = [each for each in wanted.imports[-1:] if each.startswith(f"{corpus.corpus.name}/")]
                 waited |= yield from self._waited_for(dict.fromkeys([*running, *known]))

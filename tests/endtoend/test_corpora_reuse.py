@@ -1,0 +1,115 @@
+"""Corpora that are used again, and deleted: what they lack is said each time, and no document is left over."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import rag_corpora as rag
+from support.cli import rankbeam
+from support.standins import Standin
+
+from rankbeam.pipelines.results.find import find_run
+
+DOCUMENTS = 25
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Standin]:
+    with rag.rag_engine(tmp_path, monkeypatch, broken="broken") as server:
+        yield server
+
+
+def objects(server: Standin) -> list[str]:
+    names: list[str] = server.stats().extra["objects"]
+    return names
+
+
+def experiment(folder: Path, server: Standin, documents: int = DOCUMENTS, **more: Any) -> str:
+    return rag.experiment(folder, server, rag.dataset(folder, documents), **more)
+
+
+def imports(server: Standin) -> dict[str, int]:
+    """How often the service was asked to import, and how often it imported each file at the most."""
+    stats = server.stats()
+    times = {number for files in stats.extra["imports"].values() for number in files.values()}
+    return {"asked": stats.queries["ImportRagFiles"], "most": max(times)}
+
+
+def lacking(folder: Path) -> set[tuple[str, str, str, str]]:
+    rows = find_run(str(folder / "out")).table("failures").to_pylist()
+    return {(row["kind"], row["corpus"], row["doc_id"], row["message"]) for row in rows if row["stage"] == "import"}
+
+
+def test_documents_that_a_corpus_lacks_are_failures_of_every_run_that_uses_it(tmp_path: Path, server: Standin) -> None:
+    files = rag.dataset(tmp_path, DOCUMENTS)
+    with Path(files["corpus"]).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"_id": "a broken one", "text": "never imported"}) + "\n")
+        file.write(json.dumps({"_id": "an empty one", "text": ""}) + "\n")
+    path = rag.experiment(tmp_path, server, files, corpus={"max_import_failures": 2})
+    assert rankbeam("evaluate", path).status == 0
+    first, before = lacking(tmp_path), imports(server)
+    again = rankbeam("evaluate", path)
+    reused, row = lacking(tmp_path), find_run(str(tmp_path / "out")).table("corpora").to_pylist()[0]
+    assert again.status == 0, again.stderr
+    assert imports(server) == before
+    assert {(kind, doc_id) for kind, _, doc_id, _ in first} == {
+        ("unavailable", "a broken one"),
+        ("invalid", "an empty one"),
+    }
+    assert "the file is broken" in {message for *_, message in first}
+    assert reused == first
+    assert (row["state"], row["files"], row["failed_files"]) == ("reused", 25, 2)
+
+    strict = rag.experiment(tmp_path, server, files, corpus={"max_import_failures": 1})
+    planned, refused = rankbeam("plan", strict), rankbeam("evaluate", strict)
+    assert "imports what is missing" in planned.stdout
+    assert refused.status == 1
+    assert "corpus kb: 2 documents could not be imported, and max_import_failures is 1" in refused.stderr
+    assert imports(server)["asked"] > before["asked"]
+    assert imports(server)["most"] == 1
+
+
+def test_documents_are_deleted_with_the_last_corpus_that_needs_them(tmp_path: Path, server: Standin) -> None:
+    path = experiment(tmp_path, server, grid={"chunk_size": [12, 16]})
+    assert rankbeam("evaluate", path).status == 0
+    first, second = (each["resource"] for each in json.loads(rankbeam("corpora", "list", path, "--format=json").stdout))
+    staged = [name for name in objects(server) if "/documents/" in name]
+
+    one = rankbeam("corpora", "delete", path, first, "--yes")
+    assert "with 0 staged documents that no other corpus needs" in one.stdout
+    assert [name for name in objects(server) if "/documents/" in name] == staged
+    tried = rankbeam("corpora", "delete", path, second, "--dry-run")
+    assert f"with {DOCUMENTS} staged documents that no other corpus needs" in tried.stdout
+    assert [name for name in objects(server) if "/documents/" in name] == staged
+    other = rankbeam("corpora", "delete", path, second, "--yes")
+    assert f"deleted: {DOCUMENTS} staged documents that no corpus needs" in other.stdout
+    assert objects(server) == []
+
+
+def test_staged_documents_may_be_kept_and_are_not_uploaded_again(tmp_path: Path, server: Standin) -> None:
+    path = experiment(tmp_path, server)
+    assert rankbeam("evaluate", path).status == 0
+    name = server.stats().extra["corpora"][0]["name"]
+    assert rankbeam("corpora", "delete", path, name, "--yes", "--keep-staged").status == 0
+    assert len(objects(server)) == DOCUMENTS
+    again = rankbeam("evaluate", path)
+    assert again.status == 0
+    assert "0 documents uploaded" in again.stderr
+
+
+def test_several_regions_are_listed_at_once(tmp_path: Path, server: Standin) -> None:
+    elsewhere = {"location": "projects/p/locations/europe-west4"}
+    assert rankbeam("evaluate", experiment(tmp_path, server)).status == 0
+    assert rankbeam("evaluate", experiment(tmp_path, server, corpus=elsewhere)).status == 0
+    both = rankbeam(
+        "corpora", "list", "projects/p/locations/us-central1,europe-west4", "--api-endpoint", server.url
+    ).stdout.splitlines()
+    assert [line.split("/")[3] for line in both] == ["us-central1", "europe-west4"]
+    names = [line.split()[0] for line in both]
+    place = ("projects/p/locations/us-central1,europe-west4", "--api-endpoint", server.url)
+    deleted = rankbeam("corpora", "delete", *place, names[1], "--yes")
+    assert deleted.status == 0, deleted.stderr
+    assert "with 0 staged documents" in deleted.stdout  # the corpus of the other region needs them
+    assert [each["name"] for each in server.stats().extra["corpora"]] == [names[0]]

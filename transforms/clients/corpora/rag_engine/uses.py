@@ -1,0 +1,136 @@
+"""Which corpora need the documents that lie staged: one object for each corpus, beside the documents.
+
+    STAGING/corpora/0123456789abcdef.json
+
+It is written before the first document of a corpus is uploaded, and deleted after the corpus: folders of documents that
+no object names are needed by none, in whatever project and region the corpora are.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from pydantic import TypeAdapter, ValidationError
+
+from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
+from rankbeam.transforms.records.errors import InputError
+
+_LONGEST_UNMADE = timedelta(days=1)  # between the first upload and the corpus
+
+
+@dataclass(frozen=True)
+class Use:
+    """A corpus, and the staged documents that it was built from.
+
+    Attributes:
+        location: of the corpus: projects/P/locations/L.
+        identity: of the corpus.
+        folders: names of the folders.
+        written: when, in ISO 8601.
+        failed: for each document that could not be imported the reason.
+    """
+
+    location: str
+    identity: str
+    folders: tuple[str, ...]
+    written: str
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Needless:
+    """What nothing needs any more.
+
+    Attributes:
+        documents: URIs of staged documents.
+        uses: URIs of the uses of corpora that are gone.
+    """
+
+    documents: tuple[str, ...]
+    uses: tuple[str, ...]
+
+
+_FORM = TypeAdapter(Use)
+
+
+class Uses:
+    """The uses of a staging folder.
+
+    Args:
+        staging: such as gs://bucket/rankbeam.
+    """
+
+    def __init__(self, staging: str) -> None:
+        self._objects, self._staged = Objects(staging), Staged(staging.rstrip("/"), ())
+
+    def save(self, use: Use) -> None:
+        """Write a use, before any document is uploaded for it."""
+        self._objects.put(
+            self._place(use.identity), json.dumps(_FORM.dump_python(use, mode="json"), ensure_ascii=False).encode()
+        )
+
+    def failed(self, identity: str) -> Mapping[str, str]:
+        """Why documents of a corpus could not be imported, as far as it is known."""
+        content = self._objects.read(self._place(identity))
+        return {} if content is None else _read(content, self._place(identity)).failed
+
+    def needless(self, location: str, gone: Collection[str], there: Collection[str]) -> Needless:
+        """What nothing needs once some corpora are deleted.
+
+        Args:
+            location: of these corpora.
+            gone: their identities.
+            there: identities of the corpora that are left in this location. One that somebody else deleted needs
+                nothing either; but a use that is new may be of a corpus that is made just now.
+
+        Raises:
+            InputError: the bucket cannot be read.
+        """
+        now = datetime.now(UTC)
+        ended, needed = [], set[str]()
+        for uri in sorted(self._objects.names(self._folder)):
+            if (content := self._objects.read(uri)) is None:
+                continue
+            use = _read(content, uri)
+            is_left = use.identity in there or datetime.fromisoformat(use.written) > now - _LONGEST_UNMADE
+            if use.location == location and (use.identity in gone or not is_left):
+                ended.append(use)
+            else:
+                needed |= {*use.folders}
+        folders = {folder for use in ended for folder in use.folders} - needed
+        places = (f"{self._staged.staging}/documents/{folder}" for folder in sorted(folders))
+        documents = [uri for place in places for uri in sorted(self._objects.names(place))]
+        return Needless(tuple(documents), tuple(self._place(use.identity) for use in ended))
+
+    def delete(self, needless: Needless, resources: Sequence[str], *, keep_documents: bool = False) -> None:
+        """Delete what nothing needs, and the results of imports.
+
+        Args:
+            needless: of `needless`.
+            resources: names of the corpora that were deleted.
+            keep_documents: whether documents stay.
+
+        Raises:
+            InputError: the bucket cannot be written to.
+        """
+        results = [uri for each in resources for uri in sorted(self._objects.names(self._staged.results(each)))]
+        documents = () if keep_documents else needless.documents
+        self._objects.delete([*results, *documents])
+        self._objects.delete(list(needless.uses))  # last: as long as it is there, documents belong to something
+
+    @property
+    def _folder(self) -> str:
+        return f"{self._staged.staging}/corpora"
+
+    def _place(self, identity: str) -> str:
+        return f"{self._folder}/{identity[:16]}.json"
+
+
+def _read(content: bytes, place: str) -> Use:
+    try:
+        return _FORM.validate_json(content)
+    except ValidationError as error:
+        problem = "is not what rankbeam wrote; delete it, if no corpus needs its documents"
+        raise InputError(problem, path=place) from error
