@@ -171,6 +171,13 @@ class Experiment:
         given = ((source, each.retriever.parameters) for source, each in enumerate(self.sources))
         return {source: each for source, each in given if isinstance(each, Replay)}
 
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The references to secrets, which workers resolve: the place of each, for messages."""
+        parameters = [each.retriever.parameters for each in self.sources]
+        components = [*parameters, *(each.parameters for each in self.services.values())]
+        return {reference: place for each in components for reference, place in each.secret_places().items()}
+
     def inputs(self) -> list[str]:
         """The path of every file that is read."""
         own = [path for each in self.sources for path in each.retriever.parameters.inputs().values()]

@@ -16,6 +16,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.portable import engine
 from rankbeam.pipelines.portable.job import Job, refuse_second
 from rankbeam.pipelines.portable.service import JobService, ServiceError
+from rankbeam.pipelines.portable.variables import refuse_unset
 from rankbeam.pipelines.run import evaluate, jobs
 from rankbeam.pipelines.run.interrupt import in_thread
 from rankbeam.pipelines.run.options import runner_name
@@ -92,6 +93,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
     Raises:
         InputError: an input or an option cannot be used, or another job is still writing the same run.
     """
+    refuse_unset(experiment, options)
     refuse_second(experiment.output, execution.run_id)
     evaluate.refuse_taken(experiment.output, execution)
     cloud = options.view_as(GoogleCloudOptions)

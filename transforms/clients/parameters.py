@@ -1,6 +1,6 @@
 """Parameters of a component of an experiment: what its YAML may say, and what of it identifies a configuration."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -38,6 +38,10 @@ class Parameters(BaseModel):
 
     def inputs(self) -> dict[str, str]:
         """Files of its own that must exist: the parameter's name and the path."""
+        return {}
+
+    def secret_places(self) -> Mapping[str, str]:
+        """The references to secrets, which are resolved where calls are made: the place of each, for messages."""
         return {}
 
     def unset(self) -> Iterable[tuple[tuple[str | int, ...], str]]:

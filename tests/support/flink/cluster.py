@@ -5,7 +5,6 @@ process has a folder below the cluster's for its configuration, its data and its
 """
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -146,11 +145,9 @@ def _java(folder: Path, main: str, arguments: list[str], values: Mapping[str, ob
 
 
 def _workers(folder: Path, port: int, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """The pool starts the bare command `python` for every worker, so this Python comes first on its PATH."""
     folder.mkdir(parents=True)
-    path = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
-    return start(command, folder / "out.txt", {**path, **environment}, cwd=folder)
+    command = [sys.executable, "-m", "rankbeam.pipelines.portable.worker_pool", f"--port={port}"]
+    return start(command, folder / "out.txt", environment, cwd=folder)
 
 
 def _wait_for(made: Cluster, task_managers: int) -> None:

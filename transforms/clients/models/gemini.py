@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.models.base import ModelParameters
-from rankbeam.transforms.clients.models.keys import ApiKey
+from rankbeam.transforms.clients.models.keys import ApiKey, places_of
 from rankbeam.transforms.records.calls.quota import Quota
 
 Name = Annotated[str, Field(min_length=1, pattern=r"^[\w.@/-]+$")]
@@ -57,6 +57,10 @@ class Gemini(ModelParameters):
     def on_vertex(self) -> bool:
         """Whether it is called on Vertex AI."""
         return self.project is not None
+
+    def secret_places(self) -> dict[str, str]:
+        """The references in the key."""
+        return places_of(self.api_key)
 
     def scope(self) -> str:
         """Project, region and model on Vertex AI; the key's name and the model on the Developer API."""

@@ -17,6 +17,11 @@ ApiKey = Annotated[str, AfterValidator(_checked)]
 """A key, as `${env:NAME}` or `${secret:…}`: the experiment's text is written to the runs table."""
 
 
+def places_of(api_key: str | None) -> dict[str, str]:
+    """The references in a key, each with its place for messages."""
+    return {found[0]: "api_key" for found in REFERENCE.finditer(api_key or "")}
+
+
 async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
     """The value of a key on this machine, and what hides it.
 
@@ -25,5 +30,5 @@ async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
     """
     if api_key is None:
         return None, Secrets({})
-    secrets = await resolve({found[0]: "api_key" for found in REFERENCE.finditer(api_key)})
+    secrets = await resolve(places_of(api_key))
     return REFERENCE.sub(lambda found: secrets.values[found[0]], api_key), secrets

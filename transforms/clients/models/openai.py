@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.models.base import ModelParameters
-from rankbeam.transforms.clients.models.keys import ApiKey
+from rankbeam.transforms.clients.models.keys import ApiKey, places_of
 from rankbeam.transforms.records.calls.quota import Quota
 
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?")
@@ -45,6 +45,10 @@ class OpenAi(ModelParameters):
     # The same name may be another model elsewhere, or the same one with rounded weights: base_url is decisive.
     operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"limit_name"}
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
+
+    def secret_places(self) -> dict[str, str]:
+        """The references in the key."""
+        return places_of(self.api_key)
 
     def scope(self) -> str:
         """The address and the model."""

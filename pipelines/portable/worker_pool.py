@@ -1,0 +1,137 @@
+"""A pool of Python workers that several TaskManagers may share: `--environment_type EXTERNAL`.
+
+    python -m rankbeam.pipelines.portable.worker_pool --port 50000
+
+Beam has such a pool, and this one adds two things to it. Every TaskManager numbers its workers 1-1, 2-1, …; Beam's
+pool knows them by that number alone, so where one TaskManager stops its worker, it kills the one that another has
+started under the same number, and that job fails with "CANCELLED: client cancelled". Here a worker belongs to the
+connection that has started it. And this pool says which environment variables it lacks, so that a job that needs them
+is refused before it is submitted: workers have the variables of the pool.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import grpc
+from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
+from apache_beam.runners.worker.worker_pool_main import kill_process_gracefully
+from apache_beam.utils.thread_pool_executor import shared_unbounded_instance
+
+VARIABLES = "/rankbeam.WorkerPool/Unset"
+"""The method that takes a JSON list of names of variables, and returns those that are not set in the pool."""
+
+_OPTIONS = [("grpc.http2.max_pings_without_data", 0), ("grpc.http2.max_ping_strikes", 0), ("grpc.so_reuseport", 0)]
+
+Worker = tuple[str, str, "subprocess.Popen[bytes]"]
+"""The number of a worker, the connection that started it, and its process."""
+
+
+class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
+    """Starts and stops workers.
+
+    Args:
+        start: starts a worker, from the address of its control service and its number.
+    """
+
+    def __init__(self, start: Callable[[str, str], "subprocess.Popen[bytes]"]) -> None:
+        self._start, self._lock = start, threading.Lock()
+        self._workers: list[Worker] = []
+
+    def StartWorker(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802  gRPC's name
+        """Start a worker for a TaskManager."""
+        try:
+            process = self._start(request.control_endpoint.url, request.worker_id)
+        except OSError as error:
+            return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
+        with self._lock:
+            self._workers.append((request.worker_id, context.peer(), process))
+        return beam_fn_api_pb2.StartWorkerResponse()
+
+    def StopWorker(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802  gRPC's name
+        """Stop the worker of this number that the same TaskManager has started."""
+        with self._lock:
+            self._workers = [each for each in self._workers if each[2].poll() is None]
+            stopped = _named(self._workers, request.worker_id, context.peer())
+            self._workers = [each for each in self._workers if each not in stopped]
+        for *_, process in stopped:
+            kill_process_gracefully(process)
+        return beam_fn_api_pb2.StopWorkerResponse()
+
+    def close(self) -> None:
+        """Stop all workers."""
+        with self._lock:
+            workers, self._workers = self._workers, []
+        for *_, process in workers:
+            kill_process_gracefully(process)
+
+
+def _named(workers: Iterable[Worker], worker_id: str, peer: str) -> list[Worker]:
+    """The worker of a number.
+
+    A TaskManager may have connected again since it started its worker. Then its worker is known where there is one of
+    that number only; one of several ends by itself when its TaskManager closes its stream.
+    """
+    same = [each for each in workers if each[0] == worker_id]
+    own = [each for each in same if each[1] == peer]
+    return own or (same if len(same) == 1 else [])
+
+
+def started(port: int, start: Callable[[str, str], "subprocess.Popen[bytes]"]) -> tuple[grpc.Server, WorkerPool, int]:
+    """A server with a pool, and its port.
+
+    Args:
+        port: to listen on; 0 for a free one.
+        start: as `WorkerPool`.
+
+    Raises:
+        RuntimeError: another process listens on the port.
+    """
+    server = grpc.server(shared_unbounded_instance(), options=_OPTIONS)
+    pool = WorkerPool(start)
+    beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
+    _, service, method = VARIABLES.split("/")
+    handlers = {method: grpc.unary_unary_rpc_method_handler(_unset)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+    bound = server.add_insecure_port(f"[::]:{port}")
+    server.start()
+    return server, pool, bound
+
+
+def start_worker(control: str, worker_id: str) -> "subprocess.Popen[bytes]":
+    """Start a worker with this Python; what it prints goes where the pool prints."""
+    arguments = "sys.argv[1], worker_id=sys.argv[2], state_cache_size=0, data_buffer_time_limit_ms=-1"
+    code = f"import sys; from apache_beam.runners.worker.sdk_worker import SdkHarness; SdkHarness({arguments}).run()"
+    return subprocess.Popen([sys.executable, "-c", code, control, worker_id])  # noqa: S603  our own command
+
+
+def _unset(request: bytes, _: grpc.ServicerContext) -> bytes:
+    return json.dumps([name for name in json.loads(request) if not os.environ.get(name, "").strip()]).encode()
+
+
+def main() -> None:
+    """Serve until SIGINT or SIGTERM."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, required=True, help="for --environment_config=HOST:PORT")
+    given = parser.parse_args()
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        server, pool, port = started(given.port, start_worker)
+    except RuntimeError:
+        sys.exit(f"rankbeam: port {given.port} is in use; choose another --port")
+    sys.stderr.write(f"rankbeam: workers at port {port}\n")
+    ended.wait()
+    server.stop(0)
+    pool.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The pool of workers: two TaskManagers that share one, and the variables that it has."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import grpc
+import pytest
+from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc, endpoints_pb2
+
+from rankbeam.pipelines.portable import worker_pool
+
+LIVES = "import sys; sys.stdin.read()"
+
+
+@pytest.fixture
+def started() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """The processes that the pool of this test has started."""
+    processes: list[subprocess.Popen[bytes]] = []
+    yield processes
+    for each in processes:
+        each.kill()
+        each.wait()
+
+
+@pytest.fixture
+def address(started: list["subprocess.Popen[bytes]"]) -> Iterator[str]:
+    def start(_: str, worker_id: str) -> "subprocess.Popen[bytes]":
+        started.append(subprocess.Popen([sys.executable, "-c", LIVES, worker_id], stdin=subprocess.PIPE))
+        return started[-1]
+
+    server, pool, port = worker_pool.started(0, start)
+    yield f"localhost:{port}"
+    server.stop(0)
+    pool.close()
+    assert all(each.poll() is not None for each in started)
+
+
+def task_manager(address: str) -> grpc.Channel:
+    """A connection of its own."""
+    return grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)])
+
+
+def start(channel: grpc.Channel, worker_id: str) -> None:
+    stub = beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub(channel)
+    control = endpoints_pb2.ApiServiceDescriptor(url="localhost:1")
+    answer = stub.StartWorker(beam_fn_api_pb2.StartWorkerRequest(worker_id=worker_id, control_endpoint=control))
+    assert not answer.error
+
+
+def stop(channel: grpc.Channel, worker_id: str) -> None:
+    stub = beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub(channel)
+    stub.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id=worker_id))
+
+
+def test_a_task_manager_stops_its_own_worker(address: str, started: list["subprocess.Popen[bytes]"]) -> None:
+    with task_manager(address) as one, task_manager(address) as other:
+        start(one, "1-1")
+        start(other, "1-1")
+        stop(one, "1-1")
+        assert [each.poll() is None for each in started] == [False, True]
+        start(one, "2-1")
+        stop(other, "1-1")
+        assert [each.poll() is None for each in started] == [False, False, True]
+
+
+def test_a_connection_that_is_new_stops_no_worker_of_another(
+    address: str, started: list["subprocess.Popen[bytes]"]
+) -> None:
+    with task_manager(address) as one, task_manager(address) as other, task_manager(address) as new:
+        start(one, "1-1")
+        start(other, "1-1")
+        stop(new, "1-1")  # whose it is cannot be known
+        assert [each.poll() is None for each in started] == [True, True]
+        stop(other, "1-1")
+        stop(new, "1-1")  # there is one left
+        assert [each.poll() is None for each in started] == [False, False]
+
+
+def test_it_names_the_variables_that_it_lacks(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERE", "value")
+    monkeypatch.setenv("BLANK", " ")
+    with task_manager(address) as channel:
+        ask = channel.unary_unary(worker_pool.VARIABLES)
+        assert json.loads(ask(json.dumps(["HERE", "BLANK", "ABSENT"]).encode())) == ["BLANK", "ABSENT"]
+
+
+def test_a_port_that_is_taken_is_refused(address: str) -> None:
+    with pytest.raises(RuntimeError):
+        worker_pool.started(int(address.rpartition(":")[2]), worker_pool.start_worker)
