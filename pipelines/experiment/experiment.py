@@ -159,7 +159,7 @@ class Experiment:
                 None if corpus is None else corpus.parameters.chunking,
                 as_documents=self.unit == "document",
                 with_texts=self.calls_models,
-                kept=files.below(self.output, "indexes") if files.is_local(self.output) else None,
+                kept=files.below(self.output, "indexes"),
                 embeddings=None if source not in embedders else KeptEmbeddings(embedders[source], self.ledger),
             )
             for source, corpus in corpora.items()

@@ -6,6 +6,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.embeddings import embed
+from rankbeam.pipelines.run.options import workers_of
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
@@ -76,16 +77,17 @@ def local_rankings(
             rows = pipeline | f"ReadRun{number}" >> ReadRun(source.path, number, buckets)
             branches.rankings[f"{RANKINGS}_{number}"] = rows
     if experiment.local:
-        _retrieve(experiment, dataset, branches)
+        _retrieve(experiment, dataset, branches, buckets)
     if experiment.replayed:
         _replay(experiment, dataset, branches, buckets)
     return branches
 
 
-def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches) -> None:
+def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
     """Run the retrievers that answer in process."""
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
-    retrieve = RetrieveRankings(experiment.local, top_k, experiment.searched, dataset.summary, branches.usage)
+    shares = min(buckets, workers_of(dataset.judged.pipeline.options))
+    retrieve = RetrieveRankings(experiment.local, top_k, experiment.searched, dataset.summary, shares, branches.usage)
     rankings, failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
     branches.rankings[RANKINGS] = rankings
     branches.failures.append(failed)

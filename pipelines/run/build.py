@@ -1,7 +1,7 @@
 """Build the pipeline of an experiment: connect the stages; nothing runs here."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -18,11 +18,11 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
 from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
+from rankbeam.pipelines.run.buckets import buckets_of
 from rankbeam.pipelines.run.embeddings import embed_stage
 from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
 from rankbeam.transforms.call import together
-from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
 from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.locate import LocateChunks
@@ -41,11 +41,6 @@ from rankbeam.transforms.write.tables import FinishRun, Verdict, WriteTable, run
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.run.answers import AnswerBranch
-
-_BUCKET_BYTES = 8 << 20
-_LEAST_BUCKETS, _MOST_BUCKETS = 4, 4096
-_QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES = 64, 64, 4096  # of one of them, for an estimate
-_RESULTS = 1000  # of a retriever without a limit
 
 
 @dataclass
@@ -301,19 +296,3 @@ def versions() -> dict[str, str]:
     """The versions of the libraries that compute the numbers."""
     names = ("rankbeam", "apache-beam", "bm25s", "numpy", "pyarrow")
     return {"python": sys.version.split()[0], **{name: version(name) for name in names}}
-
-
-def buckets_of(experiment: Experiment) -> int:
-    """The number of buckets: one is small compared with memory, and all of them keep several workers busy."""
-    sizes = {path: sources.size(path) for path in experiment.inputs()}
-    largest = max(_expected_bytes(experiment, sizes), *sizes.values())
-    return max(_LEAST_BUCKETS, min(_MOST_BUCKETS, -(-largest // _BUCKET_BYTES)))
-
-
-def _expected_bytes(experiment: Experiment, sizes: Mapping[str, int]) -> int:
-    """The bytes of what comes of the queries, roughly: results that retrievers give, and contexts for models."""
-    given = experiment.evaluation.sources
-    queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
-    results = sum(given[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
-    contexts = max(each.top_k or _RESULTS for each in given) if experiment.calls_models else 0
-    return queries * (results * _RESULT_BYTES + contexts * _CONTEXT_BYTES)

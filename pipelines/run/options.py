@@ -1,12 +1,14 @@
 """Beam's options from the command line: all of them pass through, and unknown ones are refused."""
 
 import argparse
+import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
 from apache_beam.options.pipeline_options import (
+    DirectOptions,
     FlinkRunnerOptions,
     PipelineOptions,
     PortableOptions,
@@ -22,6 +24,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 View = TypeVar("View", bound=PipelineOptions)
 LOCAL_RUNNERS = ("FnApiRunner", "DirectRunner")
 _PORTABLE_RUNNERS = ("FlinkRunner", "PrismRunner", "SparkRunner", "PortableRunner")
+_UNKNOWN_WORKERS = 16
 _SAME_MACHINE = re.compile(r"(.*://)?(\[?(auto|local)\b.*|embed|localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?/?")
 
 
@@ -103,6 +106,21 @@ def is_portable(options: PipelineOptions) -> bool:
 def is_dataflow(options: PipelineOptions) -> bool:
     """Whether the options submit a job to Dataflow."""
     return runner_name(options) == "DataflowRunner"
+
+
+def workers_of(options: PipelineOptions) -> int:
+    """How many workers do the same at once, at most, as far as the options say so.
+
+    >>> flink = ["--runner=FlinkRunner"]
+    >>> [workers_of(PipelineOptions(each)) for each in (["--direct_num_workers=2"], [*flink, "--parallelism=4"], flink)]
+    [2, 4, 16]
+    """
+    if runner_name(options) in (*LOCAL_RUNNERS, "None"):
+        return options.view_as(DirectOptions).direct_num_workers or os.cpu_count() or 1
+    parallelism: int = options.view_as(FlinkRunnerOptions).parallelism
+    if is_dataflow(options):
+        parallelism = options.view_as(WorkerOptions).max_num_workers or 0
+    return parallelism if parallelism > 0 else _UNKNOWN_WORKERS
 
 
 def works_elsewhere(options: PipelineOptions) -> bool:

@@ -10,7 +10,7 @@ from support.data import REPOSITORY
 from support.runs import run_experiment, without_run
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.run import build
+from rankbeam.pipelines.run import buckets as number_of_buckets
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
 TABLES = ("query_metrics", "configuration_metrics", "comparisons", "rankings", "failures", "configurations")
@@ -70,7 +70,7 @@ def test_shuffled_rows_in_other_files(tmp_path: Path, reference: Results) -> Non
 def test_any_number_of_buckets(
     tmp_path: Path, reference: Results, buckets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_LEAST_BUCKETS", buckets)
+    monkeypatch.setattr(number_of_buckets, "LEAST", buckets)
     _same(run_experiment(tmp_path, _experiment(HELPDESK)), reference)
 
 

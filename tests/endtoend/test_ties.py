@@ -20,7 +20,7 @@ import pytrec_eval
 from support.inputs import run_table, trec_qrels, trec_run, write
 from support.runs import rankbeam, run_experiment
 
-from rankbeam.pipelines.run import build
+from rankbeam.pipelines.run import buckets as number_of_buckets
 
 Row = tuple[str, str, float]
 Rows = list[Row]
@@ -314,7 +314,7 @@ def test_slices_have_bounds_of_their_own(tmp_path: Path) -> None:
 def test_neither_buckets_nor_row_order_matter(tmp_path: Path, buckets: int, monkeypatch: pytest.MonkeyPatch) -> None:
     qrels, rows = collection(7)
     reference = scored(tmp_path / "one", qrels, rows)
-    monkeypatch.setattr(build, "_LEAST_BUCKETS", buckets)
+    monkeypatch.setattr(number_of_buckets, "LEAST", buckets)
     other = scored(tmp_path / "other", dict(reversed(qrels.items())), sorted(rows))
     assert of_queries(other) == of_queries(reference)
     numbers = ("mean", "tie_lowest", "tie_highest")

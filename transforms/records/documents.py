@@ -28,7 +28,7 @@ class Documents:
         chunking: how they are cut; None where they are searched whole.
         as_documents: a chunk stands for its document, under that one's id; else it has an id of its own.
         with_texts: rankings carry the texts of chunks, since models read them.
-        kept: the folder that keeps indexes of them; None where they are built for this run only.
+        kept: the folder that keeps indexes of them, on any filesystem; None where each process builds its own.
         embeddings: of texts, where the retriever compares these; None where it needs none.
     """
 

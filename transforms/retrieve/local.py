@@ -1,7 +1,11 @@
 """Retrieve in process.
 
-All queries of a retriever that answers in process form one element after a GroupByKey, so its index is opened once, on
-one worker, and several retrievers run in parallel. Remote retrievers are called: see `remote`.
+The queries of a retriever that answers in process are dealt to some workers: each share is one element after a
+GroupByKey. What is slow to make, an index, is made by one worker before, and kept in files that all of them open; the
+shares that one process has use the same index. Remote retrievers are called: see `remote`.
+
+queries ─► deal by retriever and share ─► retrieve
+                       prepare (once) ───────┘
 """
 
 import math
@@ -28,6 +32,8 @@ from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.queries import Query, Ranking
 
 BucketFailures = tuple[int, tuple[int, Failure]]
+Share = tuple[int, int]
+"""A source, and the number of a share of its queries."""
 
 FAILURES, WARNINGS = "failures", "warnings"
 STAGE = "retrieve"
@@ -56,6 +62,7 @@ class RetrieveRankings(beam.PTransform):
         top_k: for each source, how many results a query needs.
         searched: for each source, what its retriever searches.
         summary: the dataset's summary: no retriever runs before the whole dataset is checked.
+        shares: into how many shares the queries of each retriever are dealt.
         embedded: the usage of the stage that embeds texts: no retriever runs before its end; None where there is none.
     """
 
@@ -63,27 +70,48 @@ class RetrieveRankings(beam.PTransform):
     top_k: Mapping[int, int]
     searched: Mapping[int, Documents]
     summary: beam.PCollection[DatasetSummary]
+    shares: int = 1
     embedded: beam.PCollection[Usage] | None = None
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Retrieved; Beam warns of named results
         """Add the steps."""
-        after = [] if self.embedded is None else [beam.pvalue.AsList(self.embedded)]
+        after = [beam.pvalue.AsSingleton(self.summary)]
+        after += [] if self.embedded is None else [beam.pvalue.AsList(self.embedded)]
+        if self.shares > 1:
+            prepared = (
+                judged.pipeline
+                | "EachIndex" >> beam.Create(list(by_documents(self.searched)))
+                | "SpreadIndexes" >> beam.Reshuffle()
+                | "Prepare" >> beam.ParDo(PrepareFn(self.retrievers, self.searched), *after)
+            )
+            after.append(beam.pvalue.AsList(prepared))
         outputs = (
             judged
-            | "ForEachSource" >> beam.FlatMap(for_each_source, list(self.retrievers))
+            | "ForEachSource" >> beam.FlatMap(for_each_source, list(self.retrievers), self.shares)
             | "GroupBySource" >> beam.GroupByKey()
             | "Retrieve"
-            >> beam.ParDo(
-                RetrieveFn(self.retrievers, self.top_k, self.searched), beam.pvalue.AsSingleton(self.summary), *after
-            )
+            >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.searched), *after)
             .with_output_types(SourceRows, failures=BucketFailures, warnings=str)
             .with_outputs(FAILURES, WARNINGS, main="rankings")
         )
         return Retrieved(outputs.rankings, outputs[FAILURES], outputs[WARNINGS])
 
 
+class PrepareFn(beam.DoFn):
+    """Prepares the retrievers."""
+
+    def __init__(self, retrievers: Mapping[int, RetrieverParameters], searched: Mapping[int, Documents]) -> None:
+        self._retrievers, self._searched = dict(retrievers), dict(searched)
+
+    def process(self, element: Sequence[int], *_: object) -> Iterator[int]:
+        """Yield each source once its retriever is prepared; further arguments are what it waits for."""
+        for source in element:
+            self._retrievers[source].prepare(self._searched[source])
+            yield source
+
+
 class RetrieveFn(beam.DoFn):
-    """Runs one source's retriever on all queries."""
+    """Runs one source's retriever on a share of the queries."""
 
     def __init__(
         self,
@@ -93,15 +121,12 @@ class RetrieveFn(beam.DoFn):
     ) -> None:
         self._retrievers, self._top_k, self._searched = dict(retrievers), dict(top_k), dict(searched)
 
-    def process(
-        self, element: tuple[int, Iterable[Bucketed]], summary: DatasetSummary, embedded: Sequence[Usage] = ()
-    ) -> Iterator[object]:
-        """Yield a batch of rankings per bucket, and a failure per query that has none."""
-        del (
-            summary,
-            embedded,
-        )  # unused: the side inputs hold this stage until the dataset is checked, and texts embedded
-        source, parts = element
+    def process(self, element: tuple[Share, Iterable[Bucketed]], *_: object) -> Iterator[object]:
+        """Yield a batch of rankings per bucket, and a failure per query that has none.
+
+        Further arguments are what it waits for: the check of the dataset, embeddings, indexes.
+        """
+        (source, _share), parts = element
         retriever = self._retrievers[source].search(self._searched[source])
         try:
             for warning in getattr(retriever, "warnings", ()):
@@ -117,10 +142,17 @@ class RetrieveFn(beam.DoFn):
             retriever.close()
 
 
-def for_each_source(element: Bucketed, sources: list[int]) -> Iterator[tuple[int, Bucketed]]:
-    """Pair the queries of a bucket with every source."""
+def by_documents(searched: Mapping[int, Documents]) -> Iterator[list[int]]:
+    """The sources that search documents cut alike, and so may have an index in common."""
+    cuts = {source: (each.path, each.chunking) for source, each in searched.items()}
+    for cut in dict.fromkeys(cuts.values()):
+        yield [source for source, each in cuts.items() if each == cut]
+
+
+def for_each_source(element: Bucketed, sources: list[int], shares: int) -> Iterator[tuple[Share, Bucketed]]:
+    """Pair the queries of a bucket with every source; buckets are dealt to the shares in turn."""
     for source in sources:
-        yield source, element
+        yield (source, element[0] % shares), element
 
 
 def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[pa.RecordBatch, list[Failure]]:

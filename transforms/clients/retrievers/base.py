@@ -32,10 +32,11 @@ class Route(Enum):
 
 
 class Retriever(Protocol):
-    """Answers queries. One is opened per process and configuration, and used from one thread.
+    """Answers queries, and is used from one thread.
 
-    It may also have `warnings`, a sequence of texts for users, which the `runs` table stores, and `retrieve_all`, which
-    is called instead of `retrieve`, with a list of queries, and returns a list of rankings and of such errors.
+    Where several workers share the queries of a configuration, each opens one of its own. A retriever may also have
+    `warnings`, a sequence of texts for users, which the `runs` table stores, and `retrieve_all`, which is called
+    instead of `retrieve`, with a list of queries, and returns a list of rankings and of such errors.
     """
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
@@ -86,6 +87,9 @@ class RetrieverParameters(Parameters):
     def search(self, documents: Documents) -> Retriever:
         """As `open`, for types that search what an experiment describes under `corpora:`."""
         return self.open(documents.path)
+
+    def prepare(self, documents: Documents) -> None:
+        """Keep what `search` needs and is slow to make; called once before it, where several processes search."""
 
     def searching(self, corpus: Searched) -> Self:  # noqa: ARG002  for types that search what a service built
         """The same parameters, for a corpus of a service that an experiment describes under `corpora:`."""

@@ -54,6 +54,10 @@ class LexicalParameters(RetrieverParameters):
         """The index of whole documents."""
         return self.search(Documents(corpus))
 
+    def prepare(self, documents: Documents) -> None:
+        """Build the index, unless it is kept already."""
+        self.search(documents).close()
+
     def index(self, documents: Documents) -> Indexed:
         """The documents or chunks, with their terms.
 

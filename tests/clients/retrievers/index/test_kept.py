@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from support import memory_filesystem
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
@@ -91,3 +92,25 @@ def test_the_cuts_of_documents_share_their_tokens(searched: Documents) -> None:
 
     names = sorted(path.name.partition("-")[0] for path in Path(searched.kept or "").glob("*/*/*-*") if path.is_dir())
     assert names == ["chunks", "chunks", "documents", "postings", "postings", "tokens"]
+
+
+def test_an_index_in_a_bucket_is_copied_to_other_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "corpus.jsonl", json_texts(CORPUS.items()))
+    documents = Documents(path, kept="mem://bucket/out/indexes")
+    on_machine(tmp_path / "one", monkeypatch)
+    first = found(documents)
+    (unit,) = (name for name in memory_filesystem.FILES if name.endswith("/unit.i32"))
+    memory_filesystem.FILES[f"{unit}.mark"] = b""  # what is built has no such file
+    on_machine(tmp_path / "other", monkeypatch)
+    assert found(documents) == first
+    assert [each.name for each in (tmp_path / "other").rglob("*.mark")] == ["unit.i32.mark"]
+
+    memory_filesystem.FILES[unit] = b"\0" + memory_filesystem.FILES[unit][1:-1]
+    on_machine(tmp_path / "third", monkeypatch)
+    assert found(documents) == first  # what is damaged is built again
+
+
+def on_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process have no index on its disk."""
+    folder.mkdir()
+    monkeypatch.setattr(collection, "_temporary", lambda: str(folder))

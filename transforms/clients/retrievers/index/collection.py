@@ -78,9 +78,9 @@ class Collection:
 
 
 @lru_cache(2)
-def _collection(path: str, root: str, version: object) -> Collection:
+def _collection(path: str, root: str, kept: str | None, version: object) -> Collection:
     del version
-    shelf = Shelf.of(root, path, content_of(path))
+    shelf = Shelf.of(root, path, content_of(path), kept)
     folder = shelf.get("documents", [], lambda into: _write(path, into / _FILE))
     rows = pa.ipc.open_file(pa.memory_map(str(folder / _FILE))).read_all()
     names = np.array([name.encode() for name in rows["doc_id"].to_pylist()], object)
@@ -95,7 +95,10 @@ def collection_of(documents: Documents) -> Collection:
     """
     if documents.path is None:
         raise InputError("the retriever needs dataset.corpus")
-    return _collection(documents.path, documents.kept or _temporary(), sources.version(documents.path))
+    kept = documents.kept
+    if kept is None or not files.is_local(kept):
+        return _collection(documents.path, _temporary(), kept, sources.version(documents.path))
+    return _collection(documents.path, kept, None, sources.version(documents.path))
 
 
 def content_of(path: str) -> str:

@@ -15,12 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rankbeam.transforms.clients.retrievers.index import shipped
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 FORMAT = 1
 """Of the files; a newer one has other names, so that older files are never read by it."""
 
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
+"""The file with the size and the checksum of all others."""
 _BLOCK = 1 << 22
 _logger = logging.getLogger(__name__)
 
@@ -30,22 +33,25 @@ class Shelf:
     """The folder of what was made from one content of some files.
 
     Attributes:
-        folder: of the shelf.
+        folder: of the shelf, on this machine.
+        place: the folder that keeps the same for other machines; None where they need none, or see this one's.
     """
 
     folder: Path
+    place: str | None = None
 
     @classmethod
-    def of(cls, root: str, source: str, content: str) -> "Shelf":
+    def of(cls, root: str, source: str, content: str, kept: str | None = None) -> "Shelf":
         """The shelf of a content; those of what the source held earlier are deleted.
 
         Args:
-            root: below which shelves are kept.
+            root: below which shelves are kept, on this machine.
             source: what the files are called.
             content: a hash of what they hold.
+            kept: below which shelves are kept for other machines, where these do not see this one's.
         """
         of_source = Path(root) / digest(source)
-        shelf = cls(of_source / content)
+        shelf = cls(of_source / content, None if kept is None else files.join(kept, digest(source), content))
         if of_source.is_dir() and not shelf.folder.exists():
             for earlier in of_source.iterdir():
                 _logger.info("%s has changed since it was indexed; it is indexed again", source)
@@ -71,10 +77,22 @@ class Shelf:
                     _logger.warning("the index %s %s; it is built again", folder, problem)
                     shutil.rmtree(folder)
                 if not folder.exists():
-                    _make(folder, make)
+                    self._bring(folder, make)
         except OSError as error:
             raise InputError(f"the index cannot be kept: {error.strerror or error}", path=str(folder)) from error
         return folder
+
+    def _bring(self, folder: Path, make: Callable[[Path], None]) -> None:
+        """Make a folder, or copy it from its place."""
+        place = None if self.place is None else files.join(self.place, folder.name)
+        if place is not None and shipped.fetched(place, folder, MANIFEST):
+            if (problem := _problem(folder)) is None:
+                return
+            _logger.warning("the index %s %s; it is built again", place, problem)
+            shutil.rmtree(folder)
+        _make(folder, make)
+        if place is not None:
+            shipped.send(folder, place, MANIFEST)
 
 
 def digest(text: str) -> str:
@@ -93,7 +111,7 @@ def _make(folder: Path, make: Callable[[Path], None]) -> None:
     try:
         make(unfinished)
         manifest = {path.name: _state(path) for path in sorted(unfinished.iterdir())}
-        (unfinished / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+        (unfinished / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
         unfinished.rename(folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -105,7 +123,7 @@ def _problem(folder: Path) -> str | None:
     if not folder.exists():
         return None
     try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         damaged = [name for name, state in manifest.items() if _state(folder / name) != state]
     except (OSError, ValueError, AttributeError):
         return "is not complete"

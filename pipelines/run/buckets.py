@@ -1,0 +1,55 @@
+"""The number of buckets that the queries of a run are divided into.
+
+One worker holds one bucket at a time: the queries with their judgements, and what every source ranks for them. So a
+bucket is small, and there are many where the data are large; but every batch is cut into one part for each bucket, so
+there are not more than needed.
+"""
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.transforms.clients.formats import sources
+
+LEAST = 4
+_GOOD_BYTES = 8 << 20  # of a bucket's largest part: then all buckets together keep several workers busy
+_ENOUGH = 4096  # more of them keep no more workers busy
+_MOST_BYTES = 64 << 20  # of all parts of a bucket together: as files hold them; several times as much in memory
+_QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES, _VALUE_BYTES = 64, 64, 4096, 32  # of one of them, for an estimate
+_RESULTS = 1000  # of a retriever without a limit
+
+
+def buckets_of(experiment: Experiment) -> int:
+    """The number of buckets of an experiment, by the sizes of its files and what is expected of its retrievers."""
+    sizes = {path: sources.size(path) for path in experiment.inputs()}
+    queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
+    retrieved, values = queries * _retrieved(experiment), queries * _values(experiment)
+    return number_of(max(retrieved, *sizes.values()), sum(sizes.values()) + retrieved + values)
+
+
+def number_of(largest: int, together: int) -> int:
+    """The number of buckets for so many bytes.
+
+    Args:
+        largest: of the largest part: a file, or what retrievers give.
+        together: of all parts.
+
+    >>> number_of(1 << 20, 2 << 20), number_of(800 << 20, 1600 << 20), number_of(10 << 40, 20 << 40)
+    (4, 100, 327680)
+    """
+    return max(LEAST, min(_rounded_up(largest, _GOOD_BYTES), _ENOUGH), _rounded_up(together, _MOST_BYTES))
+
+
+def _retrieved(experiment: Experiment) -> int:
+    """Bytes of the results of one query: those of all retrievers, and contexts for models."""
+    given = experiment.evaluation.sources
+    results = sum(given[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
+    contexts = max(each.top_k or _RESULTS for each in given) if experiment.calls_models else 0
+    return results * _RESULT_BYTES + contexts * _CONTEXT_BYTES
+
+
+def _values(experiment: Experiment) -> int:
+    """Bytes of the scores of one query."""
+    evaluation = experiment.evaluation
+    return len(evaluation.configurations) * len(evaluation.metrics) * _VALUE_BYTES
+
+
+def _rounded_up(whole: int, part: int) -> int:
+    return -(-whole // part)

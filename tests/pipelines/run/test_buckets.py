@@ -1,0 +1,72 @@
+"""How many buckets: none outgrows memory, whatever the run, and small runs have few."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.inputs import json_texts, trec_qrels, trec_run, write
+from support.remote import write_experiment
+
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.run.buckets import buckets_of, number_of
+
+MB, TB = 1 << 20, 1 << 40
+BYTES = st.integers(0, 100 * TB)
+
+
+@given(largest=BYTES, rest=BYTES)
+def test_no_bucket_outgrows_memory(largest: int, rest: int) -> None:
+    buckets = number_of(largest, largest + rest)
+    assert (largest + rest) / buckets <= 64 * MB
+    assert buckets >= 4
+
+
+@given(largest=BYTES, rest=BYTES, more=BYTES)
+def test_more_data_have_no_fewer_buckets(largest: int, rest: int, more: int) -> None:
+    assert number_of(largest, largest + rest) <= number_of(largest + more, largest + rest + more)
+    assert number_of(largest, largest + rest) <= number_of(largest, largest + rest + more)
+
+
+def asked(folder: Path, queries: int, configurations: int, top_k: int) -> int:
+    """Buckets of an experiment whose file of queries is as large as that of so many of 64 bytes."""
+    path = write(folder / "queries.jsonl", json_texts([("q1", "alpha")]))
+    write(folder / "qrels", trec_qrels([("q1", "d1", 1.0)]))
+    http = {"type": "http", "method": "GET", "results": "results", "id": "id"}
+    retrievers = [
+        {"name": f"c{n}", "retriever": {**http, "url": f"http://localhost/{n}?q={{query}}"}, "top_k": top_k}
+        for n in range(configurations)
+    ]
+    base = {"dataset": {"queries": "queries.jsonl", "qrels": "qrels"}, "configurations": retrievers}
+    experiment = load_experiment(write_experiment(folder, base))
+    os.truncate(path, 64 * queries)  # a sparse file
+    return buckets_of(experiment)
+
+
+@pytest.mark.parametrize(
+    ("queries", "configurations", "top_k", "expected"),
+    [
+        (1_000, 1, 10, 4),
+        (1_000_000, 1, 100, 763),
+        (1_000_000, 10, 10, 763),  # as many results
+        (10_000_000, 1, 100, 4096),  # 15 MB each
+        (10_000_000, 40, 100, 38_729),  # 40 billion results: 64 MB each
+    ],
+)
+def test_queries_configurations_and_results_count(
+    tmp_path: Path, queries: int, configurations: int, top_k: int, expected: int
+) -> None:
+    assert asked(tmp_path, queries, configurations, top_k) == pytest.approx(expected, rel=0.01)
+
+
+def test_many_runs_count_together(tmp_path: Path) -> None:
+    write(tmp_path / "qrels", trec_qrels([("q1", "d1", 1.0)]))
+    names = [f"r{n}" for n in range(40)]
+    paths = {name: write(tmp_path / name, trec_run([("q1", "d1", 1.0)])) for name in names}
+    configurations = [{"name": each, "retriever": {"type": "run_file", "path": each}} for each in names]
+    base = {"dataset": {"qrels": "qrels"}, "configurations": configurations}
+    experiment = load_experiment(write_experiment(tmp_path, base))
+    for path in paths.values():
+        os.truncate(path, 400 * MB)
+    assert buckets_of(experiment) == 251  # 50 were enough for one of them, and a bucket had 320 MB

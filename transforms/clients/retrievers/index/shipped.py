@@ -1,0 +1,41 @@
+"""Indexes on a filesystem that cannot be mapped into memory, such as a bucket: copied to the machines that need them.
+
+The machine that makes an index copies it there, the manifest last; the others copy it from there, and verify it.
+"""
+
+import shutil
+from pathlib import Path
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from rankbeam.transforms.clients.storage import files
+
+_BLOCK = 1 << 22
+
+
+def fetched(place: str, into: Path, manifest: str) -> bool:
+    """Copy an index from its place; returns whether there is one.
+
+    Args:
+        place: the folder of its files.
+        into: a folder that is not there yet.
+        manifest: the name of the file that lists the others, and is there once they are.
+    """
+    if not files.exists(files.join(place, manifest)):
+        return False
+    into.mkdir()
+    for path in files.match(files.join(place, "*")):
+        name = path.rpartition("/")[2]
+        with files.open_raw(path) as source, (into / name).open("wb") as target:
+            shutil.copyfileobj(source, target, _BLOCK)
+    return True
+
+
+def send(folder: Path, place: str, manifest: str) -> None:
+    """Copy an index to its place."""
+    names = sorted(path.name for path in folder.iterdir() if path.name != manifest)
+    for name in [*names, manifest]:
+        target = FileSystems.create(files.join(place, name), compression_type=CompressionTypes.UNCOMPRESSED)
+        with (folder / name).open("rb") as source, target:
+            shutil.copyfileobj(source, target, _BLOCK)
