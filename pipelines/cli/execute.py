@@ -28,6 +28,7 @@ _DUPLICATES_HELP = "If a document is given twice for a query: refuse the run, or
 _REPLICATES_HELP = "Of the bootstrap behind the intervals; 0 for Student's intervals."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
 _LEASE_HELP = "How long to wait for another run that uses the same ledger; by default to its end, 0 refuses at once."
+_ALL_ROWS_HELP = "On a cluster: have every row in results.duckdb and the report, not only those of small tables."
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
@@ -36,6 +37,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
 @click.option("--wait", is_flag=True, help="On Dataflow: follow the job to its end, and show its leaderboard.")
+@click.option("--all-rows", is_flag=True, help=_ALL_ROWS_HELP)
 @click.option("--wait-for-lease", type=click.FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
 @allow_disjoint
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
@@ -45,6 +47,7 @@ def evaluate(
     output: str | None,
     run_id: str | None,
     wait: bool,
+    all_rows: bool,
     wait_for_lease: float | None,
     allow_disjoint: bool,
     form: str,
@@ -76,7 +79,7 @@ def evaluate(
         if output is not None:
             loaded = replace(loaded, output=place(output))
         refuse_above_budget(loaded, experiment)
-        _run(loaded, run_id, form, options, beam_options, reported=True, wait=wait)
+        _run(loaded, run_id, form, options, beam_options, reported=True, wait=wait, all_rows=all_rows)
 
 
 @main.command(context_settings=_BEAM)
@@ -152,13 +155,14 @@ def _run(
     reported: bool = False,
     tags: dict[str, str] | None = None,
     wait: bool = True,
+    all_rows: bool = False,
 ) -> None:
     from rankbeam.pipelines.cli import outcome
     from rankbeam.pipelines.dataflow.uploads import refuse_local
     from rankbeam.pipelines.run import evaluate as evaluation
     from rankbeam.pipelines.run import notices
     from rankbeam.pipelines.run.local import run_here
-    from rankbeam.pipelines.run.options import is_dataflow, is_portable, works_elsewhere
+    from rankbeam.pipelines.run.options import has_workers_elsewhere, is_dataflow, is_portable, works_elsewhere
 
     if works_elsewhere(options):
         refuse_local(experiment, options)
@@ -181,7 +185,8 @@ def _run(
     for warning in filter(notices.is_news, results.run["warnings"]):
         if warning not in (*early, *last):  # these are shown last
             warn(warning)
-    shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary)
+    is_sampled = has_workers_elsewhere(options) and not all_rows
+    shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary, sampled=is_sampled)
     outcome.end(results, experiment, shown, reported=reported)
 
 

@@ -11,6 +11,7 @@ import click
 from rankbeam.pipelines import report, show
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.shown import left_out, sampled
 from rankbeam.pipelines.run.messages import FAILED, MISSED, leave, warn
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
@@ -25,12 +26,14 @@ class Shown:
         per_query: whether to show every query, too.
         tags: trec_eval's `runid`, by configuration name.
         temporary: whether the tables are deleted afterwards.
+        sampled: whether DuckDB and the report leave out rows of large tables, which lie elsewhere.
     """
 
     form: str
     per_query: bool
     tags: dict[str, str]
     temporary: bool
+    sampled: bool = False
 
 
 def refuse_foreign(output: str, *, reported: bool) -> None:
@@ -51,7 +54,7 @@ def end(results: Results, experiment: Experiment, shown: Shown, *, reported: boo
         missed = _shown(results, experiment, shown)
     except BrokenPipeError as error:  # write the files all the same
         closed = error
-    unwritten = [] if shown.temporary else _write(results, shown.form, reported=reported, listed=closed is None)
+    unwritten = [] if shown.temporary else _write(results, shown, reported=reported, listed=closed is None)
     if closed is not None:
         raise closed
     if unwritten:
@@ -99,11 +102,11 @@ def _gates(results: Results, experiment: Experiment, form: str) -> str:
     return "" if all(check.is_met for check in checks) else gate_show.summary(checks)
 
 
-def _write(results: Results, form: str, *, reported: bool, listed: bool) -> list[str]:
+def _write(results: Results, shown: Shown, *, reported: bool, listed: bool) -> list[str]:
     """Write the DuckDB file and the report, and list all places; return the names of files that were not written."""
-    makers: dict[str, Callable[[], str]] = {"DuckDB": lambda: warehouse.build(results.output)}
+    makers: dict[str, Callable[[], str]] = {"DuckDB": lambda: _build(results, shown)}
     if reported:
-        makers["report"] = lambda: report.write(results)
+        makers["report"] = lambda: report.write(sampled(results) if shown.sampled else results)
     places, unwritten = {"tables": results.output}, []
     for name, make in makers.items():
         try:
@@ -121,5 +124,16 @@ def _write(results: Results, form: str, *, reported: bool, listed: bool) -> list
             *(f"{name:<7} {place}" for name, place in places.items()),
         ]
         text = "\n".join([f"\nrun {results.run_id} of {results.run['experiment']}", *lines])
-        click.echo(text, err=form != "table")
+        click.echo(text, err=shown.form != "table")
     return unwritten
+
+
+def _build(results: Results, shown: Shown) -> str:
+    """Write the DuckDB file, and say what it leaves out."""
+    if not shown.sampled or not (left := left_out(results.output)):
+        return warehouse.build(results.output)
+    path = warehouse.build(results.output, left)
+    if names := [name for name, run_id in left if run_id == results.run_id]:
+        advice = "add --all-rows to have them in it, too"
+        warn(f"{warehouse.FILE_NAME} has no rows of {', '.join(names)}: they stay in {results.output}; {advice}")
+    return path

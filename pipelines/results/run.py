@@ -43,7 +43,11 @@ class Results:
     @cached_property
     def run(self) -> dict[str, Any]:
         """The row of `runs`, with its JSON columns as values."""
-        return self._row | {name: json.loads(self._row[name]) for name in ("dataset", "versions", "statistics")}
+        row = self._row | {name: json.loads(self._row[name]) for name in ("dataset", "versions", "statistics")}
+        if isinstance(self.stored, InFolder) and (unread := self.stored.unread()):
+            sample = f"of large tables a random sample of the queries is read here: {'; '.join(unread)}"
+            row["warnings"] = [*row["warnings"], sample]
+        return row
 
     @property
     def experiment(self) -> str:

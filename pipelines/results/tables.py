@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.write.tables import run_folder
 
+LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")
+"""Tables that grow with the queries."""
 _KEPT = ("runs", "configurations", "configuration_metrics", "comparisons")
 """Tables that are small, and read several times."""
 _ORDERED_BY = {
@@ -47,10 +50,28 @@ class InFolder:
     Attributes:
         output: the folder of all tables.
         run_id: which run.
+        most_bytes: of the files of a table that are read; None for all. A file has all rows of some queries, whose ids
+            are as good as drawn at random: a hash of the id decides in which file they are.
     """
 
     output: str
     run_id: str
+    most_bytes: int | None = None
+
+    def unread(self) -> list[str]:
+        """What is not read of large tables, for people.
+
+        Raises:
+            InputError: the files cannot be looked up.
+        """
+        if self.most_bytes is None:
+            return []
+        return [words for name in LARGE if (words := self._unread(name))]
+
+    def _unread(self, name: str) -> str:
+        sizes = sizes_of(self.output, name, self.run_id)
+        read, every = sum(sizes[path] for path in self._paths(name)), sum(sizes.values())
+        return "" if read == every else f"{name}: {read / every:.1%} of {every / 1e9:,.2f} GB"
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """One table, its rows as they were written; columns that an older run lacks are null."""
@@ -68,7 +89,25 @@ class InFolder:
                 yield from file.iter_batches(most, columns=columns)
 
     def _paths(self, name: str) -> list[str]:
-        return matching.expand(run_folder(self.output, name, self.run_id))
+        if self.most_bytes is None or name not in LARGE:
+            return matching.expand(run_folder(self.output, name, self.run_id))
+        sizes = sizes_of(self.output, name, self.run_id)
+        paths, ends = list(sizes), list(accumulate(sizes.values()))
+        return paths[: max(1, sum(end <= self.most_bytes for end in ends))]
+
+
+def sizes_of(output: str, name: str, run_id: str) -> dict[str, int]:
+    """The files of a table of a run, with their bytes; none where the run is older than the table.
+
+    Raises:
+        InputError: they cannot be looked up.
+    """
+    try:
+        return {path: size for path, size, _ in matching.version(run_folder(output, name, run_id))}
+    except InputError:
+        if name in tables.ADDED:
+            return {}
+        raise
 
 
 def _read(path: str, columns: Sequence[str] | None) -> pa.Table:

@@ -153,6 +153,17 @@ def works_elsewhere(options: PipelineOptions) -> bool:
     return not here or portable.environment_type == "DOCKER"
 
 
+def has_workers_elsewhere(options: PipelineOptions) -> bool:
+    """Whether other processes than this one, or ones that it starts, do the work.
+
+    >>> flink = ["--runner=FlinkRunner", "--environment_type"]
+    >>> [has_workers_elsewhere(PipelineOptions([*flink, kind])) for kind in ("LOOPBACK", "EXTERNAL")]
+    [False, True]
+    """
+    is_external = is_portable(options) and options.view_as(PortableOptions).environment_type != "LOOPBACK"
+    return is_dataflow(options) or is_external
+
+
 def _set_workers(options: PipelineOptions) -> None:
     """Have workers in this process, where the engine is on this machine and no other environment is named.
 

@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import duckdb
@@ -23,26 +24,27 @@ _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
 """The tables that every version has put into the file."""
 
 
-def build(output: str) -> str:
+def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
     """Rebuild `results.duckdb` from the Parquet files of all finished runs; returns its path.
 
     The file is built under another name and then renamed, so it is always complete. Its views are those of BigQuery.
 
     Args:
         output: the folder of all tables, on any filesystem.
+        left_out: pairs of a table and a run whose rows stay in their Parquet files.
 
     Raises:
         InputError: there is no finished run, or the file cannot be written.
     """
     path = files.join(output, FILE_NAME)
     try:
-        return _build(output, path)
+        return _build(output, path, left_out)
     except duckdb.Error as error:
         problem = f"cannot be written: {str(error).splitlines()[0]}"
         raise InputError(problem, path=path) from error
 
 
-def _build(output: str, path: str) -> str:
+def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> str:
     with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
         beside = Path(folder) / FILE_NAME
         runs = finished_runs(output)
@@ -52,7 +54,8 @@ def _build(output: str, path: str) -> str:
             connection.execute(f"ATTACH '{place}' AS results (ROW_GROUP_SIZE {_ROWS_OF_A_GROUP})")
             connection.execute("USE results")
             for name in tables.TABLES:
-                parts = [_local(part, folder) for run_id in runs for part in _parts(output, name, run_id)]
+                wanted = [run_id for run_id in runs if (name, run_id) not in left_out]
+                parts = [_local(part, folder) for run_id in wanted for part in _parts(output, name, run_id)]
                 _create(connection, name, parts)
             connection.execute(views.for_duckdb())
             connection.execute("USE memory")

@@ -1,6 +1,7 @@
 """Kept indexes: built once, found again, and never damaged or of other documents."""
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,12 @@ def test_an_index_in_a_bucket_is_copied_to_other_machines(tmp_path: Path, monkey
     memory_filesystem.FILES[unit] = b"\0" + memory_filesystem.FILES[unit][1:-1]
     on_machine(tmp_path / "third", monkeypatch)
     assert found(documents) == first  # what is damaged is built again
+
+
+@pytest.fixture(autouse=True)
+def empty_bucket() -> Iterator[None]:
+    yield
+    memory_filesystem.FILES.clear()
 
 
 def on_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
