@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, wide
+from rankbeam.pipelines.run.messages import messages, warn
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown"])
 _BASELINE_HELP = "The configuration that the others are compared with, in DIR2 where that is given."
@@ -33,6 +33,7 @@ _OTHER_DATASET_HELP = "Compare the queries that both runs have, although the dat
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@wide
 def compare(
     folder: str,
     other_folder: str | None,
@@ -40,6 +41,7 @@ def compare(
     baseline_run_id: str | None,
     experiment_name: str | None,
     form: str,
+    wide: bool,
     **options: Any,
 ) -> None:
     """Compare the configurations of the run in DIR with a baseline, query by query.
@@ -52,14 +54,19 @@ def compare(
     Examples:
       rankbeam compare out/helpdesk --baseline bm25
       rankbeam compare out/today out/yesterday --slice intent
-      rankbeam compare out/today bigquery://my-project.search --baseline-run-id yesterday
+      rankbeam compare out/today bigquery://my-project.search \\
+        --baseline-run-id yesterday
     """
     with messages():
         from rankbeam.pipelines.compare import compare as comparison
         from rankbeam.pipelines.compare import show as compare_show
+        from rankbeam.pipelines.show.screen import Screen
 
         runs = comparison.pair_of_runs(folder, run_id, other_folder, baseline_run_id, experiment_name)
         compared = comparison.compare(*runs, comparison.Question(**options))
         for warning in compared.warnings():
-            click.echo(f"warning: {warning}", err=True)
-        click.echo(compare_show.SHOWN[form](compared), nl=form != "csv")
+            warn(warning)
+        if form == "table":
+            click.echo(compare_show.as_text(compared, Screen.of(wide=wide)))
+        else:
+            click.echo(compare_show.SHOWN[form](compared), nl=form != "csv")

@@ -38,9 +38,10 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
     """
     with messages():
         from rankbeam.pipelines.run import corpora_command
+        from rankbeam.pipelines.show.screen import Screen
 
         found = [each for one in corpora_command.places(place, api_endpoint) for each in one.corpora()]
-        click.echo(corpora_command.shown(found, form))
+        click.echo(corpora_command.shown(found, form, Screen.of()))
 
 
 @corpora.command()
@@ -83,7 +84,8 @@ def delete(
 
     \b
     Examples:
-      rankbeam corpora delete projects/my-project/locations/us-central1 --expired --dry-run
+      rankbeam corpora delete projects/my-project/locations/us-central1 \\
+        --expired --dry-run
       rankbeam corpora delete experiment.yaml 4611686018427387904
     """
     with messages():

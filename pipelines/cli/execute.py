@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankbeam.pipelines.cli.engine import on_engine
-from rankbeam.pipelines.cli.group import allow_disjoint, main
+from rankbeam.pipelines.cli.group import allow_disjoint, main, wide
 from rankbeam.pipelines.cli.status import on_dataflow
 from rankbeam.pipelines.run.messages import messages, warn
 
@@ -41,6 +41,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.option("--wait-for-lease", type=click.FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
 @allow_disjoint
 @click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@wide
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
 def evaluate(
     experiment: str,
@@ -51,6 +52,7 @@ def evaluate(
     wait_for_lease: float | None,
     allow_disjoint: bool,
     form: str,
+    wide: bool,
     beam_options: tuple[str, ...],
 ) -> None:
     """Run EXPERIMENT (a YAML file), and show its leaderboard.
@@ -79,7 +81,7 @@ def evaluate(
         if output is not None:
             loaded = replace(loaded, output=place(output))
         refuse_above_budget(loaded, experiment)
-        _run(loaded, run_id, form, options, beam_options, reported=True, wait=wait, all_rows=all_rows)
+        _run(loaded, run_id, form, options, beam_options, reported=True, wide=wide, wait=wait, all_rows=all_rows)
 
 
 @main.command(context_settings=_BEAM)
@@ -101,6 +103,7 @@ def evaluate(
 @allow_disjoint
 @click.option("--format", "form", type=_SCORE_FORMATS, default="table", show_default=True)
 @click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
+@wide
 def score(
     qrels: str,
     runs: tuple[str, ...],
@@ -108,6 +111,7 @@ def score(
     per_query: bool,
     allow_disjoint: bool,
     output: str | None,
+    wide: bool,
     **options: Any,
 ) -> None:
     """Score existing runs against QRELS, like trec_eval.
@@ -140,7 +144,17 @@ def score(
             options = pipeline_options(beam_options, _own_options())
             temporary = output is None
             named = tags(scoring)
-            _run(scoring, None, form, options, beam_options, per_query=per_query, temporary=temporary, tags=named)
+            _run(
+                scoring,
+                None,
+                form,
+                options,
+                beam_options,
+                per_query=per_query,
+                temporary=temporary,
+                tags=named,
+                wide=wide,
+            )
 
 
 def _run(
@@ -152,6 +166,7 @@ def _run(
     *,
     per_query: bool = False,
     temporary: bool = False,
+    wide: bool = False,
     reported: bool = False,
     tags: dict[str, str] | None = None,
     wait: bool = True,
@@ -186,7 +201,7 @@ def _run(
         if warning not in (*early, *last):  # these are shown last
             warn(warning)
     is_sampled = has_workers_elsewhere(options) and not all_rows
-    shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary, sampled=is_sampled)
+    shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary, sampled=is_sampled, wide=wide)
     outcome.end(results, experiment, shown, reported=reported)
 
 

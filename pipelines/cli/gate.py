@@ -2,7 +2,7 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, TABLE_OR_JSON, main
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, TABLE_OR_JSON, main, wide
 from rankbeam.pipelines.run.messages import MISSED, leave, messages
 
 _EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
@@ -23,6 +23,7 @@ _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead 
 @click.option("--junit", metavar="FILE", help="Also write JUnit's XML to this file, a test case for each check.")
 @click.option("--markdown", metavar="FILE", help=_MARKDOWN_HELP)
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@wide
 def gate(
     folder: str,
     experiment: str | None,
@@ -34,6 +35,7 @@ def gate(
     junit: str | None,
     markdown: str | None,
     form: str,
+    wide: bool,
 ) -> None:
     """Check the run in DIR against gates: limits on means, on intervals, and on differences from a baseline.
 
@@ -44,8 +46,10 @@ def gate(
     \b
     Examples:
       rankbeam gate out/helpdesk
-      rankbeam gate out/pr --experiment gates.yaml --baseline out/main --junit gates.xml --markdown summary.md
-      rankbeam gate out/pr --baseline bigquery://my-project.search --baseline-run-id main
+      rankbeam gate out/pr --experiment gates.yaml --baseline out/main \\
+        --junit gates.xml --markdown summary.md
+      rankbeam gate out/pr --baseline bigquery://my-project.search \\
+        --baseline-run-id main
     """
     with messages():
         from rankbeam.pipelines.compare.compare import pair_of_runs
@@ -53,6 +57,7 @@ def gate(
         from rankbeam.pipelines.gates import checks as gate_checks
         from rankbeam.pipelines.gates import show as gate_show
         from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
+        from rankbeam.pipelines.show.screen import Screen
         from rankbeam.transforms.clients.storage import files
 
         if markdown == "-" and form == "json":
@@ -68,8 +73,10 @@ def gate(
             files.write(markdown, gate_show.as_markdown(checks, run, other).encode())
         if markdown == "-":
             click.echo(gate_show.as_markdown(checks, run, other), nl=False)
+        elif form == "json":
+            click.echo(gate_show.as_json(checks, run, other))
         else:
-            click.echo(gate_show.as_json(checks, run, other) if form == "json" else gate_show.as_text(checks))
+            click.echo(gate_show.as_text(checks, Screen.of(wide=wide)))
         if other is not None:
             click.echo(f"differences are from {other.named}, in {other.output}", err=True)
             if shared := shared_queries(run, other):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main
+from rankbeam.pipelines.cli.group import TABLE_OR_JSON, Group, main
 from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.run.messages import MISSED, leave, messages, warn
 
@@ -20,7 +20,7 @@ _FORMATS = ["adk", "auto_rag_eval", "beir", "csv", "ragas", "trec"]
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
-class _Goldens(click.Group):
+class _Goldens(Group):
     """Makes a benchmark where the first word is a path: it has a dot or a slash, which no command has."""
 
     def resolve_command(
@@ -42,7 +42,7 @@ def goldens() -> None:
       rankbeam goldens examples/goldens.yaml --output out/goldens
       rankbeam goldens review out/goldens > review.csv
       rankbeam goldens apply out/goldens review.csv
-      rankbeam goldens export out/goldens --format adk --output helpdesk.evalset.json
+      rankbeam goldens export out/goldens --format adk --output evalset.json
     """
 
 
@@ -113,10 +113,11 @@ def plan(file: str, output: str | None, form: str) -> None:
         from rankbeam.pipelines.goldens.load import load_goldens
         from rankbeam.pipelines.goldens.plan import costs_of
         from rankbeam.pipelines.goldens.rounds import plan_of
+        from rankbeam.pipelines.show.screen import Screen
 
         loaded = load_goldens(file, output)
         costs = costs_of(loaded, plan_of(loaded))
-        click.echo(costs.as_json() if form == "json" else costs.as_text())
+        click.echo(costs.as_json() if form == "json" else Screen.of().prose(costs.as_text(), indent="    "))
 
 
 @goldens.command()
@@ -161,10 +162,11 @@ def apply(folder: str, tables: tuple[str, ...]) -> None:
     with messages():
         from rankbeam.pipelines.goldens.apply import apply as apply_tables
         from rankbeam.pipelines.goldens.folder import Folder
+        from rankbeam.pipelines.show.screen import Screen
 
         if len(tables) > 2:
             raise click.UsageError("give the table of one reviewer, or of two")
-        click.echo(apply_tables(Folder(folder), tables).as_text())
+        click.echo(Screen.of().prose(apply_tables(Folder(folder), tables).as_text()))
 
 
 @goldens.command()
@@ -177,7 +179,8 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
     """Write the benchmark in DIR in the format of another tool.
 
     \b
-    adk             an EvalSet of Google's Agent Development Kit, one case a question, rubrics from nuggets
+    adk             an EvalSet of Google's Agent Development Kit, one case a
+                    question, rubrics from nuggets
     auto_rag_eval   the benchmark.json of Google's Auto RAG Eval
     beir, trec      a folder with queries and judgements
     ragas           JSON lines: user_input, reference, reference_contexts
@@ -185,7 +188,7 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
 
     \b
     Example:
-      rankbeam goldens export out/goldens --format adk --output helpdesk.evalset.json
+      rankbeam goldens export out/goldens --format adk --output evalset.json
     """
     with messages():
         from rankbeam.pipelines.goldens.export import FORMATS

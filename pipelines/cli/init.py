@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from rankbeam.pipelines.cli.group import main
+from rankbeam.pipelines.cli.group import Command, main
 from rankbeam.pipelines.run.messages import messages
 
 _FROM = "--from"
@@ -12,7 +12,7 @@ _TEMPLATES = click.Choice(["bm25", "rag_engine", "http", "judge"])
 _EXPERIMENT, _EXAMPLE = "experiment.yaml", "helpdesk"
 
 
-class _SeveralAfterFrom(click.Command):
+class _SeveralAfterFrom(Command):
     """A command whose `--from` takes every word up to the next option, as in `--from qrels a.run b.run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -38,7 +38,8 @@ def init(path: str | None, given: tuple[str, ...], template: str | None, example
     \b
     Examples:
       rankbeam init --from qrels.txt bm25.run dense.run
-      rankbeam init --template judge --queries questions.jsonl --corpus documents.jsonl
+      rankbeam init --template judge --queries questions.jsonl \\
+        --corpus documents.jsonl
       rankbeam init --example helpdesk && rankbeam evaluate helpdesk/answers.yaml
     """
     files = {role: file for role, file in dataset.items() if file is not None}

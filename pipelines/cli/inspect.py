@@ -56,6 +56,7 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
 
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.run.plan import plan_of
+        from rankbeam.pipelines.show.screen import Screen
 
         loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
         loaded = loaded if output is None else replace(loaded, output=output)
@@ -63,8 +64,8 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
             warn(warning)
         planned = plan_of(loaded, experiment)
         for warning in planned.warnings:
-            click.echo(f"warning: {warning}", err=True)
-        click.echo(planned.as_json() if form == "json" else planned.as_text())
+            warn(warning)
+        click.echo(planned.as_json() if form == "json" else planned.as_text(Screen.of()))
 
 
 @main.command()
@@ -87,8 +88,9 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, for
     """
     with messages():
         from rankbeam.pipelines.run import ledger as ledger_command
+        from rankbeam.pipelines.show.screen import Screen
 
-        click.echo(ledger_command.run(place, clear, older_than, form, compact=compact))
+        click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))
 
 
 def _number(count: int, one: str, many: str | None = None) -> str:

@@ -3,6 +3,7 @@
 The result is shown first: it may have taken hours, and a later failure, such as a full disk, must not hide it.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.shown import left_out, sampled
 from rankbeam.pipelines.run.messages import FAILED, MISSED, leave, warn
+from rankbeam.pipelines.show.screen import Screen
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
 
@@ -27,6 +29,7 @@ class Shown:
         tags: trec_eval's `runid`, by configuration name.
         temporary: whether the tables are deleted afterwards.
         sampled: whether DuckDB and the report leave out rows of large tables, which lie elsewhere.
+        wide: whether tables are shown with all columns in a narrow terminal.
     """
 
     form: str
@@ -34,6 +37,7 @@ class Shown:
     tags: dict[str, str]
     temporary: bool
     sampled: bool = False
+    wide: bool = False
 
 
 def refuse_foreign(output: str, *, reported: bool) -> None:
@@ -68,7 +72,7 @@ def _shown(results: Results, experiment: Experiment, shown: Shown) -> str:
     _show(results, shown)
     over = results.over_failure_rate(experiment.max_failure_rate)
     limits = [results.over_budget(), over, results.mixed_versions(), results.unmet()]
-    return "; ".join(filter(None, [*limits, _gates(results, experiment, shown.form)]))
+    return "; ".join(filter(None, [*limits, _gates(results, experiment, shown)]))
 
 
 def _show(results: Results, shown: Shown) -> None:
@@ -76,9 +80,10 @@ def _show(results: Results, shown: Shown) -> None:
     if form == "table":
         if per_query:
             click.echo(show.as_csv(results, per_query=True))
-        show.print_table(results)
+        screen = Screen.of(wide=shown.wide)
+        click.echo(show.as_text(results, screen))
         if line := show.judge_line(results):
-            click.echo(f"\n{line}")
+            click.echo(f"\n{screen.prose(line)}")
     elif form == "json":
         click.echo(show.as_json(results, per_query=per_query, temporary=shown.temporary))
     elif form == "trec":
@@ -90,7 +95,7 @@ def _show(results: Results, shown: Shown) -> None:
         click.echo(show.as_markdown(results) if form == "markdown" else show.as_latex(results), nl=False)
 
 
-def _gates(results: Results, experiment: Experiment, form: str) -> str:
+def _gates(results: Results, experiment: Experiment, shown: Shown) -> str:
     """Check the run against the experiment's gates; return a text about those that it misses, or ""."""
     if not experiment.gates:
         return ""
@@ -98,7 +103,9 @@ def _gates(results: Results, experiment: Experiment, form: str) -> str:
     from rankbeam.pipelines.gates import show as gate_show
 
     checks = gate_checks.check(results, experiment.gates)
-    click.echo(f"\n{gate_show.as_text(checks)}", err=form != "table")
+    is_message = shown.form != "table"
+    screen = Screen.of(sys.stderr if is_message else sys.stdout, wide=shown.wide)
+    click.echo(f"\n{gate_show.as_text(checks, screen)}", err=is_message)
     return "" if all(check.is_met for check in checks) else gate_show.summary(checks)
 
 

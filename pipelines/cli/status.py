@@ -36,7 +36,8 @@ def status(
     \b
     Examples:
       rankbeam status gs://bucket/helpdesk/out
-      rankbeam status 2026-01-02_03_04_05-123456 --project my-project --region us-central1
+      rankbeam status 2026-01-02_03_04_05-123456 --project my-project \\
+        --region us-central1
     """
     with messages():
         from dataclasses import replace

@@ -17,7 +17,8 @@ def apply(name: str, dry_run: bool) -> None:
     \b
     Examples:
       rankbeam warehouse apply --dataset my-project.search
-      rankbeam warehouse apply --dataset my-project.search --dry-run | bq query --use_legacy_sql=false
+      rankbeam warehouse apply --dataset my-project.search --dry-run \\
+        | bq query --use_legacy_sql=false
     """
     with messages():
         from rankbeam.transforms.clients.bigquery import tables

@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict
 
 from rankbeam.pipelines.compare.compare import Compared, NamedComparison
-from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, printable, text_table
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, printable
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
@@ -15,9 +16,10 @@ _NONE = "–"
 _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name not in ("config_id", "baseline")]
 
 
-def as_text(compared: Compared) -> str:
+def as_text(compared: Compared, screen: Screen = WHOLE) -> str:
     """The table and the sentences, for a terminal."""
-    return "\n".join([text_table(_table(compared)), "", *map(printable, sentences(compared))])
+    said = [screen.prose(printable(sentence)) for sentence in sentences(compared)]
+    return "\n".join([screen.table(_table(compared)), "", *said])
 
 
 def as_markdown(compared: Compared) -> str:
@@ -110,7 +112,9 @@ def _table(compared: Compared) -> Table:
         for each in compared.rows
         for row in [each.row]
     ]
-    return Table([*names, *numbers], rows, len(names))
+    baselines = {(each.baseline, each.row.metric) for each in compared.rows}
+    drop = ["detectable", "effect size", "p", *numbers[5:6], *(["baseline"] if len(baselines) == 1 else [])]
+    return Table([*names, *numbers], rows, len(names), drop=[*drop, "wins/ties/losses"])
 
 
 def _signed(number: float | None, digits: int) -> str:
@@ -136,5 +140,5 @@ def _documents(compared: Compared) -> list[dict[str, object]]:
     ]
 
 
-SHOWN = {"table": as_text, "json": as_json, "csv": as_csv, "markdown": as_markdown}
-"""By the name of the format."""
+SHOWN = {"json": as_json, "csv": as_csv, "markdown": as_markdown}
+"""Formats for programs and documents, by their names."""

@@ -10,7 +10,8 @@ from typing import Any
 from rankbeam.pipelines.compare.shared import shared_queries
 from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, text_table
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text
 from rankbeam.transforms.records.slices import ALL
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -24,9 +25,9 @@ def summary(checks: Sequence[Check]) -> str:
     return f"{missed or len(checks) - skipped} of {len(checks)} gate checks {'missed' if missed else 'met'}{new}"
 
 
-def as_text(checks: Sequence[Check]) -> str:
+def as_text(checks: Sequence[Check], screen: Screen = WHOLE) -> str:
     """A table for a terminal."""
-    return text_table(_table(checks))
+    return screen.table(_table(checks))
 
 
 def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str:
@@ -88,7 +89,8 @@ def _table(checks: Sequence[Check]) -> Table:
         ]
         for each in checks
     ]
-    return Table([*columns, *(["why"] if why else [])], rows, 4)
+    drop = ["by", *(["slice"] if all(each.slice == ALL for each in checks) else [])]
+    return Table([*columns, *(["why"] if why else [])], rows, 4, drop=drop, sentences=["why"])
 
 
 def _document(check: Check) -> dict[str, Any]:

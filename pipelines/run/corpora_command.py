@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.run.corpora import RUN, needed, needless_in, refusing, unstage
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.site import DATA_QUOTA, Site
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
@@ -65,17 +67,23 @@ def places(given: str, api_endpoint: str | None) -> list[Place]:
     return found
 
 
-def shown(corpora: Sequence[Existing], form: str) -> str:
+def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str:
     """Corpora, for people or as JSON."""
     if form == "json":
         return json.dumps([_values(each) for each in corpora], indent=2, ensure_ascii=False)
-    return "\n".join(line(each) for each in corpora) or "no corpus of rankbeam's"
+    if not corpora:
+        return "no corpus of rankbeam's"
+    return screen.table(Table(["corpus", "name", "content", "kept"], [_cells(each) for each in corpora], 4))
 
 
 def line(each: Existing) -> str:
     """A corpus in one line."""
+    return "  ".join(_cells(each))
+
+
+def _cells(each: Existing) -> list[str]:
     state = f"{each.about.files:,} files" if each.about.complete else "incomplete"
-    return f"{each.corpus.name}  {each.about.name}  {state}  {_until(each)}"
+    return [each.corpus.name, each.about.name, state, _until(each)]
 
 
 def detailed(each: Existing, form: str) -> str:

@@ -1,7 +1,6 @@
 """The command `rankbeam ledger`: show the ledger of finished calls, clear it, or merge its files."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +9,8 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.ledger import Cleared, Compacted, Survey, clear, store, survey
 from rankbeam.transforms.clients.ledger import compact as merge_parts
 from rankbeam.transforms.clients.storage import files
@@ -21,7 +22,9 @@ _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 _MOST_FOREIGN = 10
 
 
-def run(place: str, clear: bool, older_than_days: float | None, form: str, *, compact: bool = False) -> str:
+def run(
+    place: str, clear: bool, older_than_days: float | None, form: str, *, compact: bool = False, screen: Screen = WHOLE
+) -> str:
     """Show, clear or compact a ledger; returns what to print.
 
     Args:
@@ -30,6 +33,7 @@ def run(place: str, clear: bool, older_than_days: float | None, form: str, *, co
         older_than_days: remove only answers that are older.
         form: "table" or "json".
         compact: merge its small parts.
+        screen: where the text is shown.
 
     Raises:
         InputError: there is no such place, or the options exclude each other.
@@ -45,7 +49,7 @@ def run(place: str, clear: bool, older_than_days: float | None, form: str, *, co
         return json.dumps(document, indent=2) if form == "json" else _compacted(folder, compacted)
     if not clear:
         found = survey(folder)
-        return as_json(found) if form == "json" else show(found)
+        return as_json(found) if form == "json" else show(found, screen=screen)
     cleared = _cleared(folder, older_than_days)
     if form == "json":
         return json.dumps({"folder": folder, **asdict(cleared)}, indent=2)
@@ -74,12 +78,13 @@ def ledger_folder(place: str) -> str:
     return inner
 
 
-def show(survey: Survey, now: datetime | None = None) -> str:
+def show(survey: Survey, now: datetime | None = None, screen: Screen = WHOLE) -> str:
     """A survey, for people.
 
     Args:
         survey: what a ledger holds.
         now: that ages are counted to.
+        screen: where the text is shown.
     """
     if not (survey.files or survey.runs or survey.damaged):
         return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
@@ -90,7 +95,7 @@ def show(survey: Survey, now: datetime | None = None) -> str:
         lines.append(f"age      {_span(now - survey.newest)} to {_span(now - survey.oldest)}")
     lines.append(f"calls    took {_span(timedelta(seconds=survey.seconds))} in all")
     lines.append(f"hits     {_number(survey.hits, 'call')} saved, {_number(survey.calls, 'call')} made")
-    return "\n".join([*lines, *_runs(survey, now), *_damage(survey), *_foreign(survey)])
+    return "\n".join([*lines, *_runs(survey, now, screen), *_damage(survey), *_foreign(survey)])
 
 
 def as_json(survey: Survey) -> str:
@@ -146,18 +151,11 @@ def _exists(place: str) -> bool:
         raise InputError(f"cannot be looked up: {error}", path=place) from error
 
 
-def _runs(survey: Survey, now: datetime) -> list[str]:
+def _runs(survey: Survey, now: datetime, screen: Screen) -> list[str]:
     if not survey.runs:
         return []
     rows = [(run.run_id, f"{run.hits:,}", f"{run.calls:,}", f"{_span(now - run.last)} ago") for run in survey.runs]
-    return ["", *_aligned([("run", "hits", "calls", "last used"), *rows])]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: the first column to the left, the others to the right."""
-    clean = [["".join(letter if letter.isprintable() else " " for letter in cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*clean, strict=True)]
-    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in clean]
+    return ["", screen.table(Table(["run", "hits", "calls", "last used"], rows))]
 
 
 def _damage(survey: Survey) -> list[str]:

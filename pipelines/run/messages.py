@@ -25,7 +25,7 @@ def messages() -> Iterator[None]:
         leave(str(error), FAILED)
     except KeyboardInterrupt as interrupt:
         interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
-        click.echo(f"rankbeam: interrupted; {interrupted.kept}", err=True)
+        say(f"rankbeam: interrupted; {interrupted.kept}")
         end_process(interrupted.folders)
     except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -36,10 +36,17 @@ def messages() -> Iterator[None]:
 
 def leave(message: str, status: int) -> None:
     """End the process with a message and an exit status."""
-    click.echo(f"rankbeam: {message}", err=True)
+    say(f"rankbeam: {message}")
     sys.exit(status)
 
 
 def warn(warning: str) -> None:
     """Print a warning."""
-    click.echo(f"warning: {warning}", err=True)
+    say(f"warning: {warning}")
+
+
+def say(message: str) -> None:
+    """Print a message on standard error; a terminal gets whole words."""
+    from rankbeam.pipelines.show.screen import Screen  # `rankbeam --help` says nothing
+
+    click.echo(Screen.of(sys.stderr).prose(message, indent="  "), err=True)

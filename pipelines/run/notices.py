@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
+from rankbeam.pipelines.run.messages import say
 
 _printed: set[str] = set()
 
@@ -14,7 +14,7 @@ class _OnStandardError(logging.Handler):
         message = record.getMessage()
         if message not in _printed:  # every lane of a pool logs the same damaged files
             _printed.add(message)
-            click.echo(f"{'warning' if record.levelno >= logging.WARNING else 'rankbeam'}: {message}", err=True)
+            say(f"{'warning' if record.levelno >= logging.WARNING else 'rankbeam'}: {message}")
 
 
 @contextmanager

@@ -25,6 +25,8 @@ from rankbeam.pipelines.run.evaluate import quiet_beam, refusals, spilling
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock
 from rankbeam.pipelines.run.rehearse import count_models, read_counted
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.call import DistinctTasks
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import Group, groups_in
@@ -123,7 +125,7 @@ class Plan:
         """One JSON document."""
         return json.dumps({**asdict(self), "cost": self.cost}, indent=2, ensure_ascii=False)
 
-    def as_text(self) -> str:
+    def as_text(self, screen: Screen = WHOLE) -> str:
         """For people."""
         pools = [_pool_line(each) for each in self.pools]
         models = [line for each in self.models for line in lines_of(each)]
@@ -135,8 +137,8 @@ class Plan:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
         lines += [self.race] if self.race else []
         lines += [each.line() for each in self.corpora]
-        width = max(len(each.name) for each in self.configurations)
-        return "\n".join([*lines, "", *(f"{each.name:<{width}}  {each.source}" for each in self.configurations)])
+        sources = Table(["configuration", "rankings"], [(each.name, each.source) for each in self.configurations], 2)
+        return "\n".join([*(screen.prose(line, indent="    ") for line in lines), "", screen.table(sources)])
 
 
 def plan_of(experiment: Experiment, path: str | None = None) -> Plan:

@@ -4,7 +4,7 @@ from rankbeam.pipelines.show.corpora import corpora_lines
 from rankbeam.pipelines.show.documents import as_csv, as_json, as_trec
 from rankbeam.pipelines.show.exports import as_latex, as_markdown
 from rankbeam.pipelines.show.judge import judge_line
-from rankbeam.pipelines.show.terminal import print_table
+from rankbeam.pipelines.show.terminal import as_text
 from rankbeam.pipelines.show.usage import usage_lines
 
 __all__ = [
@@ -12,9 +12,9 @@ __all__ = [
     "as_json",
     "as_latex",
     "as_markdown",
+    "as_text",
     "as_trec",
     "corpora_lines",
     "judge_line",
-    "print_table",
     "usage_lines",
 ]

@@ -7,10 +7,12 @@ from typing import Any
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import overall
-from rankbeam.pipelines.show.tabular import Table, text_table
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
 
 _WORDS = ("run", "started (UTC)", "experiment", "state", "best")
 _NUMBERS = ("metric", "value", "configurations", "queries", "cost")
+_DROP = ("configurations", "queries", "cost", "experiment", "state", "started (UTC)")
 _NOTHING = "-"
 
 
@@ -19,9 +21,9 @@ def as_json(runs: Sequence[Results]) -> str:
     return json.dumps({"runs": [_row(each) for each in runs]}, indent=2, ensure_ascii=False)
 
 
-def as_text(runs: Sequence[Results]) -> str:
+def as_text(runs: Sequence[Results], screen: Screen = WHOLE) -> str:
     """The runs as a table."""
-    return text_table(Table((*_WORDS, *_NUMBERS), [_cells(each) for each in runs], len(_WORDS)))
+    return screen.table(Table((*_WORDS, *_NUMBERS), [_cells(each) for each in runs], len(_WORDS), drop=_DROP))
 
 
 def _row(results: Results) -> dict[str, Any]:

@@ -1,10 +1,16 @@
 """Small tables of texts, for a terminal and for GitHub's Markdown."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from rich.cells import cell_len
+import click
+from rich.cells import cell_len, set_cell_size
+
+GAP = 3
+"""Blanks between two columns."""
+
+_PARTS = re.compile(r"[^\s,:/=;-]*[\s,:/=;-]*")
 
 _SPECIALS = re.compile(r"([\\`*_{}\[\]|~$])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -18,11 +24,37 @@ class Table:
         columns: their headings.
         rows: as many texts each.
         left: so many columns, from the first, hold words and stand to the left; the others hold numbers.
+        drop: headings of columns that a narrow terminal leaves out, the first of them first.
+        sentences: headings of further columns that hold words.
+        strong: row and column of cells in bold.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: int = 1
+    drop: Sequence[str] = ()
+    sentences: Collection[str] = ()
+    strong: Collection[tuple[int, int]] = ()
+
+    def worded(self) -> list[int]:
+        """Positions of columns that hold words."""
+        return [place for place, name in enumerate(self.columns) if place < self.left or name in self.sentences]
+
+    def widths(self) -> list[int]:
+        """Of all columns, in letters."""
+        return [max(map(_letters, column)) for column in zip(self.columns, *self.rows, strict=True)]
+
+    def printable(self) -> "Table":
+        """The table, whatever its texts hold, with a line for every row."""
+        columns, *rows = ([printable(cell) for cell in cells] for cells in (self.columns, *self.rows))
+        return replace(self, columns=columns, rows=rows, drop=[printable(heading) for heading in self.drop])
+
+    def without(self, heading: str) -> "Table":
+        """The table without a column."""
+        place = list(self.columns).index(heading)
+        columns, *rows = ([*cells[:place], *cells[place + 1 :]] for cells in (self.columns, *self.rows))
+        strong = {(row, at - (at > place)) for row, at in self.strong if at != place}
+        return replace(self, columns=columns, rows=rows, left=self.left - (place < self.left), strong=strong)
 
 
 def printable(text: str) -> str:
@@ -34,20 +66,61 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def text_table(table: Table) -> str:
-    """As lines of equal width; a table that is folded to the width of a terminal would be of no use."""
-    lines = [[printable(cell) for cell in row] for row in (table.columns, *table.rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+def lines_of(table: Table, *, strong: bool = False) -> list[str]:
+    """The lines of a table, as wide as it is.
 
-    def line(cells: Sequence[str]) -> str:
-        padded = []
-        for place, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-            room = " " * (width - cell_len(cell))
-            padded.append(cell + room if place < table.left else room + cell)
-        return "   ".join(padded).rstrip()
+    Args:
+        table: of printable texts; a cell with line ends goes on in further lines.
+        strong: mark cells in bold as a terminal does.
+    """
+    widths = table.widths()
+    worded = set(table.worded())
 
-    head, *rows = map(line, lines)
-    return "\n".join([head, "─" * (sum(widths) + 3 * (len(widths) - 1)), *rows])
+    def lines(cells: Sequence[str], bold: Collection[int] = (), *, low: bool = False) -> Iterator[str]:
+        parts = [cell.split("\n") for cell in cells]
+        height = max(map(len, parts))
+        for line in range(height):
+            padded = []
+            for place, (part, width) in enumerate(zip(parts, widths, strict=True)):
+                at = line - (height - len(part) if low else 0)
+                text = part[at] if 0 <= at < len(part) else ""
+                room = " " * (width - cell_len(text))
+                shown = click.style(text, bold=True) if place in bold and text else text
+                padded.append(shown + room if place in worded else room + shown)
+            yield (" " * GAP).join(padded).rstrip()
+
+    bold = [{place for row, place in table.strong if strong and row == number} for number in range(len(table.rows))]
+    body = [line for cells, marked in zip(table.rows, bold, strict=True) for line in lines(cells, marked)]
+    return [*lines(table.columns, low=True), "─" * width_of(table), *body]
+
+
+def width_of(table: Table) -> int:
+    """How many letters the lines of a table have."""
+    widths = table.widths()
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def pieces(text: str, most: int) -> list[str]:
+    """A text in pieces, cut behind blanks and signs where it has some.
+
+    >>> pieces("bm25:chunk_size=256,top_k=10", 20)
+    ['bm25:chunk_size=256,', 'top_k=10']
+    """
+    found = [""]
+    for part in _PARTS.findall(text):
+        if found[-1] and cell_len((found[-1] + part).rstrip()) > most:
+            found.append("")
+        rest = part
+        while cell_len(rest) > most:
+            head = set_cell_size(rest, most).rstrip()
+            found[-1:] = [head, ""]
+            rest = rest[len(head) :]
+        found[-1] += rest
+    return [piece.rstrip() for piece in found if piece.strip()] or [""]
+
+
+def _letters(cell: str) -> int:
+    return max(cell_len(line) for line in cell.split("\n"))
 
 
 def markdown_table(table: Table) -> str:

@@ -51,9 +51,10 @@ def test_what_people_see(output: str) -> None:
     assert "age      3 hours to 5 days" in lines
     assert "calls    took 4 minutes in all" in lines
     assert "hits     1,200 calls saved, 1,203 calls made" in lines
-    rows = {line.split()[0]: line.split()[1:3] for line in lines[-3:]}
+    heading, _, *runs = lines[-4:]
+    rows = {line.split()[0]: line.split()[1:3] for line in (heading, *runs)}
     assert rows == {"run": ["hits", "calls"], "monday": ["0", "1,200"], "tuesday": ["1,200", "3"]}
-    assert len({len(line) for line in lines[-3:]}) == 1
+    assert len({len(line) for line in lines[-4:]}) == 1
 
 
 def test_what_programs_see(output: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from support.judged import METRICS, NAMES, JudgedRun, judged_run
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show import as_csv, as_json, as_latex, as_markdown, as_trec, print_table
+from rankbeam.pipelines.show import as_csv, as_json, as_latex, as_markdown, as_text, as_trec
 
 _LEFT_OUT = ("failed", "missing", "undefined")
 
@@ -35,12 +35,9 @@ def left_out(made: JudgedRun) -> dict[str, list[str]]:
     return {name: [words[name, metric] or "none" for metric in METRICS] for name in NAMES}
 
 
-def test_every_table_says_for_each_metric_which_queries_its_mean_is_without(
-    made: JudgedRun, results: Results, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_table_says_for_each_metric_which_queries_its_mean_is_without(made: JudgedRun, results: Results) -> None:
     expected = left_out(made)
-    print_table(results)
-    printed = capsys.readouterr().out.partition("queries left out")[2].partition("\n\n")[0].splitlines()
+    printed = as_text(results).partition("queries left out")[2].partition("\n\n")[0].splitlines()
     rows = {cells[0]: cells[1:] for cells in (re.split(r"\s{2,}", line.strip()) for line in printed)}
     assert {name: rows[name] for name in NAMES} == expected
     markdown = as_markdown(results).partition("| queries left out |")[2].split("\n\n")[0].splitlines()[2:]
@@ -49,11 +46,8 @@ def test_every_table_says_for_each_metric_which_queries_its_mean_is_without(
     assert "Left out of the means: Faithfulness (a: 11 failed, 4 undefined, b: " in as_latex(results)
 
 
-def test_bounds_of_failed_queries_are_shown_beside_a_metric_without_any_value(
-    results: Results, capsys: pytest.CaptureFixture[str]
-) -> None:
-    print_table(results)
-    printed = capsys.readouterr().out.partition("had failed queries been answered")[2]
+def test_bounds_of_failed_queries_are_shown_beside_a_metric_without_any_value(results: Results) -> None:
+    printed = as_text(results).partition("had failed queries been answered")[2]
     (line,) = re.findall(r"retrieval-only.*", printed.partition("\n\n")[0])
     assert re.fullmatch(r"retrieval-only +missing +0\.\d{4} to 0\.\d{4} +missing +0\.\d{4} to 0\.\d{4}", line)
 
