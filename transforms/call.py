@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -21,13 +22,14 @@ from rankbeam.transforms.clients.calls.failure_limit import FailureLimit
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, Use
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Usage
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled, Usage
 from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.dataset import DatasetSummary
@@ -39,7 +41,7 @@ Shard = tuple[Pools, int]
 LaneKey = tuple[Pools, int]
 """Connected quota pools, and a lane of them."""
 
-FAILED, USAGE, WARNINGS = "failed", "usage", "warnings"
+FAILED, RECALLED, USAGE, WARNINGS = "failed", "recalled", "usage", "warnings"
 _REPORT_EVERY_S = 0.1
 _logger = logging.getLogger(__name__)
 
@@ -48,6 +50,8 @@ class Called(NamedTuple):
     """What `CallServices` returns."""
 
     answers: beam.PCollection[Answer]
+    recalled: beam.PCollection[Recalled]
+    """Of works of one call: tasks that the ledger has answered."""
     failed: beam.PCollection[FailedTask]
     usage: beam.PCollection[Usage]
     warnings: beam.PCollection[str]
@@ -79,15 +83,15 @@ class CallServices(beam.PTransform):
             | "GroupByLane" >> beam.GroupByKey()
             | "Call"
             >> beam.ParDo(CallFn(self.stage, self.ledger), beam.pvalue.AsSingleton(self.summary), *used)
-            .with_output_types(Answer, failed=FailedTask, usage=Usage, warnings=str)
-            .with_outputs(FAILED, USAGE, WARNINGS, main="answers")
+            .with_output_types(Answer, recalled=Recalled, failed=FailedTask, usage=Usage, warnings=str)
+            .with_outputs(RECALLED, FAILED, USAGE, WARNINGS, main="answers")
         )
         usage = (
             outputs[USAGE]
             | "AllUsage" >> beam.combiners.ToList()
             | "AddLostAttempts" >> beam.FlatMap(with_lost_attempts, self.ledger, *used).with_output_types(Usage)
         )
-        return Called(outputs.answers, outputs[FAILED], usage, outputs[WARNINGS])
+        return Called(outputs.answers, outputs[RECALLED], outputs[FAILED], usage, outputs[WARNINGS])
 
 
 @dataclass
@@ -163,13 +167,15 @@ class CallFn(beam.DoFn):
         fan_out = FanOut(self._stage.after(self._earlier), self._ledger)
         for (pools, lane), references in self._lanes:
             tasks = sum(each.rows for each in references)
-            rows = task_batches.rows_in(each.batch() for each in references)
-            fan_out.begin(Lane(pools, lane), Feed(rows, tasks))
+            recall = Recall(self._stage.works, partial(_batches, references), tasks)
+            fan_out.begin(Lane(pools, lane), Feed(recall.missed(), tasks, recall))
         limit = FailureLimit(self._stage.max_failure_rate, self._queries)
         reported_at = 0.0
-        for outcome in fan_out.outcomes():
+        for outcome in fan_out.taken():
             if isinstance(outcome, Answer):
                 yield _in_window(outcome)
+            elif isinstance(outcome, list):
+                yield beam.pvalue.TaggedOutput(RECALLED, _in_window(outcome))
             elif outcome is not None:
                 count(Counter.FAILURES, 1)
                 if (warning := limit.add(outcome)) is not None:
@@ -231,6 +237,10 @@ def _with(usage: Usage, lost: list[Use]) -> Usage:
     of_pool = [use for use in lost if use.pool == usage.pool]
     calls = usage.calls + sum(use.calls for use in of_pool)
     return replace(usage, calls=calls, ledger_hits=max(0, usage.ledger_hits - sum(use.answered for use in of_pool)))
+
+
+def _batches(references: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
+    return (each.batch() for each in references)
 
 
 def _report(counts: Counts) -> None:

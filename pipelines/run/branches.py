@@ -100,7 +100,7 @@ def _call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Br
     earlier, ledger = branches.usage, Ledger(experiment.ledger, owner)
     services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, earlier)
     called: Called = tasks_to_do(dataset.judged, experiment) | "CallServices" >> services
-    collected = called.answers | "CollectRankings" >> CollectRankings(experiment.evaluation)
+    collected = called.answers | "CollectRankings" >> CollectRankings(experiment.evaluation, called.recalled)
     branches.rankings[f"{RANKINGS}_called"] = collected.rankings
     branches.failures += [collected.failures, called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of)]
     branches.warnings.append(called.warnings)

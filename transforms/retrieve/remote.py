@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.retrievers.retrieve import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluation import Evaluation
@@ -45,7 +46,7 @@ def tasks_of(
         query_ids, texts = here["query_id"].to_pylist(), here["text"].to_pylist()
         questions = work.questions(texts)
         tasks = [
-            Task(question.key, work.service, question, (Subject(PANEL, query_id, bucket, (source,)),))
+            Task(question[0], work.service, question, (Subject(PANEL, query_id, bucket, (source,)),))
             for query_id, question in zip(query_ids, questions, strict=True)
         ]
         for batch in batches_of(tasks):
@@ -69,19 +70,29 @@ class CollectRankings(beam.PTransform):
 
     Attributes:
         evaluation: how many results a query needs of each source, and the conditions on them.
+        recalled: further answers; None where there are none.
     """
 
     evaluation: Evaluation
+    recalled: beam.PCollection[Recalled] | None = None
 
     def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Collected; Beam warns of named results
         """Add the steps."""
-        collect = beam.ParDo(CollectFn(self.evaluation)).with_output_types(SourceRows, failures=BucketFailures)
-        outputs = answers | "Collect" >> collect.with_outputs(FAILURES, main="rankings")
-        return Collected(outputs.rankings, outputs[FAILURES])
+        collected = [answers | "Collect" >> self._collecting(CollectFn)]
+        if self.recalled is not None:
+            collected.append(self.recalled | "CollectRecalled" >> self._collecting(CollectRecalledFn))
+        rankings, failures = [each.rankings for each in collected], [each[FAILURES] for each in collected]
+        return Collected(rankings | "EveryRanking" >> beam.Flatten(), failures | "EveryFailure" >> beam.Flatten())
+
+    def _collecting(self, fn: "type[CollectFn]") -> beam.PTransform:
+        collect = beam.ParDo(fn(self.evaluation)).with_output_types(SourceRows, failures=BucketFailures)
+        return collect.with_outputs(FAILURES, main="rankings")
 
 
 class CollectFn(beam.DoFn):
     """Collects rankings, some at a time."""
+
+    rows_at_once = ROWS_AT_ONCE
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -90,7 +101,7 @@ class CollectFn(beam.DoFn):
         """Start a bundle without rankings."""
         self._rankings: defaultdict[tuple[int, int], list[tuple[str, Ranking]]] = defaultdict(list)
 
-    def process(self, element: Answer) -> Iterator[object]:
+    def process(self, element: Any) -> Iterator[object]:
         """Add an answer for all its subjects; yield full batches."""
         for source, subjects in _by_source(element.subjects).items():
             yield from self._collect(element.value, source, subjects)
@@ -108,7 +119,7 @@ class CollectFn(beam.DoFn):
             if problem is not None:
                 continue
             self._rankings[key].append((subject.query_id, ranking))
-            if len(self._rankings[key]) >= ROWS_AT_ONCE:
+            if len(self._rankings[key]) >= self.rows_at_once:
                 yield self._batch(key, self._rankings.pop(key))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
@@ -119,6 +130,16 @@ class CollectFn(beam.DoFn):
     def _batch(self, key: tuple[int, int], rankings: list[tuple[str, Ranking]]) -> SourceRows:
         bucket, source = key
         return bucket, (source, batch_of(rankings, self._evaluation.sources[source].top_k))
+
+
+class CollectRecalledFn(CollectFn):
+    """Collects rankings that come many together."""
+
+    rows_at_once = 4 * ROWS_AT_ONCE
+
+    def process(self, element: Recalled) -> Iterator[object]:
+        """As `CollectFn`."""
+        return chain.from_iterable(map(super().process, element))
 
 
 def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:

@@ -9,6 +9,7 @@ import weakref
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 
 from rankbeam.transforms.clients.calls.admission import Stopped
@@ -19,9 +20,10 @@ from rankbeam.transforms.clients.calls.outcome_queue import OutcomeQueue
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import Usage, over_budget
+from rankbeam.transforms.records.calls.outcomes import Recalled, Usage, over_budget
 from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.counters import Counter, Counts
+from rankbeam.transforms.records.errors import InputError
 
 _TICK_S = 0.25
 _MOST_WAITING, _MOST_WAITING_BYTES = 1000, 16 << 20
@@ -43,6 +45,7 @@ class FanOut:
 
     def __init__(self, stage: Stage, ledger: Ledger, clock: Clock = SYSTEM_CLOCK) -> None:
         self._stage, self._ledger, self._clock = stage, ledger, clock
+        self._lookup = ledger.lookup()
         self._outcomes = OutcomeQueue(clock)
         self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
@@ -64,7 +67,15 @@ class FanOut:
 
     async def _run(self, lane: Lane, feed: Feed) -> None:
         run = LaneRun(
-            self._stage, lane, feed, self._ledger, self._outcomes.put, self._is_full, self._most_held, self._clock
+            self._stage,
+            lane,
+            feed,
+            self._ledger,
+            self._lookup,
+            self._outcomes.put,
+            self._is_full,
+            self._most_held,
+            self._clock,
         )
         self._runs.append((lane, run))
         wake = partial(asyncio.get_running_loop().call_soon_threadsafe, run.wake)
@@ -74,10 +85,16 @@ class FanOut:
         await run.run()
 
     def outcomes(self) -> Iterator[Outcome | None]:
+        """As `taken`, one outcome at a time."""
+        for taken in self.taken():
+            yield from taken if isinstance(taken, list) else (taken,)
+
+    def taken(self) -> Iterator[Outcome | Recalled | None]:
         """Read the tasks of all lanes that were begun, and yield every outcome as it comes.
 
         Yields:
-            Outcomes; and None, at least every 0.25 s, so that the caller can report progress.
+            Outcomes, where the ledger had answers those of many tasks together; and None, at least every 0.25 s, so
+            that the caller can report progress.
 
         Raises:
             InputError: the services or the ledger cannot be used; no answer is lost.
@@ -87,11 +104,15 @@ class FanOut:
         for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
             end.result()  # the first error, not the stops of other lanes that it caused
 
-    def _taken(self) -> Iterator[Outcome | None]:
+    def _taken(self) -> Iterator[Outcome | Recalled | None]:
         try:
+            self._look_up()
             while not self.ended:
                 was_full = self._is_full()
                 has_read = not was_full and self._read_tasks()
+                if not self._outcomes and (recalled := self._recalled()) is not None:
+                    yield recalled
+                    continue
                 yield self._outcomes.get(0.0 if has_read else _TICK_S)
                 if was_full and not self._is_full():
                     self._wake()
@@ -156,6 +177,18 @@ class FanOut:
             InputError: the ledger cannot be written.
         """
         _stop([self], grace_s)
+
+    def _look_up(self) -> None:
+        """Look up the answers that can be recalled, before the first task is read."""
+        with suppress(InputError):  # the lanes report it
+            self._lookup.refresh()
+            for feed in self._feeds:
+                feed.look_up(self._lookup)
+
+    def _recalled(self) -> Recalled | None:
+        """Answers of the ledger that are not read yet; None where there are none."""
+        feeds = self._feeds if not self._leaving else ()
+        return next((recalled for feed in feeds if (recalled := feed.read_recalled()) is not None), None)
 
     def _read_tasks(self) -> bool:
         """Read some tasks of each lane that has room for them; returns whether there were any."""

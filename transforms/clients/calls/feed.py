@@ -1,9 +1,12 @@
 """The tasks of a lane on their way to the event loop from the thread of the bundle, the only one that may read them."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 
+from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.task_batches import Group, group_of
+from rankbeam.transforms.clients.ledger import Lookup
+from rankbeam.transforms.records.calls.outcomes import Recalled
 
 _AT_ONCE, _BYTES_AT_ONCE = 128, 1 << 20
 _MOST_READY = 512
@@ -14,12 +17,14 @@ class Feed:
 
     Args:
         rows: the rows; an iterator that only the thread that calls `fill` advances.
-        number: how many rows there are.
+        number: how many rows there are, those that are recalled among them.
+        recall: gives rows that are not recalled after all; None where none is.
     """
 
-    def __init__(self, rows: Iterable[bytes], number: int) -> None:
+    def __init__(self, rows: Iterable[bytes], number: int, recall: Recall | None = None) -> None:
         self._rows: Iterator[bytes] = iter(rows)
         self._number, self._taken = number, 0
+        self._recall = recall
         self._read_bytes = self._taken_bytes = 0  # each of them is changed by one thread alone
         self._ready: deque[bytes] = deque()
         self._is_read = False
@@ -42,8 +47,13 @@ class Feed:
 
     @property
     def left(self) -> int:
-        """How many groups are not taken yet."""
-        return 0 if self.has_ended else max(0, self._number - self._taken)
+        """How many groups are neither taken nor recalled yet."""
+        return 0 if self.has_ended else max(0, self._number - self._taken - self.recalled.total())
+
+    @property
+    def recalled(self) -> Counter[str]:
+        """How many calls the ledger has answered by now, for each service, for tasks that need not be taken."""
+        return Counter() if self._recall is None else self._recall.counted
 
     @property
     def held_bytes(self) -> int:
@@ -58,18 +68,33 @@ class Feed:
         """
         if self._is_read or len(self._ready) >= _MOST_READY or self.held_bytes >= most_bytes:
             return False
-        end = self._read_bytes + _BYTES_AT_ONCE
+        before, end = self._read_bytes, self._read_bytes + _BYTES_AT_ONCE
         for _ in range(_AT_ONCE):
-            row = next(self._rows, None)
+            row = next(self._rows, None) or (None if self._recall is None else self._recall.rejected())
             if row is None:
-                self._is_read = True
+                self._is_read = self._recall is None or self._recall.has_ended
                 break
             self._read_bytes += len(row)
             self._ready.append(row)
             if self._read_bytes >= end:
                 break
+        if self._read_bytes == before and not self._is_read:
+            return False
         self._on_filled()
         return True
+
+    def look_up(self, lookup: Lookup) -> None:
+        """Look up which of the tasks can be recalled, before the first is read."""
+        if self._recall is not None:
+            self._recall.look_up(lookup)
+
+    def read_recalled(self) -> Recalled | None:
+        """Tasks that the ledger answers, and that need not be taken; None where there are no more."""
+        if self._recall is None or self._recall.has_ended:
+            return None
+        recalled = self._recall.read()
+        self._on_filled()
+        return recalled
 
     def take(self) -> list[tuple[Group, int]]:
         """Take some groups, if there are any, each with the bytes of its row."""

@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.calls.pool_calls import Answered, Counts, PoolC
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.clock import Clock
-from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger
+from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Lookup
 from rankbeam.transforms.records.calls.pause import PAUSE
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
@@ -52,14 +52,12 @@ class LaneRun:
         stage: the stage of its tasks.
         lane: identifies it.
         feed: the tasks.
-        ledger: where answers are looked up and kept.
+        ledger: where answers are kept.
+        lookup: of the ledger, for all lanes of the process.
         emit: takes the outcome of a task; called on the loop.
         is_full: whether so many outcomes wait to be taken that reading the ledger's answers must pause.
         most_held: bytes that tasks hold from which no further one is started.
         clock: the clock of the fan-out.
-
-    Attributes:
-        tally: counts so far, by counter and service.
     """
 
     def __init__(
@@ -68,6 +66,7 @@ class LaneRun:
         lane: Lane,
         feed: Feed,
         ledger: Ledger,
+        lookup: Lookup,
         emit: Emit,
         is_full: Callable[[], bool],
         most_held: Callable[[], int],
@@ -76,13 +75,13 @@ class LaneRun:
         self._stage, self._lane, self._feed, self._ledger, self._is_full = stage, lane, feed, ledger, is_full
         self._most_held, self._clock = most_held, clock
         services = stage.services_of(lane.pools)
-        self.tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
+        self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self._answered_of: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
         self._records = {
             pool: ledger.record(pool, lane.number, partial(self._counted, pool), clock) for pool in lane.pools
         }
         self._writer = ledger.writer(self._write_records, clock)
-        self._lookup = ledger.lookup()
+        self._lookup = lookup
         self._hits = Hits(self._lookup, self._writer.flush)
         self._in_flight = InFlight(self.stop)
         self._driver = Driver(stage.name, stage.works, self._ask, emit)
@@ -92,7 +91,7 @@ class LaneRun:
                 quota,
                 lane.number,
                 stage.services_of([pool]),
-                self.tally,
+                self._tally,
                 self._in_flight,
                 self._is_held,
                 self._answered,
@@ -105,6 +104,15 @@ class LaneRun:
         self._news = asyncio.Event()
         self._has_missed = asyncio.Event()
         self._has_room, self._is_stopped = True, False
+
+    @property
+    def tally(self) -> Counts:
+        """Counts so far, by counter and service."""
+        tally = self._tally.copy()
+        for service, number in self._feed.recalled.items():
+            tally[Counter.CALLS_PLANNED, service] += number
+            tally[Counter.LEDGER_HITS, service] += number
+        return tally
 
     @property
     def waited_s(self) -> dict[str, float]:
@@ -193,6 +201,7 @@ class LaneRun:
     async def _start_tasks(self) -> None:
         """Start tasks as long as there is room for them, until all have an outcome."""
         while not self._is_over() and not self._is_stopped:
+            self._note_recalled()
             self._has_room = self._driver.held_bytes < self._most_held() * (1.0 if self._has_room else 0.75)
             groups = self._feed.take() if self._has_room and not self._is_full() else []
             for group, size in groups:
@@ -203,6 +212,11 @@ class LaneRun:
         for pool in self._pools.values():
             pool.close()
         self._has_missed.set()
+
+    def _note_recalled(self) -> None:
+        for service, number in self._feed.recalled.items():
+            if number:
+                self._pools[self._stage.pools[service]].answered_before(service)
 
     async def _read_all_hits(self) -> None:
         """Read what the ledger has, until all tasks have an outcome."""
@@ -226,7 +240,7 @@ class LaneRun:
         if flight.call.service == PAUSE:
             self._in_flight.begin(self._pause(flight))
             return
-        self.tally[Counter.CALLS_PLANNED, flight.call.service] += 1
+        self._tally[Counter.CALLS_PLANNED, flight.call.service] += 1
         if self._hits.take(flight):
             self._news.set()
         else:
@@ -248,7 +262,7 @@ class LaneRun:
         async for reads in await self._hits.read(calls):
             for flight, reply, outcomes in reads:
                 service = flight.call.service
-                self.tally[Counter.LEDGER_HITS, service] += 1
+                self._tally[Counter.LEDGER_HITS, service] += 1
                 self._pools[self._stage.pools[service]].answered_before(service)
                 del calls[flight.call.key or ""]
                 more = flight.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
@@ -289,9 +303,9 @@ class LaneRun:
             record.write()
 
     def _counted(self, pool: str) -> Counted:
-        services = self._stage.services_of([pool])
+        services, tally = self._stage.services_of([pool]), self.tally
         hits, calls = (
-            sum(self.tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
+            sum(tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
         )
         return Counted(hits, calls, self._answered_of[pool])
 

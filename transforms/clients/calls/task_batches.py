@@ -12,10 +12,16 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Reference
-from rankbeam.transforms.records.calls.steps import Task
+from rankbeam.transforms.records.calls.steps import Subject, Task
 
-SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("tasks", pa.binary(), nullable=False)])
-"""One row a name; `tasks` are those of that name, pickled."""
+SCHEMA = pa.schema(
+    [
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("work", pa.string()),
+        pa.field("tasks", pa.binary(), nullable=False),
+    ]
+)
+"""One row a name; `tasks` are those of that name, pickled; `work` is theirs, null where they are of several works."""
 
 Group = Sequence[Task]
 """Tasks of one name: they need the same calls, which are made once."""
@@ -23,6 +29,7 @@ Group = Sequence[Task]
 TaskBatch = tuple[str, pa.RecordBatch]
 """The name of a work, and rows of its tasks."""
 
+_Row = tuple[str, str | None, bytes]
 _ROWS, _BYTES = 4096, 8 << 20  # of a batch, about: a task may hold the texts of all its contexts
 _SHARDS = 16
 
@@ -31,7 +38,7 @@ batches.register()
 
 def batches_of(tasks: Iterable[Task]) -> Iterator[pa.RecordBatch]:
     """Tasks as rows."""
-    yield from _batches((task.name, _written((task,))) for task in tasks)
+    yield from _batches((task.name, task.work, _written((task,))) for task in tasks)
 
 
 def groups_in(given: Iterable[pa.RecordBatch]) -> Iterator[Group]:
@@ -48,8 +55,10 @@ def rows_in(given: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
 
 def group_of(row: bytes) -> Group:
     """The tasks of a row."""
-    group: Group = pickle.loads(row)  # noqa: S301  written by a worker of the same job
-    return group
+    tasks = pickle.loads(row)  # noqa: S301  written by a worker of the same job
+    return tuple(
+        Task(name, work, item, tuple(Subject(*subject) for subject in subjects)) for name, work, item, subjects in tasks
+    )
 
 
 def sharded(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -71,7 +80,8 @@ def distinct(shard: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
     del names
     groups: dict[str, Group] = {}
     yield from _combined(_without(repeated, shard, groups))
-    yield from _batches((name, _written(_joined(group))) for name, group in groups.items())
+    joined = ((name, _joined(group)) for name, group in groups.items())
+    yield from _batches((name, _work_of(group), _written(group)) for name, group in joined)
 
 
 def _without(repeated: pa.Array, shard: Iterable[Reference], groups: dict[str, Group]) -> Iterator[pa.RecordBatch]:
@@ -112,12 +122,12 @@ def dealt(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa
         yield lane, batch if len(of_lanes) == 1 else batch.take(pa.array(here))
 
 
-def _batches(rows: Iterator[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
-    some: list[tuple[str, bytes]] = []
+def _batches(rows: Iterator[_Row]) -> Iterator[pa.RecordBatch]:
+    some: list[_Row] = []
     held = 0
     for row in rows:
         some.append(row)
-        held += len(row[1])
+        held += len(row[-1])
         if len(some) == _ROWS or held >= _BYTES:
             yield _batch(some)
             some, held = [], 0
@@ -125,7 +135,7 @@ def _batches(rows: Iterator[tuple[str, bytes]]) -> Iterator[pa.RecordBatch]:
         yield _batch(some)
 
 
-def _batch(rows: Iterable[tuple[str, bytes]]) -> pa.RecordBatch:
+def _batch(rows: Iterable[_Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], schema=SCHEMA)
 
 
@@ -138,5 +148,15 @@ def _joined(tasks: Iterable[Task]) -> Group:
     return tuple(by_work.values())
 
 
+def _work_of(group: Group) -> str | None:
+    works = {task.work for task in group}
+    return works.pop() if len(works) == 1 else None
+
+
 def _written(tasks: Group) -> bytes:
-    return pickle.dumps(tuple(tasks), protocol=pickle.HIGHEST_PROTOCOL)
+    """Tasks as tuples, whose pickles take a quarter of the time and of the bytes of those of tasks."""
+    rows = [
+        (each.name, each.work, each.item, [(of.panel, of.query_id, of.bucket, of.positions) for of in each.subjects])
+        for each in tasks
+    ]
+    return pickle.dumps(rows, protocol=pickle.HIGHEST_PROTOCOL)

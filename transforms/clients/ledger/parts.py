@@ -4,7 +4,6 @@ Unreadable content is left out, with the reason: a part that was cut short or al
 checksums cover neither page headers nor the end of a file, so each row has its own hash as well.
 """
 
-from collections.abc import Iterable
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from rankbeam.transforms.clients.ledger.rows import GROUP_BYTES, GROUP_ROWS, Entry, entries_of
+from rankbeam.transforms.clients.ledger.rows import GROUP_BYTES, GROUP_ROWS, Entry, Stored, entry_of, stored_in
 from rankbeam.transforms.clients.ledger.schema import WRITTEN, Layout
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
@@ -106,10 +105,16 @@ class PartReader:
         except Exception as error:  # a filesystem's client or a decoder of damaged bytes raises errors of any class
             raise _why_not(self.path, error) from error
 
-    def entries(self, group: int, numbers: Iterable[int]) -> list[Entry | None]:
+    def entries(self, group: int, numbers: list[int]) -> list[Entry | None]:
         """Some rows of a row group, by number; None for a damaged row."""
-        table = self.rows(group, self.layout.read).take(pa.array(list(numbers), pa.int64()))
-        return entries_of(table, self.layout.checked)
+        return list(map(entry_of, self.stored(group, numbers)))
+
+    def stored(self, group: int, numbers: list[int]) -> list[Stored | None]:
+        """Some rows of a row group as they are stored, by number; None for one whose hash does not match."""
+        table = self.rows(group, self.layout.read)
+        if numbers != list(range(table.num_rows)):
+            table = table.take(pa.array(numbers, pa.int64()))
+        return stored_in(table, self.layout.checked)
 
     def _open(self) -> pq.ParquetFile:
         handle: BinaryIO | None = None

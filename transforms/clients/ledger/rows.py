@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,9 +51,48 @@ class Entry:
     service: str = ""
 
 
+class Stored(NamedTuple):
+    """A row whose hash matches.
+
+    Attributes:
+        base: values of the columns of format 1, without the hash.
+        further: those of the other columns that the hash covers, without nulls.
+    """
+
+    base: tuple[Any, ...]
+    further: dict[str, Any]
+
+    def answers(self, key: str, reach: Reach | None) -> bool:
+        """Whether it is of a call, and goes far enough."""
+        return self.base[0] == key and covers(self.base[1], self.base[2], reach)
+
+    @property
+    def answer(self) -> bytes:
+        """The JSON that was answered."""
+        answer: bytes = self.base[-1]
+        return answer
+
+
 def table_of(entries: Iterable[Entry]) -> pa.Table:
     """Entries as rows of a part, in the current format."""
     return pa.Table.from_pylist([_row(entry) for entry in entries], schema=SCHEMA)
+
+
+def covers(results: int, distance: float | None, wanted: Reach | None) -> bool:
+    """Whether an answer that goes so far into a ranking answers a call.
+
+    Args:
+        results: of the answer.
+        distance: likewise; NaN or None where it has none.
+        wanted: the reach of the call; None for an answer that is whole.
+    """
+    held = _reach(results, None if distance != distance else distance)
+    return held == WHOLE if wanted is None else held.covers(wanted)
+
+
+@functools.lru_cache(maxsize=64)
+def _reach(results: int, distance: float | None) -> Reach:
+    return Reach(results, distance)
 
 
 def row_groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -82,18 +121,34 @@ def are_possible(rows: pa.Table) -> pa.ChunkedArray:
     return pc.fill_null(possible, False)
 
 
-def entries_of(rows: pa.Table, checked: Sequence[str]) -> list[Entry | None]:
-    """The entries of rows; None for a damaged row.
+def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[Stored | None]:
+    """Rows as they are stored; None for one with impossible values, or whose hash does not match.
 
     Args:
         rows: rows with the columns of format 1 and the checked ones.
         checked: the columns beside those of format 1 that a row's hash covers, sorted.
     """
     possible = are_possible(rows)
-    kept = rows.filter(possible)
+    kept = rows if pc.all(possible).as_py() else rows.filter(possible)
     further = _further(kept, [name for name in checked if kept.column(name).null_count < kept.num_rows])
-    entries = (_entry(base, more, check) for base, more, check in zip(_base(kept), further, _checks(kept), strict=True))
-    return [next(entries) if is_possible else None for is_possible in possible.to_pylist()]
+    stored = (_stored(*row) for row in zip(_base(kept), further, kept.column("check").to_pylist(), strict=True))
+    return [next(stored) if is_possible else None for is_possible in possible.to_pylist()]
+
+
+def entry_of(stored: Stored | None) -> Entry | None:
+    """The entry of a row; None where it is damaged, or its answer is no JSON."""
+    if stored is None:
+        return None
+    key, results, distance, attempts, seconds, finished_at, answer = stored.base
+    try:
+        refuse_invalid(answer)
+        text = answer.decode("utf-8", "surrogatepass")
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    reach = Reach(results, distance)
+    tokens = Tokens(*(stored.further.get(name, 0) for name in _TOKENS))
+    service = stored.further.get("service", "")
+    return Entry(key, None if reach == WHOLE else reach, text, attempts, seconds, finished_at, tokens, service)
 
 
 def _row(entry: Entry) -> dict[str, Any]:
@@ -141,33 +196,11 @@ def _further(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _checks(rows: pa.Table) -> list[int]:
-    checks: list[int] = rows.column("check").to_pylist()
-    return checks
-
-
-def _entry(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Entry | None:
-    """The entry of a row; None where its hash does not match."""
-    key, results, distance, attempts, seconds, finished_at, answer = base
+def _stored(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Stored | None:
     try:
-        if check != _check(base, further):
-            return None
-        refuse_invalid(answer)
-        text = answer.decode("utf-8", "surrogatepass")
+        return Stored(base, further) if check == _check(base, further) else None
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    reach = Reach(results, distance)
-    tokens = Tokens(*(further.get(name, 0) for name in _TOKENS))
-    return Entry(
-        key,
-        None if reach == WHOLE else reach,
-        text,
-        attempts,
-        seconds,
-        finished_at,
-        tokens,
-        further.get("service", ""),
-    )
 
 
 def _check(base: tuple[Any, ...], further: dict[str, Any]) -> int:

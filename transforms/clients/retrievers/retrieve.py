@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, payload_of
 from rankbeam.transforms.records.calls.call import Call, content_key
@@ -15,11 +15,8 @@ from rankbeam.transforms.records.queries import Ranking
 STAGE, PANEL = "retrieve", "retrieval"
 
 
-class Question(NamedTuple):
-    """A query that a retriever is asked, and the key of the call that asks it."""
-
-    key: str
-    text: str
+Question = tuple[str, str]
+"""The key of the call that asks a retriever a query, and the query's text."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +44,12 @@ class Retrieve:
 
     def questions(self, texts: Sequence[str]) -> list[Question]:
         """What `steps` is given for the texts of queries."""
-        keys = self.retriever.keys(self.kind, texts, self.reach)
-        return [Question(key, text) for key, text in zip(keys, texts, strict=True)]
+        return list(zip(self.retriever.keys(self.kind, texts, self.reach), texts, strict=True))
 
     def steps(self, item: Question) -> Steps[Ranking]:
         """Ask once."""
-        call = Call(self.service, item.key, payload_of(item.text, self.reach), self.reach)
+        key, text = item
+        call = Call(self.service, key, payload_of(text, self.reach), self.reach)
         ranking: Ranking
         (ranking,) = accepted((yield [call]))
         return ranking
@@ -60,6 +57,10 @@ class Retrieve:
     def read(self, call: Call, reply: Reply) -> Ranking:  # noqa: ARG002  every answer is read alike
         """The ranking that an answer holds."""
         return self.retriever.read(reply.answer)
+
+    def recall(self, answer: bytes) -> Ranking:
+        """The same, of many answers of the ledger."""
+        return self.retriever.recall(answer)
 
     def calls(self, item: Question) -> range:  # noqa: ARG002  every query alike
         """One."""

@@ -41,6 +41,10 @@ class Answer:
     value: Any
 
 
+Recalled = list[Answer]
+"""Tasks whose answers the ledger had, many together."""
+
+
 @dataclass(frozen=True)
 class FailedTask:
     """A task that returned no value: one element for each of its subjects.

@@ -10,9 +10,10 @@ A work knows no clock, no quota and no Beam: it is tested by sending it values.
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 
@@ -90,6 +91,32 @@ class Work(Protocol[Item]):
 
     def calls(self, item: Item) -> range:
         """How many calls a task makes: the minimum, and the maximum plus one."""
+        ...
+
+
+@runtime_checkable
+class OneCall(Protocol):
+    """A work of one call, whose key is the name of the task: answers of the ledger are read many at a time.
+
+    Its `steps` return what `recall` returns for the same answer.
+    """
+
+    @property
+    def service(self) -> str:
+        """The service that is called."""
+        ...
+
+    @property
+    def reach(self) -> Reach | None:
+        """How far into a ranking the call goes; None where an answer is whole."""
+        ...
+
+    def recall(self, answer: bytes) -> Any:
+        """The value of a task, from the JSON that the ledger holds.
+
+        Raises:
+            CallError: it is not obvious from the answer alone; the task takes its steps.
+        """
         ...
 
 

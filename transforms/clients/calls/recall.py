@@ -1,0 +1,151 @@
+"""The tasks of a lane that the ledger answers: their answers are read many at a time, and need neither loop nor driver.
+
+batches of tasks ─► index of the ledger ─┬─ no answer ────────────► rows for the driver
+                                         └─ answer ─► files, in order ─┬─ a value ─────► values of many tasks
+                                                                       └─ none, damaged ─► rows for the driver
+
+That works for tasks of one call. The driver sees whatever needs a decision: it knows all rules.
+"""
+
+from collections import Counter as Tally
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankbeam.transforms.clients.calls.task_batches import group_of
+from rankbeam.transforms.clients.ledger import Lookup
+from rankbeam.transforms.clients.ledger.index import NONE, Index
+from rankbeam.transforms.clients.ledger.rows import Stored
+from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.records.calls.outcomes import Answer, Recalled
+from rankbeam.transforms.records.calls.steps import OneCall, Work
+from rankbeam.transforms.records.errors import CallError
+
+_ROWS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 64 << 20
+"""Tasks whose answers are read in the order of the files: each file is read once for all of them."""
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Tasks that the ledger answers.
+
+    Attributes:
+        tasks: their rows, in the order of the files.
+        numbers: of the answers in the index.
+    """
+
+    tasks: pa.Array
+    numbers: IntArray
+
+
+class Recall:
+    """Recalls answers for the tasks of a lane; used by the thread of the bundle alone.
+
+    Args:
+        works: of the stage.
+        batches: reads the lane's batches of tasks, each time from the first.
+        rows: how many rows they have.
+
+    Attributes:
+        left: how many tasks the ledger may answer, of those not read yet.
+        counted: for each service how many calls were answered.
+    """
+
+    def __init__(
+        self, works: Mapping[str, Work[Any]], batches: Callable[[], Iterable[pa.RecordBatch]], rows: int
+    ) -> None:
+        self._works = {name: work for name, work in works.items() if isinstance(work, OneCall)}
+        self._batches = batches
+        self._numbers: list[IntArray] = []
+        self._rejected: deque[bytes] = deque()
+        self._read: Iterator[Recalled] = iter(())
+        self.rows, self.left = rows, 0
+        self.counted = Tally(dict.fromkeys((work.service for work in self._works.values()), 0))
+        self.has_ended = True
+
+    def look_up(self, lookup: Lookup) -> None:
+        """Look all tasks up; then `missed` and `read` have their rows.
+
+        Args:
+            lookup: it is refreshed.
+        """
+        index = lookup.index
+        for batch in self._batches() if self._works else ():
+            self._numbers.append(self._numbers_of(batch, index))
+            self.left += int(np.count_nonzero(self._numbers[-1] != NONE))
+        if self.left:
+            self.has_ended = False
+            self._read = self._values(lookup, index)
+
+    def missed(self) -> Iterator[bytes]:
+        """The rows of tasks that the ledger does not answer."""
+        for number, batch in enumerate(self._batches()):
+            tasks = batch["tasks"]
+            if self._numbers:
+                tasks = tasks.filter(pa.array(self._numbers[number] == NONE))
+            yield from (row.as_py() for row in tasks)
+
+    def rejected(self) -> bytes | None:
+        """Take the row of a task whose answer could not be used; None where there is none just now."""
+        return self._rejected.popleft() if self._rejected else None
+
+    def read(self) -> Recalled:
+        """Answers of some further tasks; may be empty before the end."""
+        values = next(self._read, None)
+        self.has_ended = values is None
+        return values or []
+
+    def _numbers_of(self, batch: pa.RecordBatch, index: Index) -> IntArray:
+        """The numbers of answers to the tasks of a batch."""
+        numbers = np.full(batch.num_rows, NONE)
+        named = batch["work"].dictionary_encode()
+        for code, name in enumerate(named.dictionary.to_pylist()):
+            if (work := self._works.get(name)) is not None:
+                here = np.flatnonzero(named.indices.fill_null(NONE).to_numpy() == code)
+                names = batch["name"].take(pa.array(here)).to_pylist()
+                numbers[here] = index.newest(names, work.reach)
+        return numbers
+
+    def _values(self, lookup: Lookup, index: Index) -> Iterator[Recalled]:
+        for window in self._windows(index):
+            for here, stored in lookup.read_at(index, window.numbers):
+                yield list(self._answers(window.tasks[here].to_pylist(), stored))
+                self.left -= len(stored)
+
+    def _windows(self, index: Index) -> Iterator[_Window]:
+        tasks: list[pa.Array] = []
+        numbers: list[IntArray] = []
+        for of_batch, batch in zip(self._numbers, self._batches(), strict=True):
+            is_known = of_batch != NONE
+            tasks.append(batch["tasks"].filter(pa.array(is_known)))
+            numbers.append(of_batch[is_known])
+            if sum(map(len, numbers)) >= _ROWS_AT_ONCE or sum(each.nbytes for each in tasks) >= _BYTES_AT_ONCE:
+                yield _window(tasks, numbers, index)
+                tasks, numbers = [], []
+        if numbers:
+            yield _window(tasks, numbers, index)
+
+    def _answers(self, rows: Sequence[bytes], stored: Sequence[Stored | None]) -> Iterator[Answer]:
+        for row, each in zip(rows, stored, strict=True):
+            (task,) = group_of(row)
+            work = self._works[task.work]
+            try:
+                if each is None or not each.answers(task.name, work.reach):
+                    self._rejected.append(row)
+                    continue
+                value = work.recall(each.answer)
+            except CallError:
+                self._rejected.append(row)
+                continue
+            self.counted[work.service] += 1
+            yield Answer(task.work, task.name, task.subjects, value)
+
+
+def _window(tasks: Sequence[pa.Array], numbers: Sequence[IntArray], index: Index) -> _Window:
+    together, at = pa.concat_arrays(tasks), np.concatenate(numbers)
+    order = index.in_order(at)
+    return _Window(together.take(pa.array(order)), at[order])

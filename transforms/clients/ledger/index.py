@@ -1,0 +1,148 @@
+"""The index of a ledger's parts: the small columns of all answers, sorted by the hash of their key."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.clients.ledger.rows import WHOLE, covers
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
+from rankbeam.transforms.records.calls.reach import Reach
+
+Rows = npt.NDArray[Any]
+
+ROW = np.dtype(
+    [
+        ("hash", np.int64),
+        ("moment", np.int64),
+        ("check", np.uint64),
+        ("results", np.int64),
+        ("distance", np.float64),
+        ("part", np.int32),
+        ("group", np.int32),
+        ("row", np.int32),
+    ]
+)
+COLUMNS = ["key", "results", "distance", "finished_at", "check"]
+NONE = -1
+"""The number of an answer that the index does not have."""
+
+
+class Place(NamedTuple):
+    """The position of an answer: the path of its part, a row group, and a row of the group."""
+
+    path: str
+    group: int
+    row: int
+
+
+class Index:
+    """The rows of all parts, sorted by the hash of their key, and for one key the newest first; it never changes.
+
+    An answer takes 52 bytes.
+
+    Args:
+        paths: of the parts.
+        rows: of all parts, each with the position of its part.
+    """
+
+    def __init__(self, paths: Sequence[str], rows: Rows) -> None:
+        self.paths = list(paths)
+        order = _order(rows)
+        # Single values of an array are read several times as fast as those of NumPy's.
+        self._columns = {name: array(ROW[name].char, rows[name][order].tobytes()) for name in ROW.names or ()}
+        self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
+        self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
+
+    def changed(self, paths: Sequence[str], new: Mapping[str, Rows]) -> "Index":
+        """The index of other parts: of those here that stay, and of new ones."""
+        numbers = {path: number for number, path in enumerate(paths)}
+        parts = np.array([numbers.get(path, NONE) for path in self.paths], np.int32)
+        parts = parts[np.frombuffer(self._columns["part"], np.int32)]
+        stays = parts >= 0
+        rows = np.empty(np.count_nonzero(stays) + sum(map(len, new.values())), ROW)
+        at = np.count_nonzero(stays)
+        for name, column in self._columns.items():
+            rows[name][:at] = np.frombuffer(column, ROW[name])[stays]
+        rows["part"][:at] = parts[stays]
+        for path, added in new.items():
+            added["part"] = numbers[path]
+            rows[at : at + len(added)] = added
+            at += len(added)
+        return Index(paths, rows)
+
+    def places(self, key: str, reach: Reach | None) -> Iterator[Place]:
+        """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
+        wanted, hashes = hash(key), self._hashes
+        at = bisect_left(hashes, wanted)
+        while at < len(hashes) and hashes[at] == wanted:
+            if covers(self._results[at], self._distances[at], reach):
+                part, group, row = (column[at] for column in self._places)
+                yield Place(self.paths[part], group, row)
+            at += 1
+
+    def newest(self, keys: Sequence[str], reach: Reach | None) -> IntArray:
+        """The numbers of the newest answers to many calls, all of one reach; NONE where it does not go far enough."""
+        wanted, hashes = np.fromiter(map(hash, keys), np.int64, len(keys)), np.frombuffer(self._hashes, np.int64)
+        if not len(hashes):
+            return np.full(len(keys), NONE)
+        at = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
+        results, distances = np.frombuffer(self._results, np.int64)[at], np.frombuffer(self._distances, np.float64)[at]
+        return np.where((hashes[at] == wanted) & _cover(results, distances, reach), at, NONE)
+
+    def in_order(self, numbers: IntArray) -> IntArray:
+        """The order of the files for answers."""
+        part, group, row = (np.frombuffer(column, np.int32)[numbers] for column in self._places)
+        return np.lexsort((row, group, part))
+
+    def groups(self, numbers: IntArray) -> Iterator[tuple[str, int, slice, list[int]]]:
+        """The row groups of answers that are in the order of the files.
+
+        Yields:
+            The path of a part, a row group, which of the answers are in it, and their rows.
+        """
+        part, group, row = (np.frombuffer(column, np.int32)[numbers] for column in self._places)
+        ends = [*(np.flatnonzero((np.diff(part) != 0) | (np.diff(group) != 0)) + 1).tolist(), len(numbers)]
+        for begin, end in pairwise([0, *ends] if len(numbers) else []):
+            yield self.paths[part[begin]], int(group[begin]), slice(begin, end), row[begin:end].tolist()
+
+
+def indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
+    """The rows of a row group; `changed` numbers their part."""
+    here = np.flatnonzero(possible.to_numpy())
+    columns = columns.take(pa.array(here))
+    rows = np.zeros(len(here), ROW)
+    rows["hash"] = [hash(key) for key in columns.column("key").to_pylist()]
+    rows["moment"] = pc.cast(columns.column("finished_at"), pa.int64()).to_numpy()
+    rows["check"] = columns.column("check").to_numpy()
+    rows["results"] = columns.column("results").to_numpy()
+    rows["distance"] = pc.fill_null(columns.column("distance"), np.nan).to_numpy()
+    rows["group"], rows["row"] = group, here
+    return rows
+
+
+def _cover(results: IntArray, distances: FloatArray, wanted: Reach | None) -> BoolArray:
+    """`covers` of many answers."""
+    has_none = np.isnan(distances)
+    nearest = np.inf if wanted is None or wanted.distance is None else wanted.distance
+    is_far = results == WHOLE.results if wanted is None else results >= wanted.results
+    is_near: BoolArray = has_none if wanted is None else has_none | (nearest <= distances)
+    return is_far & is_near
+
+
+def _order(rows: Rows) -> IntArray:
+    """The order of rows by hash, and of the few that share one by time, with ties broken as merges leave them."""
+    order = np.argsort(rows["hash"], kind="stable")
+    hashes = rows["hash"][order]
+    is_as_before = np.append(False, hashes[1:] == hashes[:-1])
+    shared = np.flatnonzero(is_as_before | np.append(is_as_before[1:], False))
+    some = rows[order[shared]]
+    keys = [some["row"], some["group"], some["part"], some["check"], -some["moment"], some["hash"]]
+    order[shared] = order[shared][np.lexsort(keys)]
+    return order
