@@ -17,7 +17,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table, shown
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats import overlap, rows, sources, tables, texts
+from rankbeam.transforms.clients.formats import early, overlap, rows, sources, tables, texts
 from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
 from rankbeam.transforms.clients.formats.pieces import Piece, PieceReader, pieces_of
@@ -173,7 +173,8 @@ class ReadFiles(beam.PTransform):
             paths = sources.expand(self.pattern)
             found = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
         else:
-            pieces = pieces_of(self.pattern, self.role)
+            is_begun = early.is_begun((self.role, self.pattern))  # then a thread reads the whole file already
+            pieces = [Piece(self.pattern)] if is_begun else pieces_of(self.pattern, self.role)
             found = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
             return found | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets))
         return found | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))

@@ -1,6 +1,7 @@
 """Large files are read in pieces: the same numbers, and refusals that name the line of the whole file."""
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from support.runs import run_experiment, without_run
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats import pieces
+from rankbeam.transforms.clients.storage import ranges
 
 QUERIES, DEPTH = 60, 10
 ROWS = [
@@ -67,9 +69,9 @@ def test_a_refusal_names_the_line_of_the_whole_file(tmp_path: Path, monkeypatch:
     qrels = write(tmp_path / "qrels", trec_qrels(JUDGED))
     lines = trec_run(ROWS).splitlines(keepends=True)
     lines[411] = "q41 Q0 d1 2 high tag\n"
-    run = write(tmp_path / "a.run", "".join(lines))
+    good, run = write(tmp_path / "good.run", trec_run(ROWS)), write(tmp_path / "a.run", "".join(lines))
     monkeypatch.setattr(pieces, "PIECE_BYTES", 500)
-    outcome = rankbeam("score", qrels, run)
+    outcome = rankbeam("score", qrels, good, run)
     assert outcome.status == 2
     assert f"{run}:412: the score 'high' is not a number" in outcome.stderr
 
@@ -80,7 +82,30 @@ def test_a_row_of_parquet_is_named_by_its_number_in_the_file(tmp_path: Path, mon
     scores[300] = float("inf")
     ids = {"query_id": [query for query, *_ in ROWS], "doc_id": [doc for _, doc, _ in ROWS]}
     pq.write_table(pa.table({**ids, "score": scores}), tmp_path / "a.parquet", row_group_size=70)
+    good = write(tmp_path / "good.run", trec_run(ROWS))
     monkeypatch.setattr(pieces, "PIECE_BYTES", 500)
-    outcome = rankbeam("score", qrels, str(tmp_path / "a.parquet"))
+    outcome = rankbeam("score", qrels, good, str(tmp_path / "a.parquet"))
     assert outcome.status == 2
     assert f"{tmp_path}/a.parquet:301: the score is not a finite number" in outcome.stderr
+
+
+def test_what_score_reads_while_it_starts_is_not_read_again_in_pieces(
+    tmp_path: Path, text: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, qrels = text
+    counted = rankbeam("score", str(qrels), str(run), "--format", "csv").stdout
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 500)
+    begun: list[str] = []
+
+    def read_blocks(path: str, begin: int, end: int) -> Iterator[bytes]:
+        begun.append(path)
+        yield from in_pieces(path, begin, end)
+
+    in_pieces = ranges.read_blocks
+    monkeypatch.setattr(ranges, "read_blocks", read_blocks)
+    assert rankbeam("score", str(qrels), str(run), "--format", "csv").stdout == counted
+    assert begun == []
+    again = tmp_path / "b.run"
+    again.write_bytes(run.read_bytes())
+    assert rankbeam("score", str(qrels), str(run), str(again)).status == 0
+    assert set(begun) == {str(again)}  # the first run is read while the command starts, others are not

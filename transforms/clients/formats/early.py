@@ -17,8 +17,8 @@ Batches = Iterator[pa.RecordBatch]
 Name = tuple[str, str]
 """A role, such as "run", and the path of a file."""
 
-_MOST_BATCHES = 24
-"""Of one file; readers make batches of a few megabytes."""
+_MOST_BATCHES = 40
+"""Of one file; readers make batches of up to ten megabytes, and about thirty a second."""
 
 _SWITCH_S = 0.02
 """How long a thread keeps the interpreter. By default, 5 ms, imports and reading interrupt each other for 0.3 s."""
@@ -46,6 +46,11 @@ def reading(batches: Mapping[Name, Batches]) -> Iterator[None]:
                 unused.close()
         sys.setswitchinterval(interval)
         maker.shutdown(cancel_futures=True)  # after Ctrl-C there may still be a reader, which ends with the process
+
+
+def is_begun(name: Name) -> bool:
+    """Whether the reading of a file has begun, and nobody has asked for it yet."""
+    return name in _begun
 
 
 def begun(name: Name) -> Batches | None:
