@@ -21,6 +21,7 @@ from rankbeam.pipelines.experiment.inputs import missing_inputs, unknown_systems
 from rankbeam.pipelines.experiment.judging import called_services, judging_of, shown, with_judged
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.needs import AnyMetric
+from rankbeam.pipelines.experiment.public_dataset import with_public_files
 from rankbeam.pipelines.experiment.quotas import pools_of, unpriced
 from rankbeam.pipelines.experiment.services import services_of
 from rankbeam.pipelines.experiment.template_files import Templates
@@ -61,7 +62,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
     located = load(text, path)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
-    located = with_files(located, files.parent(path or ""), problems)
+    located = with_public_files(with_files(located, files.parent(path or ""), problems), problems)
     model = _validated(located, problems)
     metrics = _metrics(located, model, problems)
     dialects = _dialects(located, model, problems)

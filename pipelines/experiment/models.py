@@ -63,7 +63,11 @@ class DatasetModel(_Model):
             the best of their ranks; with "chunk", an id names one chunk and must not stand twice in a ranking. With
             "span", chunks are judged by the evidence that they overlap, however documents are cut.
         goldens: instead of the files above, the folder of a benchmark that `rankbeam goldens` made.
-        split: of that benchmark; `test` by default.
+        beir: instead of files, the name of one of BEIR's collections, such as `fiqa`. It is fetched once, into the
+            folder that RANKBEAM_COLLECTIONS names, or ~/.cache/rankbeam/collections.
+        ir_datasets: instead of files, the name of a collection of the library ir_datasets, such as `beir/fiqa/test`. It
+            needs `rankbeam[ir-datasets]`, and is fetched once as well.
+        split: of that benchmark, or of BEIR's collection; `test` by default.
     """
 
     qrels: Location | None = None
@@ -73,12 +77,14 @@ class DatasetModel(_Model):
     evidence: Word | None = None
     unit: Literal["document", "chunk", "span"] = "document"
     goldens: Word | None = None
+    beir: Word | None = None
+    ir_datasets: Word | None = None
     split: Word | None = None
 
     @model_validator(mode="after")
     def _split_of_goldens(self) -> "DatasetModel":
         if self.split is not None and self.goldens is None:
-            raise ValueError("has a split and no goldens; a split is one of a benchmark's")
+            raise ValueError("has a split and neither goldens nor beir; a split is one of a benchmark's")
         return self
 
 
