@@ -7,7 +7,6 @@ from statistics import NormalDist
 from rankbeam.pipelines.compare.compare import slices_matching
 from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.ask_known import known_steps
 from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.metrics.parsing import parse_all
 
@@ -43,4 +42,6 @@ def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> It
 
 def _steps(name: str) -> tuple[str, ...]:
     """The steps of a judged metric; none of another."""
+    from rankbeam.transforms.judge.ask_known import known_steps  # few runs have a judge
+
     return known_steps(metric for metric in parse_all([name]) if isinstance(metric, JudgedMetric))

@@ -1,25 +1,17 @@
-"""The branches of a pipeline that produce rankings: read, retrieved in process, or retrieved by calls."""
+"""The branches of a pipeline that produce rankings: read, retrieved in process, or retrieved by calls.
+
+A branch that few experiments have is imported where it is added: to score runs, calls and retrievers are not needed.
+"""
 
 from dataclasses import dataclass, field
 
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.run.embeddings import embed
 from rankbeam.pipelines.run.options import workers_of
-from rankbeam.transforms.call import Called, CallServices
-from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import TaskBatch
-from rankbeam.transforms.clients.ledger import Ledger, Owner
-from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
 from rankbeam.transforms.clients.storage.batches import RANKINGS
 from rankbeam.transforms.read import Dataset, ReadRun
-from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.replay import ReplayAnswers, Replayed
-from rankbeam.transforms.retrieve import remote
-from rankbeam.transforms.retrieve.local import RetrieveRankings
-from rankbeam.transforms.retrieve.remote import CollectRankings
 
 
 @dataclass
@@ -45,13 +37,22 @@ def rankings_of(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, buckets: int
 ) -> Branches:
     """The rankings of every source; fusions are computed from the others at scoring."""
-    embedded = embed(pipeline, experiment, execution, dataset) if experiment.embedders else None
-    usage = None if embedded is None else embedded.usage
-    branches = local_rankings(pipeline, experiment, dataset, buckets, usage)
-    if embedded is not None:
+    if experiment.embedders:
+        from rankbeam.pipelines.run.embeddings import embed
+
+        embedded = embed(pipeline, experiment, execution, dataset)
+        branches = local_rankings(pipeline, experiment, dataset, buckets, embedded.usage)
         branches.warnings.append(embedded.warnings)
+    else:
+        branches = local_rankings(pipeline, experiment, dataset, buckets)
     if experiment.remote:
-        _call(experiment, execution, dataset, branches)
+        from rankbeam.pipelines.run.calling import call
+
+        called = call(experiment, execution, dataset, branches.usage)
+        branches.rankings[f"{RANKINGS}_called"] = called.rankings
+        branches.failures += called.failures
+        branches.warnings.append(called.warnings)
+        branches.usage = called.usage
     return branches
 
 
@@ -85,6 +86,8 @@ def local_rankings(
 
 def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
     """Run the retrievers that answer in process."""
+    from rankbeam.transforms.retrieve.local import RetrieveRankings
+
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
     shares = min(buckets, workers_of(dataset.judged.pipeline.options))
     retrieve = RetrieveRankings(experiment.local, top_k, experiment.searched, dataset.summary, shares, branches.usage)
@@ -94,55 +97,12 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buck
     branches.warnings.append(warnings)
 
 
-def _call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
-    """Call the retrievers behind a network."""
-    owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
-    earlier, ledger = branches.usage, Ledger(experiment.ledger, owner)
-    services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, earlier)
-    called: Called = tasks_to_do(dataset.judged, experiment) | "CallServices" >> services
-    collected = called.answers | "CollectRankings" >> CollectRankings(experiment.evaluation, called.recalled)
-    branches.rankings[f"{RANKINGS}_called"] = collected.rankings
-    branches.failures += [collected.failures, called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of)]
-    branches.warnings.append(called.warnings)
-    branches.usage = called.usage if earlier is None else (earlier, called.usage) | "UsageSoFar" >> beam.Flatten()
-
-
 def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
     """Add existing answers, and the rankings that they are based on."""
-    replayed: Replayed = dataset.judged | "ReplayAnswers" >> ReplayAnswers(experiment.replayed, buckets)
+    from rankbeam.transforms.replay import ReplayAnswers
+
+    replayed = dataset.judged | "ReplayAnswers" >> ReplayAnswers(experiment.replayed, buckets)
     branches.replayed = replayed.answers
     branches.rankings[f"{RANKINGS}_replayed"] = replayed.rankings
     branches.failures.append(replayed.failures)
     branches.warnings.append(replayed.warnings)
-
-
-def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
-    """The tasks that send every query to every remote retriever."""
-    works = retrieve_works(experiment)
-    last = {source: experiment.evaluation.last_of(source) for source in works}
-    return judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, works, last).with_output_types(TaskBatch)
-
-
-def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
-    """For each source that is a remote retriever, its work."""
-    works = {}
-    for source, retriever in experiment.remote.items():
-        wanted, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
-        works[source] = Retrieve(f"{kind} {source}", kind, retriever, Reach(wanted.top_k or 0, wanted.distance))
-    return reaching_alike(works)
-
-
-def retrieve_stage(experiment: Experiment) -> Stage:
-    """The stage of retrieval: its services and budgets."""
-    works = retrieve_works(experiment)
-    sources = experiment.evaluation.sources
-    return Stage(
-        STAGE,
-        {work.service: work for work in works.values()},
-        {work.service: work.retriever for work in works.values()},
-        {work.service: sources[source].pool or "" for source, work in works.items()},
-        experiment.pools,
-        experiment.accounts(),
-        experiment.max_failure_rate,
-        experiment.budget,
-    )

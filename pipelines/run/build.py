@@ -17,15 +17,11 @@ from rankbeam.pipelines.experiment.corpus_quotas import DATA
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
-from rankbeam.pipelines.run.branches import rankings_of, retrieve_stage
+from rankbeam.pipelines.run.branches import rankings_of
 from rankbeam.pipelines.run.buckets import buckets_of
-from rankbeam.pipelines.run.embeddings import embed_stage
-from rankbeam.pipelines.run.waves import CallStage, refuse_shared_pools
+from rankbeam.pipelines.run.waves import refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
-from rankbeam.transforms.call import together
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
-from rankbeam.transforms.load import LoadTables
-from rankbeam.transforms.locate import LocateChunks
 from rankbeam.transforms.read import Dataset, ReadDataset
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.calls.outcomes import Usage
@@ -115,6 +111,8 @@ def build(
     )
     finished = pipeline | "FinishRun" >> finish
     if experiment.bigquery is not None:
+        from rankbeam.transforms.load import LoadTables  # few experiments need it
+
         folders = table_folders(experiment.output, execution.run_id)
         load = LoadTables(experiment.bigquery, execution.run_id, experiment.output, folders)
         _ = finished | "LoadTables" >> load
@@ -123,7 +121,10 @@ def build(
 
 def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Scores:
     """Retrieve, answer and score the queries of a dataset."""
-    refuse_shared_pools(list(_call_stages(experiment)))
+    if experiment.makes_calls or experiment.embedders:
+        from rankbeam.pipelines.run.calling import call_stages
+
+        refuse_shared_pools(list(call_stages(experiment)))
     branches = rankings_of(pipeline, experiment, execution, dataset, buckets_of(experiment))
     parts = {JUDGED: dataset.judged, **branches.rankings}
     located = _located(experiment, branches.rankings)
@@ -168,20 +169,10 @@ def _located(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> d
     """The same rankings with the places of chunks in their documents, where spans are judged."""
     if not experiment.evaluation.spans or experiment.corpus is None:
         return {}
+    from rankbeam.transforms.locate import LocateChunks
+
     locate = LocateChunks(experiment.corpus, buckets_of(experiment))
     return {name: rows | f"Locate_{name}" >> locate for name, rows in rankings.items()}
-
-
-def _call_stages(experiment: Experiment) -> Iterator[CallStage]:
-    """The stages that make calls; models are called once every ranking is there."""
-    embed, retrieve = embed_stage(experiment), retrieve_stage(experiment)
-    yield CallStage(embed.name, embed.pools.values())
-    yield CallStage(retrieve.name, retrieve.pools.values(), after={embed.name})
-    if experiment.calls_models:
-        from rankbeam.pipelines.run.answers import answer_stage, work_of
-
-        judge = answer_stage(experiment, work_of(experiment))
-        yield CallStage(judge.name, judge.pools.values(), after={retrieve.name})
 
 
 def _answers(
@@ -223,6 +214,8 @@ def _usage(
         every = parts | "EveryCall" >> beam.Flatten() | "AllUsage" >> beam.combiners.ToList()
         parts = [every | "WholeUsage" >> beam.FlatMap(whole)]
     if experiment.corpus_usage:
+        from rankbeam.transforms.call import together
+
         parts.append(pipeline | "CorpusUsage" >> beam.Create(together(experiment.corpus_usage)))
     return parts | "EveryUsage" >> beam.Flatten() if parts else None
 

@@ -17,8 +17,8 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.windows import too_large
 from rankbeam.pipelines.run.answer_plan import ModelPlan, Range, lines_of, model_plans, shown
 from rankbeam.pipelines.run.answers import work_of
-from rankbeam.pipelines.run.branches import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
+from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.corpus_plan import CorpusPlan, corpora_plan
 from rankbeam.pipelines.run.embedding_plan import count_texts
 from rankbeam.pipelines.run.evaluate import quiet_beam, refusals, spilling

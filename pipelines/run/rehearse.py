@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
-from rankbeam.pipelines.run.branches import Branches, local_rankings, retrieve_stage
+from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of
+from rankbeam.pipelines.run.calling import retrieve_stage
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import groups_in
 from rankbeam.transforms.clients.ledger import Entry, Ledger

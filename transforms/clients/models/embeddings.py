@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -82,6 +81,8 @@ class KeptEmbeddings:
 
     def vectors(self, texts: Sequence[str]) -> Iterator[Vector | None]:
         """The vector of each text; None for one without an answer."""
+        from rankbeam.transforms.clients.ledger import Ledger  # few experiments embed texts
+
         lookup = Ledger(self.ledger).lookup()
         lookup.refresh()
         for first in range(0, len(texts), _AT_ONCE):
