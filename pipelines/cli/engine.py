@@ -41,6 +41,7 @@ def on_engine(
     from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.results.run import Results
     from rankbeam.pipelines.run import notices
+    from rankbeam.pipelines.run.evaluate import release_corpora
     from rankbeam.pipelines.run.options import refuse_unknown
 
     with quiet(), job_server(options) as service:
@@ -54,6 +55,7 @@ def on_engine(
                 _follow(submitted, experiment)
             except KeyboardInterrupt:
                 raise _cancelled(submitted, experiment) from None
+    release_corpora(experiment, execution)
     return Results(experiment.output, execution.run_id)
 
 

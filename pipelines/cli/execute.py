@@ -179,6 +179,10 @@ def _run(
     from rankbeam.pipelines.run.local import run_here
     from rankbeam.pipelines.run.options import has_workers_elsewhere, is_dataflow, is_portable, works_elsewhere
 
+    if is_dataflow(options) and not wait and experiment.served:
+        from rankbeam.pipelines.run import corpora  # few experiments need it
+
+        corpora.refuse_unwatched(experiment)
     if works_elsewhere(options):
         refuse_local(experiment, options)
     execution = evaluation.new_run(experiment, run_id)

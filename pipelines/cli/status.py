@@ -66,10 +66,11 @@ def on_dataflow(
     """
     from rankbeam.pipelines.dataflow import launch, record, show
     from rankbeam.pipelines.results.run import Results
+    from rankbeam.pipelines.run.evaluate import release_corpora
     from rankbeam.pipelines.run.jobs import job_name
 
     try:
-        job = in_background(lambda: launch.submit(experiment, execution, options))
+        job = in_background(lambda: launch.submit(experiment, execution, options, waits=wait))
     except KeyboardInterrupt:
         name = job_name(execution)
         listing = f"`gcloud dataflow jobs list --filter name={name}`"
@@ -82,6 +83,7 @@ def on_dataflow(
     if not wait:
         return None
     _follow(job, experiment, options)
+    release_corpora(experiment, execution)
     return Results(experiment.output, execution.run_id)
 
 

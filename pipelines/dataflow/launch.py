@@ -22,8 +22,14 @@ _LOST_AFTER_S = 600.0
 _NOT_LOADED = f"{LoadFailed.__name__}: "
 
 
-def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> Job:
+def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool) -> Job:
     """Submit a run as a job; return as soon as Dataflow has accepted it.
+
+    Args:
+        experiment: what is evaluated.
+        execution: the run.
+        options: of Beam.
+        waits: whether this process follows the job to its end.
 
     Raises:
         InputError: an option is missing, or another job is still writing the same run.
@@ -37,7 +43,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> 
         package.stage(options, folder)
         cloud = options.view_as(GoogleCloudOptions)
         with translated(cloud.job_name):
-            result = evaluate.submit(experiment, execution, options)
+            result = evaluate.submit(experiment, execution, options, waits=waits)
     return Job(
         job_id=result.job_id(),
         project=cloud.project,

@@ -101,7 +101,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
     job = _job(experiment, execution, options, service)
     job.save()  # before the job makes calls: this process may be killed at any moment
     try:
-        result = evaluate.submit(experiment, execution, options)
+        result = evaluate.submit(experiment, execution, options, waits=True)
     except grpc.RpcError as error:
         said = error.details() if isinstance(error, grpc.Call) else error
         raise ServiceError(f"the job server at {service.endpoint} refused the job: {said}") from error

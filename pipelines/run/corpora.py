@@ -73,8 +73,8 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
     """
     if not experiment.served:
         return experiment
-    if not waits and any(each.keep == RUN for each in _parameters(experiment)):
-        raise InputError("corpora: keep: run needs a runner that this process waits for; on Dataflow, keep them for 1d")
+    if not waits:
+        refuse_unwatched(experiment)
     documents = documents_of(experiment)
     for warning in _without_text(documents):
         _logger.warning("%s", warning)
@@ -104,6 +104,20 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
     return replace(ready, max_cost=max(0.0, experiment.max_cost - _cost(experiment, built, documents)))
 
 
+def refuse_unwatched(experiment: Experiment) -> None:
+    """Refuse corpora that are to be deleted at the end of a run that this process does not wait for.
+
+    Raises:
+        InputError: there are some.
+    """
+    for each in experiment.served:
+        if isinstance(each.parameters, RagEngineCorpus) and each.parameters.keep == RUN:
+            raise InputError(
+                f"corpora.{each.name}.keep: run deletes the corpus when the run has ended, and nothing here waits for "
+                "that; follow the job with --wait, or keep the corpus for some days, such as 1d"
+            )
+
+
 def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: Documents) -> float:
     """Of the embeddings of what was imported, about."""
     cost = 0.0
@@ -119,9 +133,12 @@ def release(experiment: Experiment, execution: Run) -> None:
 
     What cannot be deleted is a warning: the run has its result.
     """
-    ended = {each.identity for each in experiment.built if each.keep == RUN}
-    for each in needed(experiment) if ended else ():
+    if not any(each.keep == RUN for each in _parameters(experiment)):
+        return
+    for each in needed(experiment):
         try:
+            documents = documents_of(experiment)
+            ended = {request.identity(documents) for request in each.requests.values()}
             _release(experiment, each, ended, execution)
         except (CallError, InputError) as error:
             _logger.warning("a corpus could not be deleted: %s; `rankbeam corpora list` shows what is left", error)

@@ -72,12 +72,17 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
         raise
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
-    if ready.built:
+    release_corpora(ready, execution)
+    return Results(experiment.output, execution.run_id)
+
+
+def release_corpora(experiment: Experiment, execution: Run) -> None:
+    """Delete the corpora that were to exist until the end of a run, which has come."""
+    if experiment.served:
         from rankbeam.pipelines.run import corpora
 
         with notices.shown():
-            corpora.release(ready, execution)
-    return Results(experiment.output, execution.run_id)
+            corpora.release(experiment, execution)
 
 
 def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
@@ -89,8 +94,14 @@ def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True)
     return corpora.prepared(experiment, execution, waits=waits)
 
 
-def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> PipelineResult:
+def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool = False) -> PipelineResult:
     """Submit a run to a service that executes it without this process; return the service's handle.
+
+    Args:
+        experiment: what is evaluated.
+        execution: the run.
+        options: of Beam.
+        waits: whether this process is there at the end of the run, and then calls `release_corpora`.
 
     Raises:
         InputError: an input or an option cannot be used.
@@ -100,7 +111,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions) -> 
     _delete_previous_rows(experiment, execution)
     try:
         with refusals(), quiet_beam(), notices.shown():
-            return build(_with_corpora(experiment, execution, waits=False), execution, options).run()
+            return build(_with_corpora(experiment, execution, waits=waits), execution, options).run()
     except BaseException:
         delete_rows(experiment.output, execution.run_id)
         raise

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support import rag_corpora as rag
 from support.cli import rankbeam
+from support.job_server import job_server
 from support.standins import Standin
 
 from rankbeam.pipelines.results.find import find_run
@@ -97,6 +98,21 @@ def test_staged_documents_may_be_kept_and_are_not_uploaded_again(tmp_path: Path,
     again = rankbeam("evaluate", path)
     assert again.status == 0
     assert "0 documents uploaded" in again.stderr
+
+
+def test_what_is_kept_for_the_run_is_deleted_by_the_process_that_follows_its_job(
+    tmp_path: Path, server: Standin
+) -> None:
+    path = experiment(tmp_path, server, corpus={"keep": "run"})
+    with job_server(tmp_path) as address:
+        followed = rankbeam("evaluate", path, "--runner", "PortableRunner", "--job_endpoint", address)
+    assert followed.status == 0, followed.stderr
+    assert server.stats().extra["created"] == 1
+    assert (server.stats().extra["corpora"], objects(server)) == ([], [])
+    left = rankbeam("evaluate", path, "--runner", "DataflowRunner", "--project", "p", "--region", "r")
+    assert left.status == 2
+    assert "corpora.kb.keep: run deletes the corpus when the run has ended, and nothing here waits" in left.stderr
+    assert server.stats().extra["created"] == 1
 
 
 def test_several_regions_are_listed_at_once(tmp_path: Path, server: Standin) -> None:
