@@ -207,6 +207,7 @@ class Experiment:
             qrels=_pinned(self.qrels, run),
             queries=_pinned(self.queries, run),
             corpus=_pinned(self.corpus, run),
+            evidence=_pinned(self.evidence, run),
             sources=sources,
             evaluation=replace(self.evaluation, sources=tuple(each.source for each in sources)),
         )

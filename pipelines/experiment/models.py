@@ -57,8 +57,9 @@ class DatasetModel(_Model):
         corpus: documents: JSON lines, tab separated text or Parquet; needed by whatever indexes them, and by models
             that read documents which a run only names.
         answers: reference answers, as `ReferencesModel` describes them.
-        evidence: with `unit: span`, the judgements: JSON lines {query_id, doc_id, start, end, quote, group?, grade?},
-            where [start, end) counts code points of the document's text. Quotes are compared with the corpus.
+        evidence: with `unit: span`, the judgements: JSON lines or Parquet with query_id, doc_id, start, end, quote
+            and, where given, group and grade; [start, end) counts code points of the document's text. Quotes are
+            compared with the corpus.
         unit: what the judgements judge. With "document", several chunks of one document count as that document, at
             the best of their ranks; with "chunk", an id names one chunk and must not stand twice in a ranking. With
             "span", chunks are judged by the evidence that they overlap, however documents are cut.
@@ -74,7 +75,7 @@ class DatasetModel(_Model):
     queries: Location | None = None
     corpus: Location | None = None
     answers: ReferencesModel | None = None
-    evidence: Word | None = None
+    evidence: Location | None = None
     unit: Literal["document", "chunk", "span"] = "document"
     goldens: Word | None = None
     beir: Word | None = None

@@ -10,7 +10,7 @@ import yaml
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import parse_experiment
 from rankbeam.transforms.clients.formats import rows, sources
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
@@ -91,9 +91,12 @@ def scoring_experiment(
 
 
 def are_spans(qrels: str) -> bool:
-    """Whether a file of judgements holds evidence spans: JSON lines with the document that a span is of."""
+    """Whether judgements are evidence spans: JSON lines with the document that a span is of, Parquet with quotes."""
     try:
         head = files.read_head(files.absolute(qrels)).lstrip() if files.is_local(qrels) else b""
+        if head.startswith(b"PAR1"):
+            with parquet.open_file(files.absolute(qrels)) as file:
+                return {"start", "end", "quote"} <= {*file.schema_arrow.names}
     except InputError:
         return False  # reported where the file is checked
     return head.startswith(b"{") and b'"doc_id"' in head.partition(b"\n")[0]
@@ -101,7 +104,9 @@ def are_spans(qrels: str) -> bool:
 
 def _dataset(qrels: str, spans: bool, corpus: str | None) -> dict[str, str]:
     if corpus is not None and not spans:
-        raise InputError("--corpus is for evidence spans (JSON lines); these judgements are of documents", path=qrels)
+        raise InputError(
+            "--corpus is for evidence spans (JSON lines or Parquet); these judgements are of documents", path=qrels
+        )
     if not spans:
         return {"qrels": files.absolute(qrels)}
     documents = {} if corpus is None else {"corpus": files.absolute(corpus)}

@@ -14,7 +14,7 @@ def check(paths: Sequence[str], role: str) -> None:
 
     Args:
         paths: the input's files, at least one, or a table of BigQuery. Of many files, only the first ones are checked.
-        role: of the input: "queries", "corpus", "qrels" or "run".
+        role: of the input: a key of `recognise.EXPECTED`.
 
     Raises:
         InputError: a file has another format or lacks a column, or no file has a row.

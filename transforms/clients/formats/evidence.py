@@ -1,4 +1,7 @@
-"""Evidence spans: JSON lines {query_id, doc_id, start, end, quote, group?, grade?}, checked against the corpus."""
+"""Evidence spans {query_id, doc_id, start, end, quote, group?, grade?}, checked against the corpus.
+
+They are JSON lines, or rows of a Parquet file or of a table of BigQuery with columns of these names.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -8,13 +11,16 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rankbeam.transforms.clients.formats import json_lines, sources, texts
+from rankbeam.transforms.clients.bigquery.read_source import shown
+from rankbeam.transforms.clients.formats import json_lines, parquet, sources, tables, texts
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.texts import json_id
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evidence import evidence_id
 from rankbeam.transforms.records.suggestions import shortened
 
+ROLE = "evidence"
 _BATCH_ROWS = 10_000
 _MOST = 10**18 - 1
 _MOST_SHOWN = 60
@@ -78,11 +84,11 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
                     problems[place, line] = _misquoted(given, there, entry.text.find(given.quote))
     for doc_id, some in wanted.items():
         for place, line, _ in some:
-            problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {corpus}"
+            problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {shown(corpus)}"
     if problems:
         (place, line), more = min(problems), len(problems) - 1
         also = f" ({more} more such lines follow)" if more else ""
-        raise InputError(problems[place, line] + also, path=place, line=line)
+        raise InputError(problems[place, line] + also, path=shown(place), line=line)
 
 
 def _misquoted(given: _Evidence, there: str, found: int) -> str:
@@ -93,10 +99,31 @@ def _misquoted(given: _Evidence, there: str, found: int) -> str:
 
 
 def _lines(path: str) -> Iterator[tuple[int, _Evidence]]:
-    for line, text in json_lines.numbered(path):
-        given = json_lines.validated(path, line, text, _Evidence)
-        ids = {name: json_id(path, line, getattr(given, name)) for name in ("query_id", "doc_id")}
+    """Every line or row with its number from 1."""
+    for line, given in _given(path):
+        ids = {name: json_id(shown(path), line, getattr(given, name)) for name in ("query_id", "doc_id")}
         yield line, given.model_copy(update=ids)
+
+
+def _given(path: str) -> Iterator[tuple[int, _Evidence]]:
+    form = recognise(path, ROLE)
+    if form is Format.JSON_LINES:
+        for line, text in json_lines.numbered(path):
+            yield line, json_lines.validated(path, line, text, _Evidence)
+        return
+    rows = parquet.read_values(path, ROLE) if form is Format.PARQUET else _rows_of_table(path)
+    for row, values in rows:
+        is_given = {name: value for name, value in values.items() if value is not None}  # columns hold null for none
+        yield row, json_lines.modelled(shown(path), row, is_given, _Evidence)
+
+
+def _rows_of_table(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    row = 0
+    for names, batches in tables.named_batches(path, ROLE):
+        for batch in batches:
+            for values in batch.to_pylist():
+                row += 1
+                yield row, {ours: values[theirs] for ours, theirs in names.items()}
 
 
 def _id_of(given: _Evidence) -> str:

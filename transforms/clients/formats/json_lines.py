@@ -66,6 +66,15 @@ def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
         raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
     if _HALF in text.lower() and not _is_text(value):
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line)
+    return modelled(path, line, value, model)
+
+
+def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) -> Model:
+    """The values of a line, or of the row of a table, as a model has them.
+
+    Raises:
+        InputError: they are not what the model wants.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -30,8 +30,17 @@ WANTED: Mapping[str, Wanted] = {
     "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": SCORE_NAMES},
     "queries": TEXTS,
     "corpus": TEXTS,
+    "evidence": {
+        "query_id": QUERY_NAMES,
+        "doc_id": DOC_NAMES,
+        "start": ("start",),
+        "end": ("end",),
+        "quote": ("quote",),
+    },
 }
 """The columns that a table must have, by role."""
+OPTIONAL: Mapping[str, Wanted] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}
+"""The columns that are read besides where a table has them, by role."""
 
 
 def find_columns(path: str, columns: Sequence[str], wanted: Wanted, *, any_case: bool = False) -> dict[str, str]:
@@ -66,6 +75,20 @@ def find_columns(path: str, columns: Sequence[str], wanted: Wanted, *, any_case:
     if twice is not None:
         raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
     return names
+
+
+def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:
+    """For each optional column that a table has, its name there.
+
+    >>> optional_columns(["query_id", "Relevance"], "evidence", any_case=True)
+    {'grade': 'Relevance'}
+    """
+    by_spelling = {name.lower() if any_case else name: name for name in columns}
+    found = {
+        ours: [by_spelling[name] for name in theirs if name in by_spelling]
+        for ours, theirs in OPTIONAL.get(role, {}).items()
+    }
+    return {ours: names[0] for ours, names in found.items() if names}
 
 
 def mapped(

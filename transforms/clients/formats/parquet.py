@@ -1,6 +1,7 @@
 """Read columns of a Parquet file under the names in common use."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +38,28 @@ def read(path: str, wanted: named.Wanted, schema: pa.Schema, groups: range | Non
                 yield batch
         except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
             raise InputError(f"row group cannot be read ({error})", path=path, line=rows + 1) from error
+
+
+def read_values(path: str, role: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read the wanted columns of a Parquet file, and the optional ones that it has, as Python values.
+
+    Yields:
+        The number of each row, from 1, and its values by our names.
+
+    Raises:
+        InputError: a column is missing, or the file is damaged.
+    """
+    with open_file(path) as file:
+        columns = file.schema_arrow.names
+        names = named.find_columns(path, columns, named.WANTED[role]) | named.optional_columns(columns, role)
+        row = 0
+        try:
+            for batch in file.iter_batches(_SAMPLE_ROWS, columns=list(names.values()), use_threads=False):
+                for values in batch.to_pylist():
+                    row += 1
+                    yield row, {ours: values[theirs] for ours, theirs in names.items()}
+        except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
+            raise InputError(f"row group cannot be read ({error})", path=path, line=row + 1) from error
 
 
 def check(path: str, role: str) -> None:

@@ -87,10 +87,10 @@ _WANTED = {
     "(query_id, doc_id, score), JSON of ranx, or Parquet",
     "answers": "a file of reference answers: JSON lines with query_id and answer",
     "replay": "a file of answers: JSON lines with query_id and answer",
-    "evidence": "a file of evidence: JSON lines with query_id, doc_id, start, end and quote",
+    "evidence": "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
 }
 
-_LINES_ONLY = ("answers", "replay", "evidence")
+_LINES_ONLY = ("answers", "replay")
 """The roles of files that are JSON lines and nothing else."""
 
 

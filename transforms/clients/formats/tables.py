@@ -24,7 +24,7 @@ def check(path: str, role: str) -> None:
 
     Args:
         path: begins with `bigquery://`.
-        role: "queries", "corpus", "qrels" or "run".
+        role: "queries", "corpus", "qrels", "run" or "evidence".
 
     Raises:
         InputError: the table does not exist, may not be read, or lacks a column.
@@ -74,7 +74,9 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
     selected = [] if source.stream is not None else _selected(source, role)
     batches = read.batches(source, selected)
     if (first := next(batches, None)) is not None:
-        yield _named(source, first.schema.names, role), map(_with_known_names, chain([first], batches))
+        columns = first.schema.names
+        names = _named(source, columns, role) | named.optional_columns(columns, role, any_case=True)
+        yield names, map(_with_known_names, chain([first], batches))
 
 
 def column(source: TableSource, role: str, name: str) -> str:
@@ -98,7 +100,8 @@ def _selected(source: TableSource, role: str) -> list[str]:
     """The columns to read; an empty list, for texts, means all: their other columns are attributes."""
     from rankbeam.transforms.clients.bigquery import read_tables
 
-    names = _named(source, read_tables.describe(source).columns, role)
+    columns = read_tables.describe(source).columns
+    names = _named(source, columns, role) | named.optional_columns(columns, role, any_case=True)
     return [] if named.WANTED[role] is named.TEXTS else list(names.values())
 
 
