@@ -10,6 +10,7 @@ from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
 from rankbeam.transforms.goldens.grading import GradePassages
+from rankbeam.transforms.goldens.origins import Origin
 from rankbeam.transforms.goldens.planning import Wanted
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.models import Model
@@ -24,8 +25,7 @@ class Goldens:
     Attributes:
         name: its name.
         text: the YAML that it comes from.
-        path: of the documents.
-        is_chunks: whether they are chunks.
+        origin: where the documents are.
         language: of the texts.
         span_tokens: of a span, at most.
         writer, checker: the models.
@@ -41,8 +41,7 @@ class Goldens:
 
     name: str
     text: str
-    path: str
-    is_chunks: bool
+    origin: Origin
     language: str
     span_tokens: int
     writer: Service

@@ -56,8 +56,7 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
     return Goldens(
         name=model.name,
         text=text,
-        path=files.below(folder, documents.path or documents.chunks or ""),
-        is_chunks=documents.chunks is not None,
+        origin=documents.origin(folder),
         language=documents.language,
         span_tokens=documents.span_tokens,
         writer=writer,

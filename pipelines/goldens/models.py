@@ -1,11 +1,15 @@
 """The schema of a file of goldens: its keys, their types and their defaults."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rankbeam.transforms.clients.bigquery.read_source import Location
+from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.models.local import Language
+from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.origins import DataStore, Files, Origin, RagFiles
 from rankbeam.transforms.records.goldens.types import TYPES
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -20,13 +24,73 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class RagEngineModel(_Model):
+    """`documents: {rag_engine: …}`, the name of a corpus, or a mapping.
+
+    Attributes:
+        corpus: its full name.
+        doc_id: how the name of a file becomes an id, as for the `rag_engine` retriever.
+        api_endpoint: address of the service; by default the public one of the location.
+    """
+
+    corpus: Annotated[str, Field(pattern=r"^projects/[^/\s]+/locations/[a-z0-9-]+/ragCorpora/[^/\s]+$")]
+    doc_id: DocumentIds = DocumentIds()
+    api_endpoint: Endpoint | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"corpus": value} if isinstance(value, str) else value
+
+    @field_validator("doc_id")
+    @classmethod
+    def _of_documents(cls, value: DocumentIds) -> DocumentIds:
+        if value.field == "chunk":
+            raise ValueError("names chunks; questions are made from whole documents")
+        return value
+
+
+class VertexSearchModel(_Model):
+    """`documents: {vertex_search: …}`, the name of a data store, or a mapping.
+
+    Attributes:
+        data_store: its full name, with or without a branch.
+        unit: whole documents, or the chunks of a data store that has some.
+        fields: of structured documents, whose values are the text, in this order.
+        api_endpoint: address of the service; by default the public one of the location.
+    """
+
+    data_store: Annotated[
+        str,
+        Field(
+            pattern=r"^projects/[^/\s]+/locations/[a-z0-9-]+/(collections/[^/\s]+/)?dataStores/[^/\s]+"
+            r"(/branches/[^/\s]+)?$"
+        ),
+    ]
+    unit: Literal["document", "chunk"] = "document"
+    fields: Annotated[list[Word], Field(min_length=1)] = Field(default_factory=lambda: ["text", "content", "body"])
+    api_endpoint: Endpoint | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"data_store": value} if isinstance(value, str) else value
+
+    @property
+    def branch(self) -> str:
+        """The full name of the branch that holds the documents."""
+        return self.data_store if "/branches/" in self.data_store else f"{self.data_store}/branches/default_branch"
+
+
 class DocumentsModel(_Model):
-    """`documents:`, a path, or a mapping with one of `path` and `chunks`.
+    """`documents:`, a path, or a mapping with one of `path`, `chunks`, `rag_engine` and `vertex_search`.
 
     Attributes:
         path: a corpus: JSON lines, tab separated text, Parquet or a table of BigQuery; or a folder of text and
             Markdown files.
         chunks: a corpus of chunks instead, each with the id of its document as `doc_id`; questions are made from them.
+        rag_engine: a corpus of RAG Engine instead, whose files are read where they were imported from.
+        vertex_search: a data store of Vertex AI Search instead.
         attributes: of the documents, by which questions are distributed, besides topics.
         language: of the texts, a Snowball algorithm.
         span_tokens: of the part of a document that a question is made from, at most, about.
@@ -34,6 +98,8 @@ class DocumentsModel(_Model):
 
     path: Location | None = None
     chunks: Location | None = None
+    rag_engine: RagEngineModel | None = None
+    vertex_search: VertexSearchModel | None = None
     attributes: list[Word] = Field(default_factory=list)
     language: Language = "english"
     span_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
@@ -45,9 +111,18 @@ class DocumentsModel(_Model):
 
     @model_validator(mode="after")
     def _one_place(self) -> "DocumentsModel":
-        if (self.path is None) == (self.chunks is None):
-            raise ValueError("is a path, or a mapping with path or chunks; give one of them")
+        places = (self.path, self.chunks, self.rag_engine, self.vertex_search)
+        if sum(place is not None for place in places) != 1:
+            raise ValueError("is a path, or a mapping with path, chunks, rag_engine or vertex_search; give one of them")
         return self
+
+    def origin(self, folder: str) -> Origin:
+        """Where the documents are, with paths below a folder."""
+        if self.rag_engine is not None:
+            return RagFiles(self.rag_engine.corpus, self.rag_engine.doc_id, self.rag_engine.api_endpoint)
+        if (search := self.vertex_search) is not None:
+            return DataStore(search.branch, search.unit == "chunk", tuple(search.fields), search.api_endpoint)
+        return Files(files.below(folder, self.path or self.chunks or ""), self.chunks is not None)
 
 
 class ReviewsModel(_Model):

@@ -20,7 +20,6 @@ from rankbeam.pipelines.goldens.stages import Results, run_stage
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.documents import read_chunks, read_documents
 from rankbeam.transforms.goldens.library import library_of
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import ROUNDS, Plan
@@ -155,5 +154,5 @@ def plan_of(goldens: Goldens) -> Plan:
     Raises:
         InputError: the documents cannot be used.
     """
-    documents = read_chunks(goldens.path) if goldens.is_chunks else read_documents(goldens.path)
-    return Plan(library_of(documents, goldens.span_tokens, goldens.language, goldens.path), goldens.wanted)
+    gathered = goldens.origin.gather(Ledger(goldens.ledger))
+    return Plan(library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place), goldens.wanted)

@@ -8,6 +8,7 @@ from support.goldens import documents
 
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
+from rankbeam.transforms.goldens.origins import Gathered
 from rankbeam.transforms.goldens.planning import ROUNDS, Plan, Wanted
 from rankbeam.transforms.goldens.screening import screened
 from rankbeam.transforms.kernels.sampling import draw
@@ -21,7 +22,7 @@ TYPES = {"lookup": 4, "why": 2, "multi_hop": 1, "unanswerable": 2}
 @pytest.fixture(scope="module")
 def library() -> Library:
     rows = [Document(row["_id"], row["title"], row["text"]) for row in documents(60)]
-    return library_of(rows, 100, "english", "corpus.jsonl")
+    return library_of(Gathered(rows), 100, "english", "corpus.jsonl")
 
 
 def made(source: Source, candidate: Candidate, *, accepted: bool) -> Made:
@@ -83,6 +84,6 @@ def test_rounds_replace_what_is_rejected_until_every_quota_is_met(seed: int, lib
 def test_near_duplicate_spans_are_asked_about_once(library: Library) -> None:
     rows = list(library.documents)
     twin = replace(rows[0], id="a-twin", text=rows[0].text.replace(" days", "  days"))
-    both = library_of([twin, *rows], 100, "english", "corpus.jsonl")
+    both = library_of(Gathered([twin, *rows]), 100, "english", "corpus.jsonl")
     assert set(both.duplicates) == {span.id for span in both.passages if span.doc_id == rows[0].id}
     assert {span.doc_id for span in both.spans} == {twin.id, *(row.id for row in rows[1:])}

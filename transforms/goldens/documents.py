@@ -1,8 +1,8 @@
 """Read the documents that a benchmark is made from: a corpus, a folder of texts, or a table of chunks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.formats import ids, sources, texts
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
@@ -70,7 +70,27 @@ def read_chunks(path: str) -> list[Document]:
             problem = f"the chunk {entry.id!r} has no doc_id" if not doc_id else f"the doc_id {fault}"
             raise InputError(f"{problem}; name the document that it is part of", path=name, line=entry.line)
         chunks.setdefault(doc_id, []).append(entry)
-    return [_joined(doc_id, chunks[doc_id]) for doc_id in sorted(chunks)]
+    return [_of_entries(doc_id, chunks[doc_id]) for doc_id in sorted(chunks)]
+
+
+def text_document(doc_id: str, text: str, path: str) -> Document:
+    """The document of a text or Markdown file; its title is its first heading, or the file's name.
+
+    >>> text_document("a.md", "# Cats\\n\\nThey purr.", "kb/a.md").title
+    'Cats'
+    """
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return Document(doc_id, first.lstrip("#").strip() if first.startswith("#") else PurePosixPath(path).stem, text)
+
+
+def joined(doc_id: str, title: str, chunks: Sequence[str], attributes: Mapping[str, str]) -> Document:
+    """The document whose text is its chunks one after the other, with a blank line between two of them."""
+    text, spans = "", []
+    for chunk in chunks:
+        text += _BETWEEN_CHUNKS if text else ""
+        spans.append((len(text), len(text) + len(chunk)))
+        text += chunk
+    return Document(doc_id, title, text, dict(attributes), tuple(spans))
 
 
 def _entries(path: str) -> Iterator[tuple[str, texts.Entry]]:
@@ -99,21 +119,15 @@ def _from_file(folder: Path, path: Path) -> Document:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8; convert it", path=str(path)) from error
-    first = next((line for line in text.splitlines() if line.strip()), "")
     name = path.relative_to(folder).as_posix()
     if (fault := ids.fault(name)) is not None:
         raise InputError(f"as an id, its path {fault}; rename it", path=str(path))
-    return Document(name, first.lstrip("#").strip() if first.startswith("#") else path.stem, text)
+    return text_document(name, text, path.name)
 
 
-def _joined(doc_id: str, chunks: list[texts.Entry]) -> Document:
-    text, spans = "", []
-    for chunk in chunks:
-        text += _BETWEEN_CHUNKS if text else ""
-        spans.append((len(text), len(text) + len(chunk.text)))
-        text += chunk.text
+def _of_entries(doc_id: str, chunks: list[texts.Entry]) -> Document:
     title = next((chunk.title for chunk in chunks if chunk.title), "")
     attributes = {
         name: value for name, value in chunks[0].attributes.items() if name not in (_DOCUMENT, "start", "end")
     }
-    return Document(doc_id, title, text, attributes, tuple(spans))
+    return joined(doc_id, title, [chunk.text for chunk in chunks], attributes)

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.goldens.documents import Document
+from rankbeam.transforms.goldens.origins import Gathered
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.neighbours import Neighbours
 from rankbeam.transforms.kernels.sentences import sentences
@@ -34,6 +35,7 @@ class Library:
         profiles: for each document its weightiest words.
         too_short: ids of documents without a span that is long enough.
         duplicates: near-duplicate spans, with the span that stands for them.
+        warnings: about documents that could not be read.
     """
 
     documents: tuple[Document, ...]
@@ -44,6 +46,7 @@ class Library:
     profiles: Mapping[str, Profile]
     too_short: tuple[str, ...]
     duplicates: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
 
     def linked(self, span: Span) -> Span | None:
         """The span of another document of the same topic that shares most with a span; None where none does."""
@@ -71,11 +74,11 @@ class Library:
         return {topic: Neighbours.of(profiles) for topic, profiles in members.items()}
 
 
-def library_of(documents: Sequence[Document], span_tokens: int, language: str, path: str) -> Library:
+def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -> Library:
     """Spans, topics and near-duplicates of documents.
 
     Args:
-        documents: sorted by id.
+        gathered: the documents.
         span_tokens: of a span, at most, about.
         language: of the texts, for their word stems.
         path: of the documents, for messages.
@@ -83,8 +86,9 @@ def library_of(documents: Sequence[Document], span_tokens: int, language: str, p
     Raises:
         InputError: no document is long enough for a question.
     """
+    documents = gathered.documents
     if not documents:
-        raise InputError("holds no document", path=path)
+        raise InputError("; ".join(["holds no document that can be read", *gathered.warnings]), path=path)
     passages = tuple(span for document in documents for span in spans_of(document, span_tokens))
     long = [span for span in passages if len(words(span.text)) >= LEAST_WORDS]
     if not long:
@@ -104,6 +108,7 @@ def library_of(documents: Sequence[Document], span_tokens: int, language: str, p
         {each.id: own for each, own in zip(documents, known, strict=True)},
         tuple(each.id for each in documents if each.id not in with_spans),
         {long[place].id: long[first].id for place, first in enumerate(same) if first != place},
+        gathered.warnings,
     )
 
 

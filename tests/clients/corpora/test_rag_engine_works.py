@@ -163,7 +163,7 @@ def test_imports_of_a_run_that_was_killed_are_waited_for_before_others_begin(
     api = MemoryApi(LOCATION, state=there)
     here = site(api, tmp_path, clock)
     names = here.create(wanted(0, 1))
-    operations = here._done(_Begin(api), names)  # as a run that is killed now
+    operations = here._alone.done(_Begin(api), names)  # as a run that is killed now
     found = here.find(wanted(0, 1))
 
     assert {each.corpus.name for each in found} == set(names)

@@ -24,6 +24,7 @@ SERVER_MODULES = {
     "rag_engine": "support.standins.rag_engine",
     "rag_corpora": "support.standins.rag_corpora",
     "vertex_search": "support.standins.vertex_search",
+    "search_documents": "support.standins.search_documents",
     "http": "support.standins.http",
     "gemini": "support.standins.gemini",
     "openai": "support.standins.openai",
@@ -85,9 +86,9 @@ def serve(
     """A stand-in, for as long as the block lasts.
 
     Args:
-        kind: "rag_engine", "rag_corpora", "vertex_search", "http", "gemini" or "openai".
+        kind: "rag_engine", "rag_corpora", "vertex_search", "search_documents", "http", "gemini" or "openai".
         answers: by query, its results, best first: "id", "score", and if need be "text", "uri", "display_name",
-            "title". RAG Engine's scores are distances.
+            "title". RAG Engine's scores are distances. Of "search_documents", by document, its chunks.
         documents: ids of which all other queries find some, always the same.
         faults: what goes wrong; nothing by default.
         latency_s: after which a request is answered, or between which bounds.

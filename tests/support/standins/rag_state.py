@@ -45,6 +45,7 @@ class Behaviour:
         skipped: share of the files that are skipped when they are imported for the first time.
         broken: files whose name contains this always fail.
         shows_operations: whether it lists operations.
+        held: corpora that there are from the beginning: by full name, the URIs of their files.
     """
 
     create_s: float = 0.0
@@ -59,6 +60,7 @@ class Behaviour:
     skipped: float = 0.0
     broken: str = "\0"
     shows_operations: bool = True
+    held: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -148,7 +150,10 @@ class RagState:
         self, behaviour: Behaviour, clock: Callable[[], float], read: Read, write: Callable[[str, str], None]
     ) -> None:
         self.behaviour, self._clock, self._read, self._write = behaviour, clock, read, write
-        self._corpora: dict[str, Corpus] = {}
+        self._corpora = {
+            name: Corpus(name, "held", "", "", 0.0, {uri: File(uri, "", 1, 0) for uri in uris})
+            for name, uris in behaviour.held.items()
+        }
         self._operations: dict[str, Operation] = {}
         self._numbers = itertools.count(1000)
         self._times: Counter[str] = Counter()

@@ -1,37 +1,31 @@
 """The corpora of one project and region, and everything that is done to them, at the pace of their quota.
 
 The calls are made by the process that submits a pipeline, before the pipeline begins: an import may take hours, and a
-bundle of Beam's that only waits would be taken for one that hangs. Pace, retries, ledger and lease are those of all
-other calls.
+bundle of Beam's that only waits would be taken for one that hangs.
 """
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.feed import Feed
-from rankbeam.transforms.clients.calls.lanes import Lane
-from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
+from rankbeam.transforms.clients.calls.alone import Alone
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Started
+from rankbeam.transforms.clients.corpora.rag_engine.answers import ListedFile, Started
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, FindLacking, ImportFiles, Track
 from rankbeam.transforms.clients.corpora.rag_engine.work import (
-    STAGE,
     CreateCorpus,
     DeleteCorpus,
     Existing,
     FindCorpora,
+    ListFiles,
     UpdateCorpus,
     Wanted,
     operation_key,
 )
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import Answer, Usage
+from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Subject, Task, Work
 from rankbeam.transforms.records.errors import CallError
 
 DATA_QUOTA = Quota(requests_per_minute=60, timeout_s=60.0)
@@ -54,9 +48,10 @@ class Site:
     """
 
     def __init__(self, api: DataApi, ledger: Ledger, quota: Quota = DATA_QUOTA, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.api, self._ledger, self._quota, self._clock = api, ledger, quota, clock
-        self.usage: list[Usage] = []
-        self.warnings: list[str] = []
+        self.api, self._ledger = api, ledger
+        self._alone = Alone(api, f"{SERVICE} {api.location}", quota, ledger, clock)
+        self.usage: list[Usage] = self._alone.usage
+        self.warnings: list[str] = self._alone.warnings
 
     def find(self, wanted: Sequence[Wanted] = ()) -> tuple[Existing, ...]:
         """All corpora of rankbeam's, once no import into a wanted one runs any more, the preferred ones first.
@@ -64,17 +59,25 @@ class Site:
         Raises:
             CallError: they cannot be listed.
         """
-        (outcome,) = self._done(FindCorpora(self.api), [wanted])
-        existing: tuple[Existing, ...] = _value(outcome)
+        existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api), wanted)
         return existing
+
+    def files(self, corpus: str) -> tuple[ListedFile, ...]:
+        """All files of a corpus, rankbeam's or another one.
+
+        Raises:
+            CallError: they cannot be listed.
+        """
+        files: tuple[ListedFile, ...] = self._alone.one(ListFiles(self.api), corpus)
+        return files
 
     def create(self, wanted: Sequence[Wanted]) -> "list[str | CallError]":
         """Make corpora; returns for each of them the name of the resource, or why it could not be made."""
-        return self._done(CreateCorpus(self.api), wanted)
+        return self._alone.done(CreateCorpus(self.api), wanted)
 
     def fill(self, tracks: Sequence[Track], work: ImportFiles) -> list[Filled]:
         """Import files, one corpus of each track at a time."""
-        return [filled for each in self._done(work, tracks) for filled in _value(each)]
+        return [filled for each in self._alone.done(work, tracks) for filled in _value(each)]
 
     def lacking(self, resources: Sequence[str], names: Set[str]) -> "list[Mapping[str, str] | CallError]":
         """For each corpus the files that it lacks, with the reason, or why these are not known.
@@ -87,11 +90,11 @@ class Site:
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
         """Write what corpora say of themselves."""
-        return self._done(UpdateCorpus(self.api), corpora)
+        return self._alone.done(UpdateCorpus(self.api), corpora)
 
     def delete(self, resources: Sequence[str]) -> "list[str | CallError]":
         """Delete corpora, which must be rankbeam's; returns for each its name, or why it is still there."""
-        return self._done(DeleteCorpus(self.api), resources)
+        return self._alone.done(DeleteCorpus(self.api), resources)
 
     def operations(self, kind: str, identity: str) -> tuple[str, ...]:
         """The operations that earlier runs began on a corpus, as the ledger knows them; "" for one of unknown name.
@@ -109,29 +112,6 @@ class Site:
             started = self.api.read(known[key])
             names.append(started.operation if isinstance(started, Started) else "")
         return tuple(names)
-
-    def _done(self, work: Work[Any], items: Sequence[Any]) -> list[Any]:
-        """Do work on items, all at once; returns for each of them the value, or the CallError that ended it."""
-        tasks = [
-            Task(f"{number}", STAGE, item, (Subject(STAGE, f"{number}", 0, ()),)) for number, item in enumerate(items)
-        ]
-        stage = Stage(
-            STAGE, {STAGE: work}, {SERVICE: self.api}, {SERVICE: SERVICE}, {SERVICE: self._quota},
-            {SERVICE: f"{SERVICE} {self.api.location}"},
-        )  # fmt: skip
-        fan_out = FanOut(stage, self._ledger, self._clock)
-        if tasks:
-            fan_out.begin(Lane((SERVICE,), 0), Feed(rows_in(batches_of(tasks)), len(tasks)))
-        values: list[Any] = [None] * len(tasks)
-        for outcome in fan_out.outcomes():
-            if isinstance(outcome, Answer):
-                values[int(outcome.name)] = outcome.value
-            elif outcome is not None:
-                failure = outcome.failure
-                values[int(failure.query_id)] = CallError(failure.kind, failure.message, failure.attempts)
-        self.usage += fan_out.usage()
-        self.warnings += fan_out.warnings()
-        return values
 
 
 def _value(outcome: Any) -> Any:

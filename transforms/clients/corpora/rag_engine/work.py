@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed, ListedFile
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.operations import (
     awaited,
     listed_corpora,
+    listed_files,
     request,
     running_imports,
 )
@@ -106,6 +107,14 @@ def operation_key(kind: str, location: str, identity: str, number: int) -> str:
     return content_key(
         {"stage": "corpora", "operation": kind, "location": location, "identity": identity, "number": number}
     )
+
+
+class ListFiles(DataWork[str]):
+    """Lists the files of a corpus."""
+
+    def steps(self, item: str) -> Steps[tuple[ListedFile, ...]]:
+        """All pages."""
+        return (yield from listed_files(item))
 
 
 class FindCorpora(DataWork[Sequence[Wanted]]):

@@ -1,0 +1,218 @@
+"""Where the documents of a benchmark are: in files, in a corpus of RAG Engine, or in Vertex AI Search."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from rankbeam.transforms.clients.calls.alone import Alone
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
+from rankbeam.transforms.clients.corpora.rag_engine.site import Site
+from rankbeam.transforms.clients.corpora.vertex_search.answers import ListedDocument
+from rankbeam.transforms.clients.corpora.vertex_search.documents_api import DOCUMENTS_QUOTA, SERVICE, DocumentsApi
+from rankbeam.transforms.clients.corpora.vertex_search.work import ListChunks, ListDocuments
+from rankbeam.transforms.clients.formats import ids
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
+from rankbeam.transforms.clients.storage import gcs
+from rankbeam.transforms.goldens.documents import (
+    SUFFIXES,
+    Document,
+    joined,
+    read_chunks,
+    read_documents,
+    text_document,
+)
+from rankbeam.transforms.records.errors import CallError, InputError
+
+_THREADS = 16
+_TITLE = "title"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Documents that were read.
+
+    Attributes:
+        documents: sorted by id.
+        warnings: about those that were not.
+    """
+
+    documents: Sequence[Document]
+    warnings: tuple[str, ...] = ()
+
+
+class Origin(Protocol):
+    """Where documents are."""
+
+    @property
+    def place(self) -> str:
+        """A path or the name of a resource, for messages."""
+        ...
+
+    def gather(self, ledger: Ledger) -> Gathered:
+        """Read all documents.
+
+        Args:
+            ledger: of the run, whose lease and pace hold for requests to services.
+
+        Raises:
+            InputError: they cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Files:
+    """A corpus, a folder of texts, or a table of chunks.
+
+    Attributes:
+        place: the path.
+        is_chunks: whether they are chunks.
+    """
+
+    place: str
+    is_chunks: bool = False
+
+    def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
+        """As `Origin`."""
+        return Gathered(read_chunks(self.place) if self.is_chunks else read_documents(self.place))
+
+
+@dataclass(frozen=True)
+class RagFiles:
+    """The files that a corpus of RAG Engine was imported from: the service gives no text itself.
+
+    Attributes:
+        place: the full name of the corpus.
+        doc_id: how the name of a file becomes an id.
+        api_endpoint: address of the service; None for the public one.
+    """
+
+    place: str
+    doc_id: DocumentIds = DocumentIds()  # noqa: RUF009  it is immutable
+    api_endpoint: str | None = None
+
+    def gather(self, ledger: Ledger) -> Gathered:
+        """As `Origin`."""
+        site = Site(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
+        with _refused(self.place):
+            listed = site.files(self.place)
+            named = {each.uri or each.name: self.doc_id.of(each.uri, each.name, "") for each in listed}
+        texts = _texts_of(named)
+        documents = (text_document(named[uri], text, uri) for uri, text in texts.items())
+        return Gathered(_distinct(self.place, documents), _unread(self.place, named, texts, "convert them"))
+
+
+@dataclass(frozen=True)
+class DataStore:
+    """The documents of a data store of Vertex AI Search, or their chunks.
+
+    Attributes:
+        place: the full name of a branch.
+        is_chunks: whether texts are those of chunks, for data stores that have some.
+        fields: of structured documents, whose values are the text, in this order.
+        api_endpoint: address of the service; None for the public one.
+    """
+
+    place: str
+    is_chunks: bool = False
+    fields: tuple[str, ...] = ()
+    api_endpoint: str | None = None
+
+    def gather(self, ledger: Ledger) -> Gathered:
+        """As `Origin`."""
+        location = self.place.partition("/locations/")[2].partition("/")[0]
+        api = DocumentsApi(location, self.api_endpoint)
+        service = Alone(api, f"{SERVICE} {self.place.partition('/locations/')[0]}", DOCUMENTS_QUOTA, ledger)
+        with _refused(self.place):
+            listed: tuple[ListedDocument, ...] = service.one(ListDocuments(api), self.place)
+            documents = self._chunked(service, api, listed) if self.is_chunks else self._whole(listed)
+        advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunks"
+        read = {each.id for each in documents}
+        return Gathered(
+            _distinct(self.place, documents), _unread(self.place, [each.id for each in listed], read, advice)
+        )
+
+    def _chunked(self, service: Alone, api: DocumentsApi, listed: Sequence[ListedDocument]) -> list[Document]:
+        documents = []
+        for each, chunks in zip(listed, service.done(ListChunks(api), [each.name for each in listed]), strict=True):
+            if isinstance(chunks, CallError):
+                raise chunks
+            if chunks:
+                title = next((chunk.title for chunk in chunks if chunk.title), "")
+                documents.append(joined(each.id, title, [chunk.text for chunk in chunks], self._attributes(each)))
+        return documents
+
+    def _whole(self, listed: Sequence[ListedDocument]) -> list[Document]:
+        texts = _texts_of([each.uri for each in listed if not self._text(each)])
+        documents = []
+        for each in listed:
+            title = str(each.values.get(_TITLE, ""))
+            if text := self._text(each):
+                documents.append(Document(each.id, title, text, self._attributes(each)))
+            elif each.uri in texts:
+                read = text_document(each.id, texts[each.uri], each.uri)
+                documents.append(Document(each.id, title or read.title, read.text, self._attributes(each)))
+        return documents
+
+    def _text(self, listed: ListedDocument) -> str:
+        values = [listed.values.get(name) for name in self.fields]
+        return listed.text or "\n\n".join(value for value in values if isinstance(value, str) and value)
+
+    def _attributes(self, listed: ListedDocument) -> dict[str, str]:
+        own = {*self.fields, _TITLE}
+        return {name: value for name, value in listed.values.items() if isinstance(value, str) and name not in own}
+
+
+def _texts_of(uris: Iterable[str]) -> dict[str, str]:
+    """By URI, the texts of those that are text files of Cloud Storage, and are there."""
+    wanted = [uri for uri in dict.fromkeys(uris) if uri.startswith(gcs.SCHEME) and uri.lower().endswith(SUFFIXES)]
+    buckets = {name: Objects(name) for name in {_bucket(uri) for uri in wanted}}
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        contents = zip(wanted, threads.map(lambda uri: buckets[_bucket(uri)].read(uri), wanted), strict=True)
+        return {uri: _decoded(uri, content) for uri, content in contents if content is not None}
+
+
+def _bucket(uri: str) -> str:
+    return "/".join(uri.split("/")[:3])
+
+
+def _decoded(uri: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8; convert it", path=uri) from error
+
+
+def _distinct(place: str, documents: Iterable[Document]) -> list[Document]:
+    by_id: dict[str, Document] = {}
+    for document in documents:
+        if (fault := ids.fault(document.id)) is not None:
+            raise InputError(f"the id {document.id!r} {fault}", path=place)
+        if document.id in by_id:
+            raise InputError(f"two documents have the id {document.id!r}; set doc_id.prefix", path=place)
+        by_id[document.id] = document
+    return [by_id[name] for name in sorted(by_id)]
+
+
+def _unread(place: str, names: Iterable[str], texts: Iterable[str], advice: str) -> tuple[str, ...]:
+    """The warning about documents without text, if there are some."""
+    missing = sorted({*names} - {*texts})
+    if not missing:
+        return ()
+    kinds = ", ".join(SUFFIXES)
+    problem = f"{len(missing):,} of {len({*names}):,} documents of {place} have no text that can be read"
+    return (f"{problem} ({kinds} can), such as {missing[0]}: {advice}",)
+
+
+@contextmanager
+def _refused(place: str) -> Iterator[None]:
+    """Errors of the service as those of the input that it stands for."""
+    try:
+        yield
+    except CallError as error:
+        raise InputError(f"cannot be read: {error.kind}: {error.message}", path=place) from error
