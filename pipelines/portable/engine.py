@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +10,12 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOpt
 from apache_beam.portability.api import metrics_pb2
 from google.protobuf.json_format import ParseDict
 
+from rankbeam.pipelines.portable.polling import asked_until
 from rankbeam.pipelines.portable.service import ServiceError, counts_of
 from rankbeam.transforms.records.counters import Counts
 from rankbeam.transforms.records.errors import InputError
 
-_TIMEOUT_S, _PAUSE_S = 5.0, 0.25
+_TIMEOUT_S = 5.0
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
 _URL = re.compile("https?://")
 
@@ -92,12 +92,11 @@ class Flink:
 
     def wait_until_ended(self, job: str, within_s: float) -> str | None:
         """Wait for the end of a job; returns its last state, or None if it is still at work."""
-        deadline = time.monotonic() + within_s
-        while time.monotonic() < deadline:
-            if (state := self.state(job)) in _ENDED:
-                return state
-            time.sleep(_PAUSE_S)
-        return None
+
+        def ended() -> str | None:
+            return state if (state := self.state(job)) in _ENDED else None
+
+        return asked_until(ended, within_s)
 
     def _request(self, method: str, path: str) -> Mapping[str, Any]:
         try:

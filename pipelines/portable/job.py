@@ -3,7 +3,6 @@
 import os
 import shlex
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import grpc
 
 from rankbeam.pipelines.portable.engine import Flink
+from rankbeam.pipelines.portable.polling import asked_until
 from rankbeam.pipelines.portable.service import JobService, ServiceError
 from rankbeam.pipelines.run import jobs
 from rankbeam.transforms.clients.ledger import Ledger, Owner
@@ -20,7 +20,6 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 LOOPBACK = "LOOPBACK"
-_PAUSE_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Job:
             self._ask_for_end()
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
             self.stop_calls()
-        if is_over := self._wait_until_ended(within_s):
+        if is_over := bool(asked_until(lambda: True if not self.is_at_work() else None, within_s)):
             self.withdraw_stop()
         return is_over
 
@@ -141,12 +140,6 @@ class Job:
                 service.cancel(self.job_id)
         elif self._is_submitter_alive():  # its own job server ends with it
             os.kill(self.pid, signal.SIGINT)
-
-    def _wait_until_ended(self, within_s: float) -> bool:
-        deadline = time.monotonic() + within_s
-        while (is_at_work := self.is_at_work()) and time.monotonic() < deadline:
-            time.sleep(_PAUSE_S)
-        return not is_at_work
 
     def _is_submitter_alive(self) -> bool:
         if self.machine != process.machine() or self.pid == os.getpid():

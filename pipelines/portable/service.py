@@ -1,6 +1,5 @@
 """A job server's API: the state of a job, its counters, and its end."""
 
-import time
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,10 +10,11 @@ from apache_beam.metrics import monitoring_infos
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 from apache_beam.runners.runner import PipelineState
 
+from rankbeam.pipelines.portable.polling import asked_until
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 from rankbeam.transforms.records.errors import RankbeamError
 
-_TIMEOUT_S, _PAUSE_S = 10.0, 0.25
+_TIMEOUT_S = 10.0
 
 
 class ServiceError(RankbeamError):
@@ -61,13 +61,11 @@ class JobService:
 
     def wait_until_ended(self, job_id: str, within_s: float) -> str | None:
         """Wait for the end of a job; returns its last state, or None if it is still at work."""
-        deadline = time.monotonic() + within_s
-        while time.monotonic() < deadline:
-            state = self.state(job_id)
-            if PipelineState.is_terminal(state):
-                return state
-            time.sleep(_PAUSE_S)
-        return None
+
+        def ended() -> str | None:
+            return state if PipelineState.is_terminal(state := self.state(job_id)) else None
+
+        return asked_until(ended, within_s)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -1,0 +1,175 @@
+"""A billion rankings on paper: batches, bytes, states and cost of a run, from figures measured at small sizes.
+
+    python tests/benchmarks/scale.py                              measure, and print the tables of docs/scale.md
+    python tests/benchmarks/scale.py --check 10000 --check 100000   also measure these many queries, beside the model
+
+Runs of the benchmark's data (100 results a query) are scored with five metrics. The model knows the code: how files are
+cut into pieces and queries into buckets, and what a state of the aggregate holds. It measures the rest: bytes of a row
+and of an empty batch in a shuffle, and CPU seconds of a start, of a query and of a row.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scale_counts
+from data import make
+from machine import described
+from measure import measure
+from scale_counts import METRICS, empty_batch_bytes, state_bytes
+from sizes import PARQUET_BYTES_PER_ROW, Size, Variant
+
+from rankbeam.pipelines.run.buckets import number_of
+
+DEPTH, JUDGED = 100, 15
+"""Results, and about as many judgements, of a query."""
+BLOCK_ROWS = 1 << 19
+"""Rows that are read before they are divided among buckets, as in `transforms/read.py`."""
+MEASURED = ((1_000, 1), (20_000, 1), (20_000, 4))
+"""Queries and configurations: as many as there are unknowns."""
+REPEATED = 3
+"""Of which the fewest CPU seconds count: other programs make them more."""
+WORKERS, SLICES, REPLICATES = 32, 50, 1000
+CPU_HOUR, GB_SHUFFLED = 0.06, 0.011
+"""Dollars: about what clouds charge for a core with its memory, and for shuffling; change them here."""
+HOT_MERGES_PER_S = 200
+"""States of 8 MB that one worker merges."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one run took.
+
+    Attributes:
+        batches: that are shuffled.
+        shuffled: their bytes.
+        cpu_s: CPU seconds.
+        peak: bytes of the largest process.
+    """
+
+    batches: float
+    shuffled: float
+    cpu_s: float
+    peak: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is measured.
+
+    Attributes:
+        start_s, query_s, row_s: CPU seconds of a start, of a query, and of a row of one configuration.
+        query_bytes, row_bytes, batch_bytes: of a query, a row and an empty batch in a shuffle.
+    """
+
+    start_s: float
+    query_s: float
+    row_s: float
+    query_bytes: float
+    row_bytes: float
+    batch_bytes: float
+
+    @classmethod
+    def of(cls, runs: dict[tuple[int, int], Counted], batch_bytes: float) -> "Figures":
+        """The figures by which the model meets what was measured."""
+        sizes = np.array([[1, queries, queries * DEPTH * many] for queries, many in runs], float)
+        seconds = np.linalg.solve(sizes, [each.cpu_s for each in runs.values()])
+        plain = [each.shuffled - batch_bytes * each.batches for each in runs.values()]
+        size, *_ = np.linalg.lstsq(sizes[:, 1:], np.array(plain), rcond=None)
+        return cls(*seconds.tolist(), *size.tolist(), batch_bytes)
+
+    def run(self, queries: int, configurations: int) -> Counted:
+        """What a run takes, by the model; a worker holds one bucket, several times as large as its files."""
+        rows = queries * DEPTH * configurations
+        batches = shuffled_batches(queries, configurations)
+        shuffled = self.query_bytes * queries + self.row_bytes * rows + self.batch_bytes * batches
+        return Counted(batches, shuffled, self.start_s + self.query_s * queries + self.row_s * rows, math.nan)
+
+
+def buckets_of(queries: int, configurations: int) -> int:
+    """As the pipeline divides them, where runs are files of Parquet."""
+    largest = queries * DEPTH * PARQUET_BYTES_PER_ROW
+    values = queries * configurations * len(METRICS) * 32
+    return number_of(largest, largest * configurations + values)
+
+
+def shuffled_batches(queries: int, configurations: int) -> int:
+    """One batch for each bucket and block of rows, of every run and of the judgements; one for each judged bucket.
+
+    A block of grouped rows has some queries, and so meets at most as many buckets.
+    """
+    buckets = buckets_of(queries, configurations)
+
+    def of_file(rows_of_query: int) -> int:
+        blocks = math.ceil(queries * rows_of_query / BLOCK_ROWS)
+        return blocks * min(buckets, math.ceil(queries / blocks))
+
+    return configurations * of_file(DEPTH) + of_file(JUDGED) + buckets
+
+
+def table(figures: Figures) -> Iterator[str]:
+    """The tables of docs/scale.md."""
+    yield "| rankings | configurations | results | buckets | batches | shuffled GB | states GB | CPU hours | dollars |"
+    yield "|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    for queries in (100_000, 1_000_000, 10_000_000):
+        for many in (1, 10, 40):
+            run = figures.run(queries, many)
+            states = WORKERS * SLICES * state_bytes(many, REPLICATES) / 1e9
+            hours, gb = run.cpu_s / 3600, run.shuffled / 1e9 + states
+            cells = [f"{queries * DEPTH / 1e6:,.0f}M", f"{many}", f"{queries * DEPTH * many:,}"]
+            cells += [f"{buckets_of(queries, many):,}", f"{run.batches:,.0f}", f"{run.shuffled / 1e9:,.1f}"]
+            cells += [f"{states:,.1f}", f"{hours:,.2f}", f"{hours * CPU_HOUR + gb * GB_SHUFFLED:,.2f}"]
+            yield f"| {' | '.join(cells)} |"
+    yield ""
+    yield "| configurations | one slice | all, 50 slices | hot key: states of the slice `all` | s to merge them |"
+    yield "|---:|---:|---:|---:|---:|"
+    for many in (1, 10, 40):
+        size = state_bytes(many, REPLICATES)
+        seconds = WORKERS * size / 8e6 / HOT_MERGES_PER_S
+        cells = [f"{many}", f"{size / 1e6:,.2f} MB", f"{SLICES * size / 1e6:,.0f} MB", f"{WORKERS}", f"{seconds:,.2f}"]
+        yield f"| {' | '.join(cells)} |"
+
+
+def counted(folder: Path, queries: int, configurations: int) -> Counted:
+    """Run it, in a process of its own."""
+    size = Size("", queries, DEPTH)
+    data = size.folder(folder, Variant.GROUPED)
+    if not data.is_dir():
+        make(size, Variant.GROUPED, folder)
+    printed = folder / "counts.json"
+    command = [sys.executable, scale_counts.__file__, str(data), str(configurations)]
+    measure([*command, "--count"], printed)  # it takes time of its own: batches are not spilled
+    found, shuffled = json.loads(printed.read_text())
+    used = [measure(command, printed) for _ in range(REPEATED)]
+    return Counted(found, shuffled, min(each.cpu_s for each in used), max(each.peak_bytes for each in used))
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="keeps the generated data")
+    parser.add_argument("--check", type=int, action="append", default=[], metavar="QUERIES")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="rankbeam-scale-") as temporary:
+        folder = given.data or Path(temporary)
+        os.environ["TMPDIR"] = temporary
+        figures = Figures.of({each: counted(folder, *each) for each in MEASURED}, empty_batch_bytes())
+        sys.stdout.write("\n".join([*described(), str(figures), "", *table(figures), ""]))
+        for queries in given.check:
+            found, model = counted(folder, queries, 1), figures.run(queries, 1)
+            for name in ("batches", "shuffled", "cpu_s"):
+                measured, predicted = getattr(found, name), getattr(model, name)
+                line = f"{queries * DEPTH:>12,} {name:<9} measured {measured:>14,.1f} model {predicted:>14,.1f}"
+                sys.stdout.write(f"{line} {predicted / measured - 1:+.0%}\n")
+            sys.stdout.write(f"{queries * DEPTH:>12,} peak      measured {found.peak / 1e6:,.0f} MB\n")
+
+
+if __name__ == "__main__":
+    main()

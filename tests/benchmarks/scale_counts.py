@@ -1,0 +1,105 @@
+"""Score the benchmark's runs on the local runner, and count the batches that it shuffles; `scale.py` starts this.
+
+python tests/benchmarks/scale_counts.py FOLDER CONFIGURATIONS [--count]
+"""
+
+import json
+import pickle
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from apache_beam.metrics import monitoring_infos
+from apache_beam.portability import common_urns
+
+from rankbeam.pipelines.run.build import build
+from rankbeam.pipelines.run.evaluate import new_run
+from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment
+from rankbeam.transforms.clients.storage import batches, spill
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
+
+METRICS = ("nDCG@10", "AP", "RR", "R@100", "P@10")
+BATCHES = "GroupByBucket"
+"""The steps that shuffle batches of rows; others shuffle paths, and states, which runners combine before."""
+
+
+def main(data: Path, configurations: int, is_counting: bool) -> None:
+    """Score, and print the number and the bytes of the batches that are shuffled."""
+    with tempfile.TemporaryDirectory() as folder, nullcontext() if is_counting else spill.spilling():
+        runs = [Path(folder, f"run{number}.parquet") for number in range(configurations)]
+        for each in runs:
+            each.symlink_to((data / "run.parquet").absolute())
+        options = ScoreOptions(output=f"{folder}/out", metrics=METRICS)
+        experiment = scoring_experiment(str(data / "qrels.parquet"), [str(each) for each in runs], options)
+        pipeline = build(experiment, new_run(experiment, None), pipeline_options([]))
+        shuffled = set(_shuffled(pipeline.to_runner_api())) if is_counting else set()
+        result = pipeline.run()
+        result.wait_until_finish()
+        sys.stdout.write(json.dumps(_sums(result.monitoring_infos() if is_counting else (), shuffled)))
+
+
+def _sums(infos: Iterable[Any], shuffled: set[str]) -> tuple[int, float]:
+    """The number of elements of these collections, and their bytes, of which Beam samples some."""
+    elements: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    sampled: Counter[str] = Counter()
+    for info in infos:
+        name = info.labels.get("PCOLLECTION", "")
+        if info.urn == monitoring_infos.ELEMENT_COUNT_URN:
+            elements[name] += monitoring_infos.extract_counter_value(info)
+        elif info.urn == monitoring_infos.SAMPLED_BYTE_SIZE_URN:
+            count, total, *_ = monitoring_infos.extract_distribution(info)
+            sampled[name] += count
+            size[name] += total
+    each = {name: elements[name] for name in shuffled if elements[name]}
+    return sum(each.values()), sum(count * size[name] / sampled[name] for name, count in each.items())
+
+
+def _shuffled(pipeline: object) -> list[str]:
+    """The collections of batches that are shuffled."""
+    urn = common_urns.primitives.GROUP_BY_KEY.urn
+    transforms = pipeline.components.transforms.values()  # type: ignore[attr-defined]
+    groups = [each for each in transforms if each.spec.urn == urn and BATCHES in each.unique_name]
+    return [collection for each in groups for collection in each.inputs.values()]
+
+
+def empty_batch_bytes() -> int:
+    """Of a batch without rows, between two stages."""
+    batches.register()
+    return len(pickle.dumps(pa.RecordBatch.from_pylist([], schema=columns.RANKINGS)))
+
+
+def state_bytes(configurations: int, replicates: int, queries: int = 1100) -> int:
+    """Of the state of one slice: it does not grow above 1,024 queries."""
+    evaluation = Evaluation(
+        configurations=tuple(Configuration(str(i), str(i), 0, "", "{}", None, None) for i in range(configurations)),
+        metrics=tuple(map(parse_metric, METRICS)),
+        sources=(),
+        statistics=Statistics(replicates=replicates),
+    )
+    rng = np.random.default_rng(0)
+    ids = pa.RecordBatch.from_pylist(
+        [{"query_id": f"q{n}", "text": None, "attributes": []} for n in range(queries)], schema=columns.QUERIES
+    )
+    status = np.full(queries, Status.OK, np.int8)
+    scored = tuple(
+        ScoredConfiguration(i, (ScoredPanel(status, rng.random((queries, len(METRICS)))),))
+        for i in range(configurations)
+    )
+    partition = ScoredPartition(ids, {"all": np.ones(queries, bool)}, scored)
+    return len(pickle.dumps(RunAggregate.of(partition, evaluation)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), "--count" in sys.argv)
