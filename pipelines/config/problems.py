@@ -6,6 +6,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.transforms.clients.extras import MISSING
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -33,7 +34,8 @@ def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], 
         return located.error(place, "is missing")
     message = error["msg"].removeprefix("Value error, ")
     # Pydantic's own setting for models whose values may be secrets.
-    shown = "" if model.model_config.get("hide_input_in_errors") else f", found {_shown(value)}"
+    hidden = kind == MISSING or model.model_config.get("hide_input_in_errors")
+    shown = "" if hidden else f", found {_shown(value)}"
     return located.error(place, f"{message[0].lower()}{message[1:]}{shown}")
 
 

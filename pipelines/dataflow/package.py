@@ -1,12 +1,14 @@
 """The package that workers install: a wheel of the running rankbeam, made without network and without build tools.
 
 The wheel holds the same modules that submit the job, from an installed wheel or from a checkout with its uncommitted
-changes. Its metadata names rankbeam's dependencies, which pip installs on the workers. Workers use neither duckdb nor
+changes. Its metadata names rankbeam's dependencies, which pip installs on the workers, and those of the extras that are
+installed here, since a job that was checked with them needs them there. Workers use neither duckdb nor
 jinja2, rich and click, so a custom image may leave those out.
 """
 
 import base64
 import hashlib
+import re
 import zipfile
 from importlib import import_module
 from importlib.metadata import Distribution, distributions
@@ -14,11 +16,14 @@ from pathlib import Path
 
 from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions, WorkerOptions
 
+from rankbeam.transforms.clients.extras import EXTRAS
+
 _NAME = "rankbeam"
 _CODE = ("pipelines", "transforms")
 _DATA = ("deploy/bigquery", "deploy/duckdb")
 _TABLES = ("entry_points.txt", "top_level.txt")
 _WHEEL = "Wheel-Version: 1.0\nGenerator: rankbeam\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+_EXTRA = re.compile(r"^(Requires-Dist: ([\w.-]+)[^;\n]*); extra == [\"'](\w+)[\"']$", flags=re.MULTILINE)
 _MADE = (1980, 1, 1, 0, 0, 0)  # a fixed date: the same code makes the same file, which Beam does not upload again
 
 
@@ -69,13 +74,21 @@ def _code() -> dict[str, bytes]:
 
 def _metadata(distribution: Distribution, about: str) -> dict[str, bytes]:
     texts = {name: distribution.read_text(name) for name in _TABLES}
-    texts |= {"WHEEL": _WHEEL, "METADATA": distribution.read_text("METADATA") or distribution.read_text("PKG-INFO")}
+    metadata = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    texts |= {"WHEEL": _WHEEL, "METADATA": _EXTRA.sub(_for_workers, metadata)}
     licences = {
         f"{about}/licenses/{file.name}": Path(str(file.locate())).read_bytes()
         for file in distribution.files or ()
         if file.parent.name == "licenses" and file.parent.parent.suffix == ".dist-info"
     }
     return licences | {f"{about}/{name}": text.encode() for name, text in texts.items() if text is not None}
+
+
+def _for_workers(requirement: re.Match[str]) -> str:
+    """A dependency of an extra becomes one of the package where it is installed here."""
+    needed, name, extra = requirement.groups()
+    is_here = extra in EXTRAS and next(iter(distributions(name=name)), None) is not None
+    return needed if is_here else requirement[0]
 
 
 def _digest(data: bytes) -> str:

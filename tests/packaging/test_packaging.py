@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+import yaml
 from support.data import REPOSITORY
 
 PACKAGES = ("pipelines", "transforms")
@@ -132,6 +134,21 @@ def test_the_wheel_installs_nothing_but_rankbeam(built: Built) -> None:
     about = f"rankbeam-{built.project['version']}.dist-info"
     assert {name.partition("/")[0] for name in built.wheel} == {"rankbeam", about}
     assert built.wheel[f"{about}/licenses/LICENSE"] == (built.checkout / "LICENSE").read_bytes()
+
+
+def test_the_page_of_the_package_links_to_the_repository(built: Built) -> None:
+    about = f"rankbeam-{built.project['version']}.dist-info"
+    head, _, page = built.wheel[f"{about}/METADATA"].decode().partition("\n\n")
+    source = built.project["urls"]["Source"]
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert len(links) > 20
+    assert [link for link in links if not link.startswith("https://")] == []
+    at = f"/v{built.project['version']}/"
+    files = {link.partition(at)[2] for link in links if link.startswith(source)}
+    assert files >= {"docs/report.webp", "docs/index.md", "LICENSE"}
+    assert [name for name in files if not (REPOSITORY / name).exists()] == []
+    assert f"Project-URL: Source, {source}" in head
+    assert yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))["repo_url"] == source
 
 
 @pytest.mark.parametrize("archive", ["sdist", "wheel"])

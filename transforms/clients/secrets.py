@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from rankbeam.transforms.clients.extras import SECRETS, missing
 from rankbeam.transforms.clients.secret_names import names_secret
 from rankbeam.transforms.records.errors import InputError
 
@@ -148,6 +149,8 @@ def _forms(value: str) -> set[str]:
 
 
 def _secret_manager() -> Any:
+    if problem := missing("google.cloud.secretmanager", SECRETS, "Secret Manager"):
+        raise InputError(problem)
     from google.cloud import secretmanager  # slow to import, and few experiments need it
 
     return secretmanager.SecretManagerServiceClient()

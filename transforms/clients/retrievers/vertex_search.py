@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
+from pydantic_core import PydanticCustomError
 
 from rankbeam.transforms.clients.calls.answers import checked, parsed, written
+from rankbeam.transforms.clients.extras import MISSING, SEARCH, missing
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
 from rankbeam.transforms.clients.google.errors import requested
@@ -142,6 +144,12 @@ class VertexSearch(RemoteRetriever):
             raise ValueError("previous_chunks and next_chunks need mode: chunks")
         if self.mode == "documents" and self.doc_id.field == "chunk":
             raise ValueError("doc_id.field: chunk needs mode: chunks")
+        return self
+
+    @model_validator(mode="after")
+    def _has_its_library(self) -> "VertexSearch":
+        if problem := missing("google.cloud.discoveryengine_v1", SEARCH, "Vertex AI Search"):
+            raise PydanticCustomError(MISSING, "{problem}", {"problem": problem})
         return self
 
     def scope(self) -> str:

@@ -1,0 +1,31 @@
+"""Libraries that few experiments need: each is an extra of the package, and is named where it is missing."""
+
+from importlib.util import find_spec
+
+SEARCH = "search"
+"""Vertex AI Search."""
+SECRETS = "secrets"
+"""Secret Manager."""
+EXTRAS = (SEARCH, SECRETS)
+"""The extras that runs need. What is installed of them here, workers install as well."""
+MISSING = "missing_library"
+"""Kind of a pydantic error that is about this machine, not about the value."""
+
+
+def missing(module: str, extra: str, service: str) -> str | None:
+    """What is wrong where a library is not installed; None where it is.
+
+    Args:
+        module: that the library has, such as "google.cloud.secretmanager"; it is not imported.
+        extra: that installs it.
+        service: that it is the library of.
+
+    >>> missing("json", SEARCH, "JSON")
+    >>> missing("google.cloud.no_such_thing", SEARCH, "Vertex AI Search")
+    "the library of Vertex AI Search is not installed: pip install 'rankbeam[search]'"
+    """
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:  # of a package that the module would be in
+        found = None
+    return None if found else f"the library of {service} is not installed: pip install 'rankbeam[{extra}]'"
