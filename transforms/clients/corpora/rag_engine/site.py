@@ -86,7 +86,7 @@ class Site:
             resources: the corpora.
             names: of all files.
         """
-        return self._done(FindLacking(self.api), [(each, names) for each in resources])
+        return self._alone.done(FindLacking(self.api), [(each, names) for each in resources])
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
         """Write what corpora say of themselves."""
