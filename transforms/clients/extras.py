@@ -6,8 +6,10 @@ SEARCH = "search"
 """Vertex AI Search."""
 SECRETS = "secrets"
 """Secret Manager."""
+IR_DATASETS = "ir-datasets"
+"""Collections by name. They are fetched where a run is submitted, so workers do not need it."""
 EXTRAS = (SEARCH, SECRETS)
-"""The extras that runs need. What is installed of them here, workers install as well."""
+"""The extras that workers need. What is installed of them here, workers install as well."""
 MISSING = "missing_library"
 """Kind of a pydantic error that is about this machine, not about the value."""
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rankbeam.transforms.clients.extras import IR_DATASETS, missing
 from rankbeam.transforms.clients.public.kept import Collection, filling, kept_in
 from rankbeam.transforms.records.errors import InputError
 
-EXTRA = "needs the library ir_datasets: pip install 'rankbeam[ir-datasets]'"
 _TITLES = ("title", "headline")
 
 
@@ -52,10 +52,10 @@ def _write(name: str, folder: Path, *, judged: bool) -> None:
 
 
 def _loaded(name: str) -> Any:
-    try:
-        import ir_datasets
-    except ImportError as error:
-        raise InputError(f"the collection {name!r} {EXTRA}") from error
+    if (problem := missing("ir_datasets", IR_DATASETS, f"the collection {name!r}")) is not None:
+        raise InputError(problem)
+    import ir_datasets
+
     try:
         return ir_datasets.load(name)
     except KeyError as error:
