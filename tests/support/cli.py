@@ -1,10 +1,9 @@
 """Run rankbeam's command as its users do, in this process or in one of its own."""
 
-import subprocess
-import sys
 from dataclasses import dataclass
 
 from click.testing import CliRunner
+from support import processes
 
 from rankbeam.pipelines.cli import main
 
@@ -25,7 +24,6 @@ def rankbeam(*arguments: str) -> Outcome:
 
 
 def rankbeam_process(*arguments: str, cwd: str | None = None, timeout_s: float = 120) -> Outcome:
-    """Run a command in a process of its own."""
-    command = [sys.executable, "-c", "from rankbeam.pipelines.cli import main; main()", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, timeout=timeout_s)
+    """Run a command in a process of its own, forked from one that has imported all it needs."""
+    done = processes.run(processes.COMMAND, *arguments, cwd=cwd, timeout=timeout_s)
     return Outcome(done.returncode, done.stdout, done.stderr)

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import yaml
-from support import inputs
+from support import inputs, processes
 from support.standins import Standin
 
 DOCUMENTS = 60
@@ -100,10 +99,8 @@ def signalled(
     within_s: float = 120.0,
 ) -> Ended:
     """Run a command in a process of its own, and send it a signal as soon as something is so."""
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell may have ignored it
-    code += "from rankbeam.__main__ import command; command()"
-    command = [sys.executable, "-c", code, *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=cwd) as process:
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with processes.Process(processes.COMMAND, *arguments, cwd=cwd, **streams) as process:
         deadline = time.monotonic() + within_s
         while not when():
             assert process.poll() is None, process.communicate()[1]

@@ -49,5 +49,5 @@ def say(message: object) -> None:
 
 
 if __name__ == "__main__":
-    threading.Thread(target=watch, args=(int(sys.argv[2]),), daemon=True).start()
+    threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     asyncio.run(main(sys.argv[1]))

@@ -7,7 +7,6 @@ figures. When stdin ends the child does too, so it does not outlive the tests, e
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.processes import Process
 from support.standins import certificates
 from support.standins.faults import Faults
 from support.standins.reception import Settings, Stats
@@ -31,6 +31,7 @@ SERVER_MODULES = {
 }
 DOCUMENTS = tuple(f"doc-{number}" for number in range(1000))
 TESTS = Path(__file__).parents[2]
+SERVING = "import runpy; runpy.run_module('support.standins', run_name='__main__')"
 CLOSING_S = 10.0
 
 
@@ -49,7 +50,7 @@ class Standin:
     url: str
     certificate: str | None
     pid: int
-    _child: "subprocess.Popen[str]"
+    _child: Process
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _last: Stats | None = None
 
@@ -126,10 +127,8 @@ def settings_from(line: str) -> Settings:
 
 def _started(kind: str, settings: Settings) -> Standin:
     path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
-    child = subprocess.Popen(
-        [sys.executable, "-m", "support.standins", SERVER_MODULES[kind], str(os.getpid())],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    child = Process(SERVING, SERVER_MODULES[kind], env={**os.environ, "PYTHONPATH": path}, **piped)
     try:
         port = _asked(child, json.dumps(asdict(settings)))["port"]
     except BaseException:
@@ -139,7 +138,7 @@ def _started(kind: str, settings: Settings) -> Standin:
     return Standin(f"127.0.0.1:{port}", f"{scheme}://127.0.0.1:{port}", settings.certificate, child.pid, child)
 
 
-def _asked(child: "subprocess.Popen[str]", line: str) -> dict[str, Any]:
+def _asked(child: Process, line: str) -> dict[str, Any]:
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(f"{line}\n")
@@ -151,7 +150,7 @@ def _asked(child: "subprocess.Popen[str]", line: str) -> dict[str, Any]:
     return found
 
 
-def _stop(child: "subprocess.Popen[str]") -> None:
+def _stop(child: Process) -> None:
     child.kill()
     child.wait(CLOSING_S)
     for pipe in (child.stdin, child.stdout):
