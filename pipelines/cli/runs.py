@@ -1,29 +1,69 @@
-"""The command that lists the finished runs of an output folder."""
+"""The command that lists the finished runs of an output folder, and deletes old ones."""
+
+from typing import TYPE_CHECKING
 
 import click
 
 from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main, wide
 from rankbeam.pipelines.run.messages import messages
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankbeam.pipelines.results.run import Results
+
 
 @main.command()
 @click.argument("folder", metavar="DIR")
+@click.option("--prune", is_flag=True, help="Delete all but the latest run of each experiment, with all their rows.")
+@click.option("--keep", type=click.IntRange(min=1), metavar="N", help="With --prune: keep the latest N of each; 1.")
+@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --prune: only older runs.")
+@click.option("--dry-run", is_flag=True, help="With --prune: only list what would be deleted.")
+@click.option("--yes", is_flag=True, help="With --prune: do not ask.")
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
 @wide
-def runs(folder: str, form: str, wide: bool) -> None:
+def runs(
+    folder: str,
+    prune: bool,
+    keep: int | None,
+    older_than: float | None,
+    dry_run: bool,
+    yes: bool,
+    form: str,
+    wide: bool,
+) -> None:
     """List the finished runs in DIR, the output folder of `rankbeam evaluate`, the latest last.
 
     The best configuration is that of each run's first metric. The state is `done`, or `missed` where a gate was missed,
     too many calls failed or `max_cost` was reached. DIR may be bigquery://project.dataset.
 
+    With --prune, old runs are deleted, after a question. Paid answers stay: they are in the ledger.
+
     \b
-    Example:
+    Examples:
       rankbeam runs out/helpdesk
+      rankbeam runs out/helpdesk --prune --keep 10 --older-than 30
     """
+    if not prune and (keep is not None or older_than is not None or dry_run or yes):
+        raise click.UsageError("--keep, --older-than, --dry-run and --yes are for --prune")
     with messages():
         from rankbeam.pipelines.results.find import finished_runs
+        from rankbeam.pipelines.run import prune as pruning
         from rankbeam.pipelines.show import runs as listing
         from rankbeam.pipelines.show.screen import Screen
 
         found = finished_runs(folder)
+        if prune:
+            found = pruning.needless(found, keep or 1, older_than)
         click.echo(listing.as_json(found) if form == "json" else listing.as_text(found, Screen.of(wide=wide)))
+        if prune and found and not dry_run and (yes or _confirmed(found)):
+            pruning.delete(folder, found)
+            click.echo(f"deleted {_number(found)}", err=True)
+
+
+def _confirmed(runs: "Sequence[Results]") -> bool:
+    return click.confirm(f"Delete {_number(runs)} with all rows?", default=False, err=True)
+
+
+def _number(runs: "Sequence[Results]") -> str:
+    return f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}"

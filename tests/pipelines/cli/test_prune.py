@@ -1,0 +1,71 @@
+"""`rankbeam runs --prune`: old runs go with all their rows; the latest of each experiment and the ledger stay."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+from support.cli import rankbeam
+from support.inputs import trec_qrels, trec_run, write
+
+from rankbeam.pipelines.cli import main
+from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.pipelines.run.prune import needless
+
+EXPERIMENT = """\
+name: {name}
+dataset: {{qrels: qrels}}
+configurations:
+  - {{name: right, retriever: {{type: run_file, path: right.run}}}}
+metrics: [RR]
+output: {{path: out}}
+"""
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Iterator[Path]:
+    write(tmp_path / "qrels", trec_qrels([("q1", "d1", 1.0)]))
+    write(tmp_path / "right.run", trec_run([("q1", "d1", 1.0)]))
+    for name, run_id in (("one", "a1"), ("one", "a2"), ("two", "b1"), ("one", "a3")):
+        path = write(tmp_path / f"{name}.yaml", EXPERIMENT.format(name=name))
+        assert rankbeam("evaluate", path, "--run-id", run_id).status == 0
+    write(tmp_path / "out" / "ledger" / "part-1.parquet", "paid")
+    return tmp_path / "out"
+
+
+def ids(out: Path) -> list[str]:
+    return [run.run_id for run in finished_runs(str(out))]
+
+
+def test_the_latest_run_of_each_experiment_stays(out: Path) -> None:
+    listed = rankbeam("runs", str(out), "--prune", "--dry-run")
+    assert [line.split()[0] for line in listed.stdout.splitlines()[2:]] == ["a1", "a2"]
+    assert ids(out) == ["a1", "a2", "b1", "a3"]
+    outcome = rankbeam("runs", str(out), "--prune", "--yes")
+    assert (outcome.status, outcome.stderr) == (0, "deleted 2 runs\n")
+    assert ids(out) == ["b1", "a3"]
+    assert not [path for path in out.rglob("*") if path.name in ("a1", "a2")]
+    assert (out / "ledger" / "part-1.parquet").exists()
+    with duckdb.connect(str(out / "results.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT DISTINCT run_id FROM query_metrics ORDER BY 1").fetchall() == [
+            ("a3",),
+            ("b1",),
+        ]
+
+
+def test_without_a_yes_nothing_is_deleted(out: Path) -> None:
+    for answer in ("n\n", "\n"):
+        result = CliRunner().invoke(main, ["runs", str(out), "--prune"], input=answer)
+        assert "Delete 2 runs with all rows?" in result.stderr
+        assert ids(out) == ["a1", "a2", "b1", "a3"]
+    assert rankbeam("runs", str(out), "--yes").status == 2
+
+
+def test_what_is_kept_by_number_and_age(out: Path) -> None:
+    runs, now = finished_runs(str(out)), datetime.now(UTC)
+    assert [run.run_id for run in needless(runs, 2, None)] == ["a1"]
+    assert needless(runs, 3, None) == []
+    assert needless(runs, 1, 1.0, now) == []
+    assert [run.run_id for run in needless(runs, 1, 1.0, now + timedelta(days=2))] == ["a1", "a2"]
