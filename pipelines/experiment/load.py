@@ -83,7 +83,8 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     used = called_services(expanded.configurations, judging) | embedders
     corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
     of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
-    pools = pools_of(located, of_calls, expanded.cells, expanded.sources, services, used, problems)
+    retrieving, asked = ([each.retriever for each in given] for given in (expanded.cells, expanded.sources))
+    pools = pools_of(located, of_calls, retrieving, asked, services, used, problems)
     problems += above_window(located, pools, expanded.configurations, judging)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)

@@ -9,11 +9,9 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.cells import Cell
 from rankbeam.pipelines.experiment.components import Retrieving
 from rankbeam.pipelines.experiment.models import QuotaModel
 from rankbeam.pipelines.experiment.services import Service, Services
-from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.records.calls.quota import MOST_IN_FLIGHT, Prices, Quota
@@ -59,8 +57,8 @@ class _Payer:
 def pools_of(
     located: Located,
     given: Mapping[str, Any],
-    cells: Sequence[Cell],
-    sources: Sequence[PlannedSource],
+    retrieving: Sequence[Retrieving],
+    sources: Sequence[Retrieving],
     services: Services,
     used: Collection[str],
     problems: list[InputError],
@@ -73,18 +71,17 @@ def pools_of(
     Args:
         located: the document, for messages.
         given: `quotas:`.
-        cells: every configuration.
-        sources: where rankings come from.
+        retrieving: the retrievers of every configuration.
+        sources: those that rankings come from.
         services: the models.
         used: names of the services that are called.
         problems: problems are appended here.
     """
     models = dict(_validated(located, given, problems))
-    problems += _unknown_names(located, given, cells, services)
-    problems += _missing_budgets(located, given, cells, services)
+    problems += _unknown_names(located, given, retrieving, services)
+    problems += _missing_budgets(located, given, retrieving, services)
     problems += _two_budgets(located, given, services.valid)
-    retrievers = [each.retriever for each in sources]
-    asked = [_retriever(each, retrievers) for each in retrievers]
+    asked = [_retriever(each, sources) for each in sources]
     called = {name: _service(each, services.valid) for name, each in services.valid.items() if name in used}
     members: dict[str, list[_Payer]] = {}
     for payer in (*asked, *called.values()):
@@ -164,16 +161,16 @@ def _service(service: Service, services: Mapping[str, Service]) -> _Payer:
     return _Payer(alike[0], (*alike, service.kind), service.parameters.default_quota)
 
 
-def _named(cells: Sequence[Cell]) -> dict[str, Retrieving]:
+def _named(retrieving: Sequence[Retrieving]) -> dict[str, Retrieving]:
     """The pools that retrievers name, each with one of them."""
-    remote = [(each.retriever.remote, each.retriever) for each in reversed(cells)]
+    remote = [(each.remote, each) for each in reversed(retrieving)]
     return {each.quota: retriever for each, retriever in remote if each is not None and each.quota is not None}
 
 
 def _missing_budgets(
-    located: Located, given: Mapping[str, Any], cells: Sequence[Cell], services: Services
+    located: Located, given: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
 ) -> Iterator[InputError]:
-    for name, retriever in _named(cells).items():
+    for name, retriever in _named(retrieving).items():
         if name in services.given:
             yield located.error(
                 (*retriever.place, "quota"), f"{name!r} is a service, with a pool of its own; name another"
@@ -193,9 +190,9 @@ def _two_budgets(located: Located, given: Mapping[str, Any], services: Mapping[s
 
 
 def _unknown_names(
-    located: Located, given: Mapping[str, Any], cells: Sequence[Cell], services: Services
+    located: Located, given: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
 ) -> Iterator[InputError]:
-    named = [*services.given, *_named(cells), *MODELS.types]
+    named = [*services.given, *_named(retrieving), *MODELS.types]
     for name in given:
         if name not in named and not _is_remote(name):
             valid = [*named, *filter(_is_remote, RETRIEVERS.types)]  # this imports all types: only for a message

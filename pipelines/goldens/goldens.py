@@ -7,15 +7,60 @@ from typing import Any
 
 from rankbeam.pipelines.experiment.services import Service
 from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.models.embeddings import Embed
+from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
 from rankbeam.transforms.goldens.grading import GradePassages
+from rankbeam.transforms.goldens.lookups import SEARCH, EmbedTexts, SearchServices
 from rankbeam.transforms.goldens.origins import Origin
 from rankbeam.transforms.goldens.planning import Wanted
+from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Work
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """How documents are found that are graded for each question.
+
+    Attributes:
+        documents: so many, at most.
+        retrievers: that find them, in turn.
+    """
+
+    documents: int
+    retrievers: tuple[PoolRetriever, ...]
+
+    @property
+    def services(self) -> tuple[PoolRetriever, ...]:
+        """Those that are services."""
+        return tuple(each for each in self.retrievers if each.remote is not None and self.documents)
+
+    @property
+    def embedders(self) -> list[Embed]:
+        """The models that embed texts for some of them, each once."""
+        return list(
+            {
+                each.embedder.service: each.embedder for each in self.retrievers if each.embedder and self.documents
+            }.values()
+        )
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """How duplicates are found besides their wording.
+
+    Attributes:
+        embed: the model that embeds questions.
+        cosine: of embeddings, from which two questions are duplicates.
+    """
+
+    embed: Embed
+    cosine: float
 
 
 @dataclass(frozen=True)
@@ -31,7 +76,9 @@ class Goldens:
         writer, checker: the models.
         wanted: what is to be made.
         reviews: what is checked.
-        pool: how many documents of a ranking are graded.
+        pool: how documents are found that are graded.
+        duplicates: how they are found by embeddings; None where they are not.
+        models: all that are called, by name.
         split: shares of the splits.
         pools: the budget of every quota pool.
         max_cost: of all calls; None for no limit.
@@ -48,7 +95,9 @@ class Goldens:
     checker: Service
     wanted: Wanted
     reviews: Reviews
-    pool: int
+    pool: Pooling
+    duplicates: Duplicates | None
+    models: Mapping[str, Service]
     split: Mapping[str, float]
     pools: Mapping[str, Quota]
     max_cost: float | None
@@ -61,21 +110,50 @@ class Goldens:
         writer, checker = (Model(each.name, each.kind, each.parameters) for each in (self.writer, self.checker))
         return Asking(writer, checker)
 
-    def writing(self, spent: float = 0.0) -> Stage:
-        """The stage that writes, with what is left of the budget."""
-        return self._stage(WriteItems(self.asking, self.reviews, self.wanted.dimensions), spent)
+    def writing(self) -> Stage:
+        """The stage that writes."""
+        return self._stage(WriteItems(self.asking, self.reviews, self.wanted.dimensions))
 
-    def grading(self, spent: float = 0.0) -> Stage:
-        """The stage that grades, with what is left of the budget."""
-        return self._stage(GradePassages(self.asking), spent)
+    def grading(self) -> Stage:
+        """The stage that grades."""
+        return self._stage(GradePassages(self.asking))
+
+    def embedding(self, embed: Embed) -> Stage:
+        """The stage that embeds texts."""
+        return self._stage(EmbedTexts(embed))
+
+    def searching(self) -> Stage:
+        """The stage that asks retrievers of the pool that are services."""
+        reach = Reach(self.pool.documents)
+        called = {each.name: each for each in self.pool.services}
+        retrieve = {
+            name: Retrieve(name, each.kind, each.remote, reach)
+            for name, each in called.items()
+            if each.remote is not None
+        }
+        return Stage(
+            SEARCH,
+            {SEARCH: SearchServices(retrieve)},
+            {name: one.retriever for name, one in retrieve.items()},
+            {name: each.pool or "" for name, each in called.items()},
+            self.pools,
+            {
+                called[name].pool or "": one.retriever.quota or f"{one.kind} {one.retriever.scope()}".strip()
+                for name, one in retrieve.items()
+            },
+            budget=self._budget,
+        )
 
     def work_folder(self, round_number: int, stage: str) -> str:
         """The folder of the results of a stage of a round, as they come."""
         return files.join(self.output, "work", f"round-{round_number}-{stage}")
 
-    def _stage(self, work: Work[Any], spent: float) -> Stage:
-        services = {each.name: each for each in (self.writer, self.checker) if each.name in work.services}
-        left = math.inf if self.max_cost is None else max(0.0, self.max_cost - spent)
+    @property
+    def _budget(self) -> float:
+        return math.inf if self.max_cost is None else self.max_cost
+
+    def _stage(self, work: Work[Any]) -> Stage:
+        services = {name: self.models[name] for name in work.services}
         return Stage(
             work.stage,
             {work.stage: work},
@@ -83,5 +161,5 @@ class Goldens:
             {name: each.pool or "" for name, each in services.items()},
             self.pools,
             {each.pool or "": each.account for each in services.values()},
-            budget=left,
+            budget=self._budget,
         )

@@ -1,20 +1,24 @@
 """Read a file of goldens: all its problems in one message, each with its line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
-from rankbeam.pipelines.experiment.quotas import pools_of, unpriced
-from rankbeam.pipelines.experiment.services import Services, services_of
-from rankbeam.pipelines.goldens.goldens import Goldens
+from rankbeam.pipelines.experiment.components import Retrieving
+from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced
+from rankbeam.pipelines.experiment.services import Service, Services, services_of
+from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
 from rankbeam.pipelines.goldens.models import GoldensModel
+from rankbeam.pipelines.goldens.pools import embedders_of, retrieving_of
 from rankbeam.pipelines.goldens.profiles import read_profiles
 from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.goldens.documents import holds_texts
 from rankbeam.transforms.goldens.planning import Wanted
+from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.writing import Reviews
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.goldens.types import DIMENSIONS, Dimension
@@ -38,10 +42,9 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
     model = _validated(located, problems)
     services = services_of(located, model.services or {}, problems)
-    used = [name for name in (model.writer, model.checker) if name]
-    for role in ("writer", "checker"):
-        problems += services.unknown(located, (role,), getattr(model, role)) if getattr(model, role) else []
-    pools = pools_of(located, model.quotas, [], [], services, used, problems)
+    retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
+    used = list(dict.fromkeys([*_called(located, model, services, problems), *embedders_of(retrieving)]))
+    pools = pools_of(located, model.quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
     folder = files.parent(path)
@@ -51,7 +54,8 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
     if problems:
         raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
     documents = model.documents
-    writer, checker = (services.valid[name].resolved(folder, pools.services[name]) for name in used)
+    models = {name: services.valid[name].resolved(folder, pools.services[name]) for name in used}
+    duplicates = model.reviews.duplicates
     place = files.below(folder, model.output.path) if output is None else output
     return Goldens(
         name=model.name,
@@ -59,11 +63,15 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
         origin=documents.origin(folder),
         language=documents.language,
         span_tokens=documents.span_tokens,
-        writer=writer,
-        checker=checker,
+        writer=models[model.writer],
+        checker=models[model.checker],
         wanted=Wanted(model.items, model.types, dimensions, tuple(documents.attributes), model.seed),
         reviews=Reviews(model.reviews.critics, model.reviews.closed_book, documents.language),
-        pool=model.reviews.pool,
+        pool=Pooling(model.reviews.pool.documents, tuple(_pool_retrievers(retrieving, pools, models, folder))),
+        duplicates=None
+        if duplicates is None
+        else Duplicates(_embed(models[duplicates.embedding_model]), duplicates.cosine),
+        models=models,
         split=model.split,
         pools=pools.quotas,
         max_cost=model.max_cost,
@@ -82,6 +90,30 @@ def _validated(located: Located, problems: list[InputError]) -> GoldensModel:
     except ValidationError as error:
         problems += [problem_of(located, GoldensModel, dict(each)) for each in error.errors()]
         return salvage(GoldensModel, located.value)
+
+
+def _called(located: Located, model: GoldensModel, services: Services, problems: list[InputError]) -> Iterator[str]:
+    """The names of the models that the file calls."""
+    named: dict[Place, str] = {("writer",): model.writer, ("checker",): model.checker}
+    if model.reviews.duplicates is not None:
+        named["reviews", "duplicates"] = model.reviews.duplicates.embedding_model
+    for place, name in named.items():
+        if name:
+            problems += services.unknown(located, place, name)
+            yield name
+
+
+def _pool_retrievers(
+    retrieving: Sequence[Retrieving], pools: Pools, models: Mapping[str, Service], folder: str
+) -> Iterator[PoolRetriever]:
+    """The retrievers of the pool as values that need no file."""
+    for number, (each, pool) in enumerate(zip(retrieving, pools.names, strict=True)):
+        embedder = None if each.embedder is None else _embed(models[each.embedder.name])
+        yield PoolRetriever(f"{each.kind}-{number}", each.kind, each.parameters.resolved(folder), embedder, pool)
+
+
+def _embed(service: Service) -> Embed:
+    return Embed(service.name, service.kind, service.parameters)
 
 
 def _dimensions(

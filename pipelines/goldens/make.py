@@ -132,7 +132,8 @@ def about(goldens: Goldens, plan: Plan, progress: Progress, lacking: list[dict[s
         "model_versions": _versions(progress),
         "prompts": prompt_names(),
         "reviews": asdict(goldens.reviews),
-        "pool": goldens.pool,
+        "pool": goldens.pool.documents,
+        "pool_retrievers": [{"type": each.kind, **each.parameters.decisive()} for each in goldens.pool.retrievers],
         "splits": sorted(set(splits_of(goldens, plan).values()) | set(goldens.split)),
         "shortfalls": lacking,
     }

@@ -125,18 +125,54 @@ class DocumentsModel(_Model):
         return Files(files.below(folder, self.path or self.chunks or ""), self.chunks is not None)
 
 
+class PoolModel(_Model):
+    """`pool:`, a number of documents, or a mapping.
+
+    Attributes:
+        documents: that retrievers find for the question, and that are graded; so many at most.
+        retrievers: that find them, in turn: types, or mappings as under `retriever:` of an experiment.
+    """
+
+    documents: Annotated[int, Field(ge=0, le=100)] = 20
+    retrievers: Annotated[list[Word | dict[str, Any]], Field(min_length=1, max_length=10)] = ["bm25"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_number(cls, value: Any) -> Any:
+        return {"documents": value} if isinstance(value, int) else value
+
+
+class DuplicatesModel(_Model):
+    """`duplicates:`, the name of a model, or a mapping.
+
+    Attributes:
+        embedding_model: the name of the service that embeds questions.
+        cosine: from which two questions are duplicates.
+    """
+
+    embedding_model: Word
+    cosine: Annotated[float, Field(gt=0.0, le=1.0)] = 0.92
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"embedding_model": value} if isinstance(value, str) else value
+
+
 class ReviewsModel(_Model):
     """`reviews:`, what is checked of every question, besides what always is.
 
     Attributes:
         critics: three critics, and a second round where they do not agree; four to seven further calls an item.
         closed_book: whether the writing model knows the answer without any text; such items are marked.
-        pool: so many documents that a search finds for the question are graded, at most.
+        pool: which documents are graded for the question, as `PoolModel` describes them.
+        duplicates: near-duplicates by embeddings, besides those by wording, as `DuplicatesModel` describes them.
     """
 
     critics: bool = False
     closed_book: bool = True
-    pool: Annotated[int, Field(ge=0, le=100)] = 20
+    pool: PoolModel = Field(default_factory=PoolModel)
+    duplicates: DuplicatesModel | None = None
 
 
 class OutputModel(_Model):

@@ -12,9 +12,11 @@ from rankbeam.pipelines.run.answer_plan import Range, shown
 from rankbeam.pipelines.run.progress import clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.goldens.grading import Pool
+from rankbeam.transforms.goldens.lookups import EMBED, SEARCH
 from rankbeam.transforms.goldens.planning import Plan
 from rankbeam.transforms.goldens.rehearsal import OUTPUT_TOKENS, Size, rehearsed, size_of
 from rankbeam.transforms.goldens.writing import WriteItems
+from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
@@ -22,7 +24,10 @@ from rankbeam.transforms.records.errors import CallError
 
 WRITTEN_AGAIN = 2
 """Candidates for an item, at most about: where every second one is rejected."""
-_STEPS = (*OUTPUT_TOKENS,)
+_STEPS = (*OUTPUT_TOKENS, EMBED, SEARCH)
+_ONCE = ("grade", EMBED, SEARCH)
+"""Of accepted questions only."""
+_QUESTION = 25  # tokens, about
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def costs_of(goldens: Goldens, plan: Plan) -> Costs:
     work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions)
     sources = plan.round(1, [], ())
     sizes = [*rehearsed(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
-    graded = _graded(goldens, plan)
+    graded = [*_graded(goldens, plan), *_looked_up(goldens, plan)]
     types = Counter(candidate.type for source in sources for candidate in source.candidates)
     quotas = goldens.pools.items()
     library = plan.library
@@ -162,17 +167,31 @@ def _graded(goldens: Goldens, plan: Plan) -> list[Size]:
     """The grades of other documents: which ones is not known yet, so each is as long as the longest passages."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     each = passages[len(passages) * 3 // 4]
-    count = min(goldens.pool, len(plan.library.documents) - 1) * goldens.wanted.items
+    count = min(goldens.pool.documents, len(plan.library.documents) - 1) * goldens.wanted.items
     pool = Pool("", "x" * 100, (each,))
     call = goldens.asking.call("grade", {"query": pool.question, "context": each.text})
     return [size_of(call)] * count
 
 
+def _looked_up(goldens: Goldens, plan: Plan) -> Iterator[Size]:
+    """Embeddings and rankings, one a question, and one a passage where a retriever compares embeddings."""
+    items = goldens.wanted.items
+    if goldens.duplicates is not None:
+        yield from [Size(goldens.duplicates.embed.service, EMBED, Tokens(_QUESTION), False)] * items
+    for each in goldens.pool.services:
+        yield from [Size(each.name, SEARCH, Tokens(), False)] * items
+    for embed in goldens.pool.embedders:
+        yield from [Size(embed.service, EMBED, Tokens(_QUESTION), False)] * items
+        for span in plan.library.passages:
+            yield Size(embed.service, EMBED, Tokens(len(span.text) // CHARACTERS_PER_TOKEN), False)
+
+
 def _of_pool(pool: str, quota: Quota, goldens: Goldens, written: Sequence[Size], graded: Sequence[Size]) -> PoolCost:
-    services = {each.name: each for each in (goldens.writer, goldens.checker) if each.pool == pool}
-    steps = tuple(_steps_of(services, written, graded))
+    models = {name: each for name, each in goldens.models.items() if each.pool == pool}
+    searched = [each.name for each in goldens.pool.services if each.pool == pool]
+    steps = tuple(_steps_of([*models, *searched], written, graded))
     ends = [(sum(step.calls[end] - step.ledger_hits for step in steps), _tokens(steps, end)) for end in (0, 1)]
-    is_free = all(service.parameters.offline is not None for service in services.values())
+    is_free = not searched and all(service.parameters.offline is not None for service in models.values())
     costs = [0.0 if is_free else quota.cost(calls, tokens) for calls, tokens in ends]
     least, most = costs
     seconds = [_seconds(calls, tokens, quota) for calls, tokens in ends]
@@ -184,13 +203,13 @@ def _tokens(steps: Sequence[StepCost], end: int) -> Tokens:
     return Tokens(round(given), 0, round(sum(step.output_tokens[end] for step in steps)))
 
 
-def _steps_of(services: Mapping[str, object], written: Sequence[Size], graded: Sequence[Size]) -> Iterator[StepCost]:
+def _steps_of(services: Sequence[str], written: Sequence[Size], graded: Sequence[Size]) -> Iterator[StepCost]:
     for service in services:
         for step in _STEPS:
             own = [size for size in (*written, *graded) if (size.service, size.step) == (service, step)]
             if not own:
                 continue
-            again = 1 if step == "grade" else WRITTEN_AGAIN
+            again = 1 if step in _ONCE else WRITTEN_AGAIN
             left = [size for size in own if not size.is_known]
             calls = (len(own), again * len(own))
             yield StepCost(service, step, calls, len(own) - len(left), *_of_tokens(own, left, again))

@@ -10,21 +10,19 @@ was killed, goes through the same rounds without a call that was paid for.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from rankbeam.pipelines.goldens.finding import Finding, failed
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import Results, run_stage
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.library import library_of
-from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import ROUNDS, Plan
-from rankbeam.transforms.goldens.screening import graded, screened
-from rankbeam.transforms.goldens.searching import Search, found_for
+from rankbeam.transforms.goldens.screening import Likeness, graded, screened
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.goldens.items import Made, Pooled, State
@@ -45,6 +43,7 @@ class Progress:
         usage: of the pools.
         warnings: for users.
         rounds: how many were begun.
+        stages: how many were run.
     """
 
     made: list[Made] = field(default_factory=list)
@@ -53,6 +52,7 @@ class Progress:
     usage: list[Usage] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     rounds: int = 0
+    stages: int = 0
 
     @property
     def accepted(self) -> list[Made]:
@@ -96,56 +96,58 @@ class Making:
     def run(self) -> Progress:
         """All rounds."""
         progress = Progress()
+        finding = Finding(self.goldens, self.plan.library, partial(self._done, progress), progress.warnings)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.made, {made.item_id for made in progress.accepted})
             if not sources or progress.is_interrupted:
                 break
             progress.rounds = number
             written = self._written(progress, sources, number)
-            new = screened(self.plan, progress.made, progress.accepted, written)
-            progress.made += self._graded(progress, new, number)
+            new = self._screened(progress, finding, written, number)
+            progress.made += self._graded(progress, finding, new, number)
             self.keep(progress)
         return progress
 
     def _written(self, progress: Progress, sources: Sequence[Source], number: int) -> list[Made]:
         """What became of the candidates of a round, in the order of the plan."""
-        stage = self.goldens.writing(self._spent(progress))
-        results = self._run(stage, [(source.name, source) for source in sources], number, Made)
-        progress.add(results)
-        made = {each.item_id: each for each in results.records}  # a bundle that was repeated wrote some twice
+        tasks = [(source.name, source) for source in sources]
+        records = self._done(progress, self.goldens.writing(), tasks, number, Made)
+        made = {each.item_id: each for each in records}  # a bundle that was repeated wrote some twice
         return [made[candidate.item_id] for source in sources for candidate in source.candidates]
 
-    def _graded(self, progress: Progress, new: Sequence[Made], number: int) -> list[Made]:
+    def _screened(self, progress: Progress, finding: Finding, written: Sequence[Made], number: int) -> list[Made]:
+        """New items without near-duplicates and those above the quotas."""
+        candidates = [made for made in (*progress.accepted, *written) if made.state is State.ACCEPTED]
+        vectors, missing = finding.vectors(candidates, number)
+        new = [failed(made, missing) for made in written]
+        least = 1.0 if self.goldens.duplicates is None else self.goldens.duplicates.cosine
+        return screened(self.plan, progress.made, progress.accepted, new, Likeness(vectors, least))
+
+    def _graded(self, progress: Progress, finding: Finding, new: Sequence[Made], number: int) -> list[Made]:
         """New items, once other documents that may answer them are graded."""
-        accepted = [made for made in new if made.state is State.ACCEPTED]
-        found = list(found_for(self._search, accepted, self.goldens.pool))
+        found, missing = finding.found([made for made in new if made.state is State.ACCEPTED], number)
+        new = [failed(made, missing) for made in new]
         progress.ranks |= {each.pool.item_id: each.rank for each in found}
         pools = [(each.pool.item_id, each.pool) for each in found if each.pool.passages]
         if not pools:
-            return list(new)
-        results = self._run(self.goldens.grading(self._spent(progress)), pools, number, Pooled)
-        progress.add(results)
-        pooled = {each.item_id: each for each in results.records}
+            return new
+        records = self._done(progress, self.goldens.grading(), pools, number, Pooled)
+        pooled = {each.item_id: each for each in records}
         progress.pooled |= pooled
         return graded(new, pooled)
 
-    def _run(self, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]) -> Results:
-        folder = self.goldens.work_folder(number, stage.name)
+    def _done(
+        self, progress: Progress, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]
+    ) -> list[Any]:
+        """Do the tasks of a stage, with what is left of the budget."""
+        progress.stages += 1
+        folder = self.goldens.work_folder(number, f"{stage.name}-{progress.stages}")
         # Each stage is a run of its own to the ledger, which looks for calls of lost bundles by the run's name.
-        owner = replace(self.owner, run_id=f"{self.owner.run_id}-{number}-{stage.name}")
-        return run_stage(stage, Ledger(self.goldens.ledger, owner), items, folder, record, self.options)
-
-    def _spent(self, progress: Progress) -> float:
-        pools = self.goldens.pools
-        return sum(pools[each.pool].cost(each.calls, each.tokens) or 0.0 for each in progress.usage)
-
-    @cached_property
-    def _search(self) -> Search:
-        library = self.plan.library
-        path = files.join(self.goldens.output, "work", "passages.jsonl")
-        lines = ({"_id": span.id, "title": span.title, "text": span.text} for span in library.passages)
-        files.write(path, json_lines(lines))
-        return Search.of(path, library.passages, self.goldens.language)
+        owner = replace(self.owner, run_id=f"{self.owner.run_id}-{number}-{stage.name}-{progress.stages}")
+        ledger = Ledger(self.goldens.ledger, owner)
+        results = run_stage(stage.after(progress.usage), ledger, items, folder, record, self.options)
+        progress.add(results)
+        return results.records
 
 
 def plan_of(goldens: Goldens) -> Plan:

@@ -2,16 +2,43 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from rankbeam.transforms.goldens.planning import Plan
 from rankbeam.transforms.kernels.judged import USEFUL_GRADE
 from rankbeam.transforms.kernels.minhash import first_alike
+from rankbeam.transforms.kernels.near import Vectors, first_near
 from rankbeam.transforms.records.goldens.items import Made, Pooled, Reason, State
 from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 
-def screened(plan: Plan, before: Sequence[Made], accepted: Sequence[Made], new: Sequence[Made]) -> list[Made]:
+@dataclass(frozen=True)
+class Likeness:
+    """Which questions are near-duplicates: those of like wording, and of like embeddings where there are some.
+
+    Attributes:
+        vectors: by question, its embedding.
+        least_cosine: from which two embeddings are alike.
+    """
+
+    vectors: Vectors = field(default_factory=dict)
+    least_cosine: float = 1.0
+
+    def first(self, questions: Sequence[str]) -> list[int]:
+        """For every question the place of the first one that it is a near-duplicate of; else its own."""
+        return first_near(questions, self.vectors, self.least_cosine, first_alike(questions))
+
+
+_WORDING = Likeness()
+
+
+def screened(
+    plan: Plan,
+    before: Sequence[Made],
+    accepted: Sequence[Made],
+    new: Sequence[Made],
+    likeness: Likeness = _WORDING,
+) -> list[Made]:
     """New items, of which near-duplicates and those above the quotas are rejected.
 
     Args:
@@ -19,10 +46,11 @@ def screened(plan: Plan, before: Sequence[Made], accepted: Sequence[Made], new: 
         before: everything of earlier rounds.
         accepted: what is in already.
         new: what was written in this round; of near-duplicates the one with the least id stays.
+        likeness: which questions are near-duplicates.
     """
     kept = sorted((made for made in new if made.state is State.ACCEPTED), key=lambda made: made.item_id)
     every = [*accepted, *kept]
-    same = first_alike([made.question for made in every])[len(accepted) :]
+    same = likeness.first([made.question for made in every])[len(accepted) :]
     lacking = Counter(plan.shortfalls(before, {made.item_id for made in accepted}))
     verdicts: dict[str, Made] = {}
     for made, (place, first) in zip(kept, enumerate(same, start=len(accepted)), strict=True):

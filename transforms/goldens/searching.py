@@ -1,12 +1,15 @@
 """A search through all passages: how hard a question's documents are to find, and what else may answer it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
 from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.grading import Pool
+from rankbeam.transforms.goldens.pooling import Ids, Opened, interleaved
+from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.goldens.items import Made
 from rankbeam.transforms.records.goldens.sources import Span
 from rankbeam.transforms.records.queries import Query
@@ -14,38 +17,55 @@ from rankbeam.transforms.records.queries import Query
 _PASSAGES = 1000  # of a ranking: enough for a hundred documents
 
 
+def words_of(language: str) -> dict[str, str]:
+    """The parameters of retrievers by words for texts of a language."""
+    return {"stemming": language, "stop_words": language if language in STOP_WORDS else "none"}
+
+
 @dataclass(frozen=True)
 class Search:
-    """bm25 over passages.
+    """bm25 over passages, and the retrievers that a pool is made with.
 
     Attributes:
         index: of the passages.
         passages: by id.
+        retrievers: by name, those of the pool that answer in process, over the same passages.
     """
 
     index: Retriever
     passages: Mapping[str, Span]
+    retrievers: Opened = field(default_factory=dict)
 
     @classmethod
-    def of(cls, path: str, passages: Sequence[Span], language: str) -> "Search":
+    def of(cls, path: str, passages: Sequence[Span], language: str, retrievers: Opened) -> "Search":
         """The search through passages that stand in a file.
 
         Args:
             path: of a corpus with one passage a line.
             passages: the same ones.
             language: of the texts.
+            retrievers: of the pool, opened over the same file.
         """
-        stop_words = language if language in STOP_WORDS else "none"
-        index = Bm25(stemming=language, stop_words=stop_words).open(path)
-        return cls(index, {span.id: span for span in passages})
+        index = Bm25(**words_of(language)).open(path)
+        return cls(index, {span.id: span for span in passages}, retrievers)
 
     def best(self, question: str) -> list[Span]:
         """The best passage of every document, best first."""
-        ranking = self.index.retrieve(Query("", question), _PASSAGES)
-        best: dict[str, Span] = {}
-        for name in ranking.doc_ids:
-            best.setdefault(self.passages[name].doc_id, self.passages[name])
-        return list(best.values())
+        return self._ranked(self.index, question)
+
+    def found(self, made: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
+        """What the search finds for an accepted question.
+
+        Args:
+            made: the question.
+            depth: how many documents are pooled.
+            services: by name, the rankings of retrievers that are services.
+            order: the names of all retrievers of the pool.
+        """
+        best = self.best(made.question)
+        pooled = interleaved([self._of(name, made.question, best, services) for name in order], depth)
+        others = tuple(span for span in pooled if span.doc_id not in made.doc_ids)
+        return Found(self.rank(best, made.doc_ids), Pool(made.item_id, made.question, others))
 
     def rank(self, best: Sequence[Span], doc_ids: Collection[str]) -> int | None:
         """The rank of the last of some documents, from 1; None where one was not found."""
@@ -53,6 +73,26 @@ class Search:
         found = [ranks.get(doc_id) for doc_id in doc_ids]
         known = [rank for rank in found if rank is not None]
         return max(known) if known and len(known) == len(found) else None
+
+    @cached_property
+    def ids(self) -> Ids:
+        """The ids that retrievers may give."""
+        return Ids.of(self.passages)
+
+    def _of(self, name: str, question: str, best: list[Span], services: Mapping[str, Sequence[str]]) -> list[Span]:
+        """The ranking of one retriever of the pool."""
+        if name in services:
+            return self.ids.best(services[name], best)
+        retriever = self.retrievers[name]
+        if retriever is self.index:
+            return best
+        try:
+            return self._ranked(retriever, question)
+        except CallError:  # the model refuses to embed this question; failures that may pass were seen before
+            return []
+
+    def _ranked(self, retriever: Retriever, question: str) -> list[Span]:
+        return self.ids.best(retriever.retrieve(Query("", question), _PASSAGES).doc_ids)
 
 
 @dataclass(frozen=True)
@@ -66,17 +106,3 @@ class Found:
 
     rank: int | None
     pool: Pool
-
-
-def found_for(search: Search, items: Sequence[Made], depth: int) -> Iterator[Found]:
-    """Search for questions.
-
-    Args:
-        search: through all passages.
-        items: the questions.
-        depth: how many documents of a ranking are pooled.
-    """
-    for made in items:
-        best = search.best(made.question)
-        others = tuple(span for span in best[:depth] if span.doc_id not in made.doc_ids)
-        yield Found(search.rank(best, made.doc_ids), Pool(made.item_id, made.question, others))

@@ -1,0 +1,145 @@
+"""What is looked up for the questions of a round: embeddings, and the documents that a pool is made of."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from rankbeam.pipelines.goldens.goldens import Goldens
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
+from rankbeam.transforms.clients.retrievers.base import Retriever
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.library import Library
+from rankbeam.transforms.goldens.lookups import Embedded, Missing, Rankings, Sought, text_name
+from rankbeam.transforms.goldens.parts import json_lines
+from rankbeam.transforms.goldens.pooling import PoolRetriever
+from rankbeam.transforms.goldens.searching import Found, Search
+from rankbeam.transforms.kernels.near import Vectors
+from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.goldens.items import Made, State
+
+Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
+"""Does the tasks of a stage in a round; returns their records."""
+
+_FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED})
+
+
+@dataclass
+class Finding:
+    """Looks up what a round needs.
+
+    Attributes:
+        goldens: that are made.
+        library: the documents.
+        do: runs a stage.
+        warnings: for users.
+    """
+
+    goldens: Goldens
+    library: Library
+    do: Do
+    warnings: list[str] = field(default_factory=list)
+
+    def vectors(self, items: Sequence[Made], number: int) -> tuple[Vectors, dict[str, Missing]]:
+        """The embeddings of questions, where duplicates are found by them.
+
+        Args:
+            items: accepted so far.
+            number: of the round.
+
+        Returns:
+            By question its vector, and by item why its call failed.
+        """
+        if self.goldens.duplicates is None:
+            return {}, {}
+        embed = self.goldens.duplicates.embed
+        questions = [made.question for made in items]
+        missing = self._embedded(embed, questions, number)
+        kept = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions)
+        vectors = {text: vector for text, vector in zip(questions, kept, strict=True) if vector is not None}
+        return vectors, _of_items(items, missing)
+
+    def found(self, items: Sequence[Made], number: int) -> tuple[list[Found], dict[str, Missing]]:
+        """The pools of accepted questions.
+
+        Args:
+            items: the questions.
+            number: of the round.
+
+        Returns:
+            What was found, and by item why its retrieval failed.
+        """
+        if not items:
+            return [], {}
+        pool = self.goldens.pool
+        failed: dict[str, Missing] = {}
+        for embed in pool.embedders:
+            failed |= _of_items(items, self._embedded(embed, [made.question for made in items], number))
+        rankings = self._rankings(items, number)
+        failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
+        names = [retriever.name for retriever in pool.retrievers]
+        found = [
+            self._search.found(made, pool.documents, rankings[made.item_id].doc_ids, names)
+            for made in items
+            if made.item_id not in failed
+        ]
+        return found, failed
+
+    def _rankings(self, items: Sequence[Made], number: int) -> Mapping[str, Rankings]:
+        """By item, what retrievers that are services find."""
+        if not self.goldens.pool.services:
+            return {made.item_id: Rankings(made.item_id) for made in items}
+        tasks = [(made.item_id, Sought(made.item_id, made.question)) for made in items]
+        rankings = {each.item_id: each for each in self.do(self.goldens.searching(), tasks, number, Rankings)}
+        for retriever in self.goldens.pool.services:
+            unknown = {
+                name
+                for each in rankings.values()
+                for name in self._search.ids.unknown(each.doc_ids.get(retriever.name, ()))
+            }
+            if unknown:
+                problem = f"{retriever.kind} gives {len(unknown):,} ids that no document has, such as {min(unknown)}"
+                self.warnings.append(f"{problem}: they are not graded; doc_id says how ids are found")
+        return rankings
+
+    def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, Missing]:
+        """Embed texts; returns by name of the text why it has no embedding and may have one later."""
+        tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
+        records = self.do(self.goldens.embedding(embed), tasks, number, Embedded) if tasks else ()
+        missing = {each.name: each.missing for each in records if each.missing is not None}
+        return {name: one for name, one in missing.items() if one.failure not in _FINAL}
+
+    @cached_property
+    def _search(self) -> Search:
+        path = files.join(self.goldens.output, "work", "passages.jsonl")
+        lines = ({"_id": span.id, "title": span.title, "text": span.text} for span in self.library.passages)
+        files.write(path, json_lines(lines))
+        opened = {one.name: self._opened(one, path) for one in self.goldens.pool.retrievers if one.remote is None}
+        return Search.of(path, self.library.passages, self.goldens.language, opened)
+
+    def _opened(self, retriever: PoolRetriever, path: str) -> Retriever:
+        """A retriever over all passages, which a model embeds first where it compares embeddings."""
+        documents = Documents(path)
+        if (embed := retriever.embedder) is None:
+            return retriever.parameters.open(path)
+        missing = self._embedded(embed, list(retriever.parameters.embedded(documents)), 0)
+        if missing:
+            one = next(iter(missing.values()))
+            problem = f"{len(missing):,} passages have no embedding ({one.failure}: {one.message})"
+            self.warnings.append(f"{problem}: {retriever.kind} does not find them; run the same command again")
+        return retriever.parameters.search(Documents(path, embeddings=KeptEmbeddings(embed, self.goldens.ledger)))
+
+
+def failed(made: Made, missing: Mapping[str, Missing]) -> Made:
+    """The item, failed where a call that it needs has failed."""
+    if made.item_id not in missing:
+        return made
+    one = missing[made.item_id]
+    return replace(made, state=State.FAILED, detail=f"{one.failure}: {one.message}", failure=one.failure)
+
+
+def _of_items(items: Sequence[Made], missing: Mapping[str, Missing]) -> dict[str, Missing]:
+    named = {made.item_id: text_name(made.question) for made in items}
+    return {item_id: missing[name] for item_id, name in named.items() if name in missing}

@@ -1,0 +1,84 @@
+"""The retrievers of a pool: their parameters, the models that embed texts for them, and the quotas that pay."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.components import RETRIEVER, Retrieving
+from rankbeam.pipelines.experiment.services import Services
+from rankbeam.pipelines.goldens.models import PoolModel
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
+from rankbeam.transforms.goldens.searching import words_of
+from rankbeam.transforms.records.errors import InputError
+
+_PLACE: Place = ("reviews", "pool", "retrievers")
+_NEEDS = {"queries", "corpus"}
+
+
+def retrieving_of(
+    located: Located, model: PoolModel, language: str, services: Services, problems: list[InputError]
+) -> list[Retrieving]:
+    """The retrievers of a pool.
+
+    Args:
+        located: the file.
+        model: the pool.
+        language: of the documents.
+        services: the models.
+        problems: problems are appended here.
+    """
+    drafts = [
+        _retrieving(located, (*_PLACE, place), given, language, problems)
+        for place, given in enumerate(model.retrievers)
+    ]
+    retrievers = [each for each in drafts if each is not None]
+    return [_with_embedder(located, each, services, problems) for each in retrievers]
+
+
+def embedders_of(retrievers: Sequence[Retrieving]) -> Iterator[str]:
+    """The names of the models that embed texts for retrievers."""
+    yield from (each.embedder.name for each in retrievers if each.embedder is not None)
+
+
+def _retrieving(
+    located: Located, place: Place, given: str | dict[str, Any], language: str, problems: list[InputError]
+) -> Retrieving | None:
+    values = {"type": given} if isinstance(given, str) else dict(given)
+    kind = values.pop("type", None)
+    if not isinstance(kind, str):
+        problems.append(located.error(place, "is a type, or a mapping with type and the parameters of that type"))
+        return None
+    try:
+        model = RETRIEVERS.load(kind)
+    except InputError as error:
+        problems.append(located.error(place, error.problem))
+        return None
+    if model.route not in (Route.OPENED, Route.CALLED) or not {*model.needs} <= _NEEDS:
+        problem = f"{kind} has no ranking of questions that are yet to be written; name one that searches"
+        problems.append(located.error(place, problem))
+        return None
+    defaults = words_of(language) if issubclass(model, LexicalParameters) else {}
+    try:
+        parameters = model.model_validate({**defaults, **values})
+    except ValidationError as error:
+        problems += [problem_of(located, model, dict(each), at=place) for each in error.errors()]
+        return None
+    problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
+    return Retrieving(RETRIEVER, place, kind, parameters)
+
+
+def _with_embedder(
+    located: Located, retrieving: Retrieving, services: Services, problems: list[InputError]
+) -> Retrieving:
+    parameters: RetrieverParameters = retrieving.parameters
+    named = parameters.service
+    service = None if named is None else getattr(parameters, named)
+    if service is None:
+        return retrieving
+    problems += services.unknown(located, (*retrieving.place, str(named)), service)
+    return replace(retrieving, embedder=services.valid.get(service))

@@ -1,0 +1,142 @@
+"""What services are called for, besides writing and checking: embeddings of texts, and rankings for questions."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankbeam.transforms.clients.models.embeddings import Embed
+from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+EMBED, SEARCH = "embed", "search"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A call without an answer.
+
+    Attributes:
+        failure: its kind.
+        message: for people.
+    """
+
+    failure: FailureKind
+    message: str
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A text whose embedding is in the ledger, or will never be.
+
+    Attributes:
+        name: of the text, as `text_name` has it.
+        missing: why there is no embedding; None where there is one.
+    """
+
+    name: str
+    missing: Missing | None = None
+
+
+@dataclass(frozen=True)
+class EmbedTexts:
+    """Embed texts; a `Work` whose items are texts.
+
+    Attributes:
+        embed: the model.
+    """
+
+    embed: Embed
+    stage: str = EMBED
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The model."""
+        return self.embed.services
+
+    def steps(self, item: str) -> Steps[Embedded]:
+        """Ask once; the answer stays in the ledger."""
+        (outcome,) = yield [self.embed.call(item)]
+        return Embedded(text_name(item), _missing(outcome))
+
+    def read(self, call: Call, reply: Reply) -> Any:
+        """The embedding."""
+        return self.embed.read(call, reply)
+
+    def calls(self, item: str) -> range:
+        """One."""
+        return self.embed.calls(item)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """A question that services are asked."""
+
+    item_id: str
+    question: str
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """What services find for a question.
+
+    Attributes:
+        item_id: of the question.
+        doc_ids: by the name of a retriever, its ranking.
+        missing: why there is none of some retriever; None where there are all.
+    """
+
+    item_id: str
+    doc_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: Missing | None = None
+
+
+@dataclass(frozen=True)
+class SearchServices:
+    """Ask retrievers that are services; a `Work` whose items are `Sought`.
+
+    Attributes:
+        retrieve: by name.
+    """
+
+    retrieve: Mapping[str, Retrieve]
+    stage: str = SEARCH
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The retrievers."""
+        return list(self.retrieve)
+
+    def steps(self, item: Sought) -> Steps[Rankings]:
+        """Ask all of them at once."""
+        calls = []
+        for name, one in self.retrieve.items():
+            ((key, text),) = one.questions([item.question])
+            calls.append(Call(name, key, payload_of(text, one.reach), one.reach))
+        outcomes = yield calls
+        found = dict(zip(self.retrieve, outcomes, strict=True))
+        missing = next(filter(None, map(_missing, outcomes)), None)
+        rankings = {name: ranking.doc_ids for name, ranking in found.items() if not isinstance(ranking, CallError)}
+        return Rankings(item.item_id, rankings, missing)
+
+    def read(self, call: Call, reply: Reply) -> Any:
+        """The ranking."""
+        return self.retrieve[call.service].read(call, reply)
+
+    def calls(self, item: Sought) -> range:  # noqa: ARG002  every question alike
+        """One a retriever."""
+        return range(len(self.retrieve), len(self.retrieve) + 1)
+
+
+def text_name(text: str) -> str:
+    """The name of a text as a task: equal texts have one."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _missing(outcome: Any) -> Missing | None:
+    return Missing(outcome.kind, outcome.message) if isinstance(outcome, CallError) else None
