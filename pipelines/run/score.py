@@ -146,7 +146,7 @@ def _with(metric: Metric, options: ScoreOptions) -> Metric:
 def names_of(paths: Sequence[str]) -> list[str]:
     """File names without their endings where these are unique, else the paths."""
     stems = [PurePosixPath(path).name for path in paths]
-    for ending in (".gz", ".parquet", ".run", ".txt", ".trec"):
+    for ending in (".gz", ".parquet", ".json", ".csv", ".tsv", ".run", ".txt", ".trec"):
         stems = [stem.removesuffix(ending) or stem for stem in stems]
     counts = Counter(stems)
     return [stem if counts[stem] == 1 else path for stem, path in zip(stems, paths, strict=True)]

@@ -3,26 +3,15 @@
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
-import sysconfig
-import tarfile
-import tomllib
-import venv
-import zipfile
 from collections.abc import Mapping
 from configparser import ConfigParser
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 import pytest
 import yaml
+from support.built import Built, run
 from support.data import REPOSITORY
-
-PACKAGES = ("pipelines", "transforms")
-BESIDE = ("rankbeam", "deploy", "tests", "examples", "LICENSE", "Makefile", "README.md", "pyproject.toml", "setup.py")
 
 IMPORT_EVERYTHING = """
 import importlib, json, os, sys, sysconfig
@@ -34,87 +23,6 @@ groups = [group for group in entry_points().groups if group.startswith("rankbeam
 types = {group: {point.name: point.load().__qualname__ for point in entry_points(group=group)} for group in groups}
 print(json.dumps([modules, types]))
 """
-
-
-@dataclass
-class Built:
-    """A checkout and what was built from it; archives are path in the archive → content."""
-
-    checkout: Path
-    sdist: Mapping[str, bytes]
-    wheel: Mapping[str, bytes]
-    wheel_file: Path
-
-    @property
-    def project(self) -> dict[str, Any]:
-        """The table `project` of pyproject.toml."""
-        project: dict[str, Any] = tomllib.loads((self.checkout / "pyproject.toml").read_text())["project"]
-        return project
-
-    @property
-    def sources(self) -> set[str]:
-        """Every file of the package, by its path in the archives, where what is a link here is a folder."""
-        package = self.checkout / "rankbeam"
-        found = [path for path in package.glob("*") if path.is_file()]
-        found += [path for name in PACKAGES for path in (package / name).rglob("*") if path.is_file()]
-        found += [path for name in ("bigquery", "duckdb") for path in (package / "deploy" / name).glob("*.sql")]
-        found += [path for path in (package / "examples" / "helpdesk").rglob("*") if path.is_file()]
-        return {path.relative_to(self.checkout).as_posix() for path in found}
-
-    @property
-    def modules(self) -> dict[str, str]:
-        """Every module, and its file."""
-        files = [PurePosixPath(path) for path in self.sources if path.endswith(".py")]
-        dotted = {path: ".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in files}
-        return {dotted[path]: str(path) for path in files}
-
-
-def run(*command: str | Path, cwd: Path) -> str:
-    """What a command prints; it sees no setting of Python's, such as PYTHONPATH."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """The sdist, and the wheel that comes out of it, of a copy whose path has a space."""
-    folder = tmp_path_factory.mktemp("packaging")
-    checkout, made = folder / "a checkout", folder / "made here"
-    for name in PACKAGES + BESIDE:
-        if (REPOSITORY / name).is_dir():
-            without = shutil.ignore_patterns("__pycache__", "out")
-            shutil.copytree(REPOSITORY / name, checkout / name, symlinks=True, ignore=without)
-        else:
-            shutil.copy(REPOSITORY / name, checkout / name)
-    # Without isolation, as Beam does it: with isolation, build would download setuptools.
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", made, checkout, cwd=folder)
-    (sdist_file,), (wheel_file,) = made.glob("*.tar.gz"), made.glob("*.whl")
-    with tarfile.open(sdist_file) as archive:
-        members = {member.name: archive.extractfile(member) for member in archive.getmembers() if member.isfile()}
-        sdist = {name.partition("/")[2]: file.read() for name, file in members.items() if file is not None}
-    with zipfile.ZipFile(wheel_file) as archive:
-        wheel = {name: archive.read(name) for name in archive.namelist()}
-    return Built(checkout, sdist, wheel, wheel_file)
-
-
-@pytest.fixture(scope="module")
-def worker(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment that has our dependencies, and rankbeam from the wheel alone."""
-    folder = tmp_path_factory.mktemp("a worker")
-    venv.EnvBuilder(symlinks=True).create(folder)
-    python = folder / "bin" / "python"
-    install = ("install", "--quiet", "--no-deps", "--no-index", built.wheel_file)
-    run(sys.executable, "-m", "pip", "--isolated", "--python", python, *install, cwd=folder)
-    # A path that stands in a .pth file is searched, but its own .pth files, such as that of an editable
-    # rankbeam, are not read.
-    site_packages = Path(
-        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
-    )
-    dependencies = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib")])
-    (site_packages / "dependencies.pth").write_text("".join(f"{path}\n" for path in dependencies))
-    return folder / "bin"
 
 
 @pytest.mark.parametrize("archive", ["sdist", "wheel"])
