@@ -1,6 +1,10 @@
 """The command line's frame: the group of commands, and options that several of them have."""
 
+from typing import Any
+
 import click
+
+from rankbeam.pipelines.run import command_line
 
 TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
@@ -27,6 +31,16 @@ class Group(Command, click.Group):
 
     command_class = Command
     group_class = type
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Keep the words of the command line, which a run records."""
+        words = list(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        if parent is None:
+            command_line.remember(words)
+        return context
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

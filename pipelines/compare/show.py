@@ -19,13 +19,13 @@ _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name no
 def as_text(compared: Compared, screen: Screen = WHOLE) -> str:
     """The table and the sentences, for a terminal."""
     said = [screen.prose(printable(sentence)) for sentence in sentences(compared)]
-    return "\n".join([screen.table(_table(compared)), "", *said])
+    return "\n".join([screen.table(table(compared)), "", *said])
 
 
 def as_markdown(compared: Compared) -> str:
     """The table and the sentences, for GitHub."""
     items = "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences(compared))
-    return f"{markdown_table(_table(compared))}\n\n{items}"
+    return f"{markdown_table(table(compared))}\n\n{items}"
 
 
 def as_csv(compared: Compared) -> str:
@@ -88,7 +88,8 @@ def _verdicts(verdicts: dict[Verdict, list[str]]) -> str:
     )
 
 
-def _table(compared: Compared) -> Table:
+def table(compared: Compared) -> Table:
+    """The differences, a row each."""
     sliced = any(each.row.slice != ALL for each in compared.rows)
     unpaired = any(each.row.unpaired for each in compared.rows)
     interval = f"{100 * compared.statistics.confidence:g}% interval"

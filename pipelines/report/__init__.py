@@ -3,21 +3,25 @@
 import os
 import uuid
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
+
+if TYPE_CHECKING:
+    from rankbeam.pipelines.report.against import Against
 
 FILE_NAME = "report.html"
 
 _MARK, _HEAD_BYTES = b"rankbeam report</title>", 1 << 12
 
 
-def build(results: Results) -> str:
+def build(results: Results, against: "Against | None" = None) -> str:
     """The report of a finished run: a page of HTML that needs no other file and no network."""
     from rankbeam.pipelines.report.page import render  # Jinja is imported where a report is made, and nowhere else
 
-    return render(results)
+    return render(results, against)
 
 
 def refuse_foreign(output: str) -> None:
@@ -31,7 +35,7 @@ def refuse_foreign(output: str) -> None:
         raise InputError("was not made by rankbeam and would be replaced; move it, or choose another place", path=place)
 
 
-def write(results: Results, path: str | None = None) -> str:
+def write(results: Results, path: str | None = None, against: "Against | None" = None) -> str:
     """Write the report of a finished run; returns its path.
 
     The file is complete or not there: it is built beside and then put in place.
@@ -39,6 +43,7 @@ def write(results: Results, path: str | None = None) -> str:
     Args:
         results: the run.
         path: of the file, on any filesystem; by default `report.html` in the run's output folder.
+        against: a comparison with another run.
 
     Raises:
         InputError: it cannot be written, or the file in the output folder is of another program.
@@ -46,7 +51,7 @@ def write(results: Results, path: str | None = None) -> str:
     place = files.join(results.output, FILE_NAME) if path is None else path
     if path is None:
         refuse_foreign(results.output)
-    content = build(results).encode()
+    content = build(results, against).encode()
     if not files.is_local(place):  # an object appears when it is complete
         files.write(place, content)
         return place

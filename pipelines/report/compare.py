@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from markupsafe import Markup
 
-from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report import forest, words
+from rankbeam.pipelines.report.scales import Scale
 from rankbeam.pipelines.report.study import LEADING, Study
 from rankbeam.transforms.records.scores.rows import Comparison
 
@@ -17,6 +19,7 @@ class Compared:
         name, baseline: of both.
         row: of `comparisons`.
         is_significant: whether there is a difference; None where that was not tested.
+        bar: the difference and its interval as a picture.
         difference, interval, p_value, p_adjusted, q_value, effect_size, detectable: as people read them.
     """
 
@@ -31,6 +34,7 @@ class Compared:
     q_value: str
     effect_size: str
     detectable: str
+    bar: Markup
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Comparisons:
         metric: its name.
         rows: with the baseline, the largest difference first.
         columns: of the rows that are not empty.
+        axis: of the pictures of differences.
         names: of the matrix's rows and columns.
         matrix: its cells.
         left_out: how many configurations the matrix leaves out.
@@ -67,6 +72,7 @@ class Comparisons:
     metric: str
     rows: list[Compared]
     columns: list[str]
+    axis: Markup | None
     names: list[str]
     matrix: list[list[Cell]]
     left_out: int
@@ -82,10 +88,12 @@ def comparisons(study: Study, metric: str) -> Comparisons:
     with_baseline = {each: study.overall.get((each, study.baseline, metric)) for each in order}
     rows = {each: row for each, row in with_baseline.items() if row is not None}
     shown = [each for each in order if each == study.baseline or order.index(each) < LEADING]
+    scale = forest.scale_of(rows.values())
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
     return Comparisons(
         metric=metric,
-        rows=[_compared(study, one, row) for one, row in rows.items()],
+        rows=[_compared(study, one, row, scale) for one, row in rows.items()],
+        axis=None if scale is None else forest.axis(scale),
         columns=[name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows.values())],
         names=[study.titles[each] for each in shown],
         matrix=matrix,
@@ -94,7 +102,7 @@ def comparisons(study: Study, metric: str) -> Comparisons:
     )
 
 
-def _compared(study: Study, one: int, row: Comparison) -> Compared:
+def _compared(study: Study, one: int, row: Comparison, scale: Scale | None) -> Compared:
     return Compared(
         name=study.titles[one],
         baseline=study.names[study.baseline],
@@ -105,6 +113,7 @@ def _compared(study: Study, one: int, row: Comparison) -> Compared:
         **{name: words.probability(getattr(row, name)) for name in ("p_value", "p_adjusted", "q_value")},
         effect_size=words.signed(row.effect_size, 2),
         detectable=words.value(row.detectable),
+        bar=Markup("") if scale is None else forest.bar(row, scale, study.titles[one], study.is_significant(row)),
     )
 
 

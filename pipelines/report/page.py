@@ -11,30 +11,40 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import compare, coverage, leaderboard, plots, words
+from rankbeam.pipelines.report.against import Against
+from rankbeam.pipelines.report.card import card, duration
+from rankbeam.pipelines.report.cutoffs import against_k, precision_recall
 from rankbeam.pipelines.report.data import page_data
 from rankbeam.pipelines.report.encode import as_json
 from rankbeam.pipelines.report.judge import judge
+from rankbeam.pipelines.report.parameters import heat_maps, parameters
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
+from rankbeam.pipelines.report.trend import trend
 from rankbeam.pipelines.results.run import Results
 
-_SCRIPTS = ("core", "panels", "histogram", "answers", "rankings", "queries", "downloads", "start")
+_SCRIPTS = ("core", "address", "panels", "filters", "histogram", "answers", "rankings", "queries", "downloads", "start")
 _STYLES = ("base", "charts", "tables", "answers")
+_DATASET = ("dataset.queries", "dataset.qrels", "dataset.corpus")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def render(results: Results) -> str:
-    """The page of one run."""
+def render(results: Results, against: Against | None = None) -> str:
+    """The page of one run, and of its comparison with another one."""
     study = Study(results)
     data = page_data(study)
     style, script = _style(), _script()
     swept = sweeps(study)
+    swept_parameters = parameters(study)
+    curves = [*against_k(study), *filter(None, [precision_recall(study)])]
     found = [
         {
             "metric": metric,
             "offline": study.offline(metric),
             "board": leaderboard.board(study, metric),
             "comparisons": compare.comparisons(study, metric),
+            "trend": trend(study, metric),
+            "maps": heat_maps(study, metric, swept_parameters),
             "plots": [drawn for each in swept if (drawn := plots.plot(study, each, metric)) is not None],
             "slices": coverage.slice_tables(study, metric),
         }
@@ -47,8 +57,15 @@ def render(results: Results) -> str:
             study=study,
             run=results.run,
             panels=found,
+            card=card(study),
+            origin=origin(study),
             overview=_overview(study),
             swept=swept,
+            against=against,
+            has_trend=any(panel["trend"] for panel in found),
+            parameters=swept_parameters,
+            has_maps=any(panel["maps"] for panel in found),
+            curves=curves,
             failures=coverage.failures(study),
             coverage=coverage.coverage(study),
             dataset=coverage.dataset_facts(study),
@@ -82,8 +99,22 @@ def _overview(study: Study) -> list[dict[str, Any]]:
             }
             for metric, row in means
         ]
-        rows.append({"name": study.titles[each], "cells": cells})
+        rows.append({"place": each, "name": study.titles[each], "cells": cells})
     return rows
+
+
+def origin(study: Study) -> list[tuple[str, str]]:
+    """Where the run comes from, as label and value."""
+    made = study.results.run["versions"]
+    costs = [row["cost"] for row in study.usage if row["cost"] is not None]
+    known = {
+        "command": made.get("command"),
+        "commit": made.get("commit"),
+        "took": duration(study),
+        "cost": f"{sum(costs):,.4g}" if costs else None,
+        **{name: made.get(name) for name in _DATASET},
+    }
+    return [(label, value) for label, value in known.items() if value]
 
 
 @cache

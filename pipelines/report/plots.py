@@ -1,5 +1,6 @@
 """Plots of a metric along a parameter, as SVG."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -9,7 +10,7 @@ from rankbeam.pipelines.report.scales import Scale, parameter_scale, ticks, valu
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import MOST_LINES, Line, Sweep
 
-_WIDTH, _HEIGHT = 640.0, 300.0
+WIDTH, HEIGHT = 640.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 18.0, 14.0, 44.0
 _FEW_LINES = 3
 _LETTER = 6.5
@@ -49,18 +50,21 @@ def plot(study: Study, sweep: Sweep, metric: str) -> Plot | None:
     if not known:
         return None
     drawn = sorted(known, key=lambda each: -max(point[1] for point in each[1]))[:MOST_LINES]
-    across = parameter_scale([point[0] for _, points in drawn for point in points], _LEFT + 14, _WIDTH - _RIGHT - 14)
-    up = values_scale([end for _, points in drawn for point in points for end in point[1:]], _HEIGHT - _BOTTOM, _TOP)
+    shown = [point for _, points in drawn for point in points]
+    across, up = inner_scales([point[0] for point in shown], [end for point in shown for end in point[1:]])
     parameter = sweep.parameter.removeprefix("retriever.")
-    parts = [*_axes(across, up, [point[0] for _, points in drawn for point in points], parameter)]
-    parts += [_band(across, up, points, place) for place, (_, points) in enumerate(drawn)]
-    parts += [_curve(across, up, line, points, place) for place, (line, points) in enumerate(drawn)]
+    parts = [*axes(across, up, [point[0] for _, points in drawn for point in points], parameter)]
+    parts += [band(across, up, points, place) for place, (_, points) in enumerate(drawn)]
+    parts += [
+        curve(across, up, points, [f"{line.label}, {_hint(*point)}" for point in points], place)
+        for place, (line, points) in enumerate(drawn)
+    ]
     description = "; ".join(f"{line.label}: {_story(points)}" for line, points in drawn)
     kind = "plot many" if len(drawn) > _FEW_LINES else "plot"
     return Plot(
         parameter=parameter,
-        picture=svg.picture(_WIDTH, _HEIGHT, kind, f"{metric} along {parameter}", description, *parts),
-        legend=[(line.label, _sample(place)) for place, (line, _) in enumerate(drawn)],
+        picture=svg.picture(WIDTH, HEIGHT, kind, f"{metric} along {parameter}", description, *parts),
+        legend=[(line.label, sample(place)) for place, (line, _) in enumerate(drawn)],
         table=[
             (line.label, words.plain_number(x), words.value(mean), words.interval(low, high))
             for line, points in known
@@ -75,35 +79,41 @@ def _points(study: Study, line: Line, metric: str) -> list[Point]:
     return [(x, row.mean, *(row.interval or (row.mean, row.mean))) for x, row in rows if row.mean is not None]
 
 
-def _axes(across: Scale, up: Scale, values: list[float], parameter: str) -> list[Markup]:
+def inner_scales(across: Sequence[float], up: Sequence[float]) -> tuple[Scale, Scale]:
+    """The scales of both axes of a plot."""
+    return parameter_scale(across, _LEFT + 14, WIDTH - _RIGHT - 14), values_scale(up, HEIGHT - _BOTTOM, _TOP)
+
+
+def axes(across: Scale, up: Scale, values: list[float], parameter: str) -> list[Markup]:
+    """Grid, axes and their labels."""
     parts = []
     for each in ticks(up):
-        parts.append(svg.line(_LEFT, up(each), _WIDTH - _RIGHT, up(each), "grid"))
+        parts.append(svg.line(_LEFT, up(each), WIDTH - _RIGHT, up(each), "grid"))
         parts.append(svg.text(_LEFT - 8, up(each) + 4, words.plain_number(each).replace("-", "−"), "tick", "end"))
-    parts.append(svg.line(_LEFT, _HEIGHT - _BOTTOM, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM, "base"))
+    parts.append(svg.line(_LEFT, HEIGHT - _BOTTOM, WIDTH - _RIGHT, HEIGHT - _BOTTOM, "base"))
     free = -1e9
     for each in sorted(set(values)):
         written = words.plain_number(each)
         half = len(written) * _LETTER / 2 + 4
-        parts.append(svg.line(across(each), _HEIGHT - _BOTTOM, across(each), _HEIGHT - _BOTTOM + 5, "base"))
+        parts.append(svg.line(across(each), HEIGHT - _BOTTOM, across(each), HEIGHT - _BOTTOM + 5, "base"))
         if across(each) - half >= free:
-            parts.append(svg.text(across(each), _HEIGHT - _BOTTOM + 18, written, "tick"))
+            parts.append(svg.text(across(each), HEIGHT - _BOTTOM + 18, written, "tick"))
             free = across(each) + half
     scaled = f"{parameter} (logarithmic)" if across.logarithmic else parameter
-    parts.append(svg.text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 6, scaled, "label"))
+    parts.append(svg.text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 6, scaled, "label"))
     return parts
 
 
-def _band(across: Scale, up: Scale, points: list[Point], place: int) -> Markup:
+def band(across: Scale, up: Scale, points: list[Point], place: int) -> Markup:
+    """The intervals of a line, as one area."""
     edge = [(x, high) for x, _, _, high in points] + [(x, low) for x, _, low, _ in reversed(points)]
     return svg.element("polygon", {"points": _path(across, up, edge), "class": f"band series-{place}"})
 
 
-def _curve(across: Scale, up: Scale, line: Line, points: list[Point], place: int) -> Markup:
+def curve(across: Scale, up: Scale, points: list[Point], hints: list[str], place: int) -> Markup:
+    """A line, and a mark with a hint for each of its points."""
     path = _path(across, up, [(x, mean) for x, mean, _, _ in points])
-    marks = [
-        _mark(across(x), up(mean), place, f"{line.label}, {_hint(x, mean, low, high)}") for x, mean, low, high in points
-    ]
+    marks = [_mark(across(x), up(mean), place, hint) for (x, mean, _, _), hint in zip(points, hints, strict=True)]
     return svg.element("g", {"class": f"series-{place}"}, svg.element("polyline", {"points": path}), *marks)
 
 
@@ -121,7 +131,8 @@ def _mark(x: float, y: float, place: int, hint: str = "") -> Markup:
     return svg.element("polygon", {"points": corners, "class": "mark"}, *title)
 
 
-def _sample(place: int) -> Markup:
+def sample(place: int) -> Markup:
+    """How a line looks, for a legend."""
     parts = [svg.element("polyline", {"points": "1,7 33,7"}), _mark(17, 7, place)]
     return svg.element(
         "svg",

@@ -1,5 +1,6 @@
 """The rankings that a page holds: of the queries at which configurations differ most."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankbeam.pipelines.report.sources import Files
 from rankbeam.pipelines.report.values import QueryValues
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import IntArray
@@ -15,6 +17,7 @@ from rankbeam.transforms.records.errors import InputError
 MOST_DOCUMENTS, MOST_LETTERS = 20, 300
 _MOST_RANKINGS, _WORST, _BEST = 2_000, 50, 20
 _MOST_LETTERS_OF_ALL, _FEWEST_LETTERS = 3_000_000, 60
+_MOST_UNRETRIEVED, _MOST_LETTERS_OF_A_TITLE = 10, 120
 _BATCH_ROWS = 1 << 12
 
 Wanted = set[tuple[int, int]]
@@ -57,29 +60,61 @@ def are_written(results: Results) -> bool:
 
 
 def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, Any]:
-    """The wanted rankings, with each document's text once.
+    """The wanted rankings, with each document's title and text once, and relevant documents that are in none.
 
     Returns:
-        `documents`, a list of id and text, and `lists`: per configuration, per query, positions of documents, scores,
-        grades, and how many documents there are.
+        `documents`, a list of id, text and title; `lists`: per configuration, per query, positions of documents,
+        scores, grades, and how many documents there are; and `unretrieved`: per query positions of relevant documents
+        that no configuration retrieved, their grades, and how many there are.
     """
     owners = [row["config_id"] for row in results.configurations]
     some = ids.take(pa.array(sorted({query for _, query in wanted}), pa.int64()))
     positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
     found: dict[tuple[int, int], tuple[list[Any], int]] = {}
+    retrieved: defaultdict[int, set[str]] = defaultdict(set)
     for row in _rows(results, some):
         key = owners.index(row["config_id"]), positions[row["query_id"]]
+        retrieved[key[1]].update(each["doc_id"] for each in row["documents"])
         if key in wanted:
             found[key] = row["documents"][:MOST_DOCUMENTS], len(row["documents"])
+    files = Files(results)
+    unretrieved = _unretrieved(files, some, positions, retrieved)
+    ids_shown = {each["doc_id"] for shown, _ in found.values() for each in shown if not each["text"]}
+    known = files.documents(ids_shown | {doc_id for own, _ in unretrieved.values() for doc_id, _ in own})
     documents: dict[tuple[str, str], int] = {}
+
+    def place(doc_id: str, text: str | None) -> int:
+        return documents.setdefault((doc_id, cut(text or known.get(doc_id, ("", ""))[1])), len(documents))
+
     lists: dict[int, dict[int, list[Any]]] = {}
     for (owner, query), (shown, count) in sorted(found.items()):  # the same page in whatever order rows are read
-        places = [documents.setdefault((each["doc_id"], cut(each["text"] or "")), len(documents)) for each in shown]
+        places = [place(each["doc_id"], each["text"]) for each in shown]
         scores = [None if each["score"] is None else float(f"{each['score']:.6g}") for each in shown]
         grades = [each["grade"] for each in shown]
         lists.setdefault(owner, {})[query] = [places, scores, grades, count]
+    missed = {
+        query: [[place(doc_id, None) for doc_id, _ in own], [grade for _, grade in own], count]
+        for query, (own, count) in sorted(unretrieved.items())
+    }
+    titles = {doc_id: cut(title, _MOST_LETTERS_OF_A_TITLE) for doc_id, (title, _) in known.items()}
     room = max(_FEWEST_LETTERS, _MOST_LETTERS_OF_ALL // max(1, len(documents)))
-    return {"documents": [[doc_id, cut(text, room)] for doc_id, text in documents], "lists": lists}
+    return {
+        "documents": [[doc_id, cut(text, room), titles.get(doc_id, "")] for doc_id, text in documents],
+        "lists": lists,
+        "unretrieved": missed,
+    }
+
+
+def _unretrieved(
+    files: Files, ids: pa.Array, positions: dict[str, int], retrieved: dict[int, set[str]]
+) -> dict[int, tuple[list[tuple[str, float]], int]]:
+    """By query, relevant documents that no configuration retrieved, the first of them, and how many there are."""
+    found = {}
+    for query_id, judged in files.relevant(ids).items():
+        own = [each for each in judged if each[0] not in retrieved[positions[query_id]]]
+        if own:
+            found[positions[query_id]] = own[:_MOST_UNRETRIEVED], len(own)
+    return found
 
 
 def cut(words: str, most: int = MOST_LETTERS) -> str:

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ from rankbeam.pipelines.report.values import QueryValues, read_values
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -98,6 +99,23 @@ class Study:
     @cached_property
     def _compared(self) -> pa.Table:
         return self.results.table("comparisons")
+
+    @cached_property
+    def usage(self) -> list[dict[str, Any]]:
+        """The rows of `usage`; none of a run that has no such table."""
+        return self._rows("usage")
+
+    @cached_property
+    def gates(self) -> list[dict[str, Any]]:
+        """The rows of `gates`; none of a run that has no such table."""
+        return self._rows("gates")
+
+    def _rows(self, name: str) -> list[dict[str, Any]]:
+        try:
+            rows: list[dict[str, Any]] = self.results.table(name).to_pylist()
+        except InputError:  # the run is of an older release
+            return []
+        return rows
 
     @cached_property
     def overall(self) -> dict[tuple[int, int, str], Comparison]:

@@ -48,10 +48,10 @@ class Sweep:
 def sweeps(study: Study) -> list[Sweep]:
     """What the run sweeps over: numeric parameters first; else a number in otherwise equal names."""
     rows = study.results.configurations
-    flat = [_flat(json.loads(row["parameters"])) for row in rows]
+    given = [flat(json.loads(row["parameters"])) for row in rows]
     bases = [row["name"].partition(":")[0] for row in rows]
-    names = dict.fromkeys(key for each in flat for key in each)
-    found = [_sweep(name, flat, bases) for name in sorted(names, key=lambda name: name.startswith(_INSIDE))]
+    names = dict.fromkeys(key for each in given for key in each)
+    found = [_sweep(name, given, bases) for name in sorted(names, key=lambda name: name.startswith(_INSIDE))]
     swept = [each for each in found if each is not None]
     inside = {position for sweep in swept for line in sweep.lines for _, position in line.points}
     return swept + list(_named([(position, row) for position, row in enumerate(rows) if position not in inside]))
@@ -97,12 +97,12 @@ def _named(rows: list[tuple[int, dict[str, Any]]]) -> Iterator[Sweep]:
         yield Sweep(f"the number in {name}", (Line(name, tuple(sorted(points.items()))),))
 
 
-def _flat(value: Any, name: str = "") -> dict[str, Any]:
+def flat(value: Any, name: str = "") -> dict[str, Any]:
     """Parameters by their path; lists are values."""
     if not isinstance(value, dict):
         return {name: value}
     return {
-        key: one for part, each in value.items() for key, one in _flat(each, f"{name}.{part}" if name else part).items()
+        key: one for part, each in value.items() for key, one in flat(each, f"{name}.{part}" if name else part).items()
     }
 
 

@@ -19,6 +19,7 @@ from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
 from rankbeam.pipelines.run.branches import rankings_of
 from rankbeam.pipelines.run.buckets import buckets_of
+from rankbeam.pipelines.run.provenance import provenance
 from rankbeam.pipelines.run.waves import refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
@@ -100,7 +101,7 @@ def build(
     finish = FinishRun(
         experiment.output,
         execution,
-        versions(),
+        versions() | provenance(experiment),
         evaluation.statistics,
         _verdict(experiment, execution),
         written,

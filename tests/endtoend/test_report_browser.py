@@ -311,3 +311,33 @@ def test_the_histogram_of_a_run_without_any_difference(opened: Opened) -> None:
     assert "Infinity" not in drawn
     opened.page.locator("#swap").click()
     assert "better at 0 queries" in opened.page.locator("#distribution").inner_text()
+
+
+def test_the_address_leads_to_the_same_choice_and_to_a_query(opened: Opened) -> None:
+    page = opened.page
+    page.locator("#metric").select_option(label="R@10")
+    page.locator("#other").select_option(label="bm25-body-only")
+    page.locator("#search").fill("invoice")
+    opened.rows.first.click()
+    link = page.locator("tr.detail a.anchor").get_attribute("href")
+    assert link is not None
+    shown = page.locator("#query-rows > tr").first.inner_text()
+    page.goto("about:blank")
+    page.goto(opened.requests[0].partition("#")[0] + link)
+    page.wait_for_selector("[data-ready]")
+    expect(page.locator("#metric option:checked")).to_have_text("R@10")
+    expect(page.locator("#other option:checked")).to_have_text("bm25-body-only")
+    expect(page.locator("#search")).to_have_value("invoice")
+    expect(page.locator("tr.detail")).to_have_count(1)
+    assert page.locator("#query-rows > tr").first.inner_text() == shown
+    del opened.requests[1:]
+
+
+def test_configurations_are_filtered_by_parameter_and_a_phone_scrolls_no_page_sideways(opened: Opened) -> None:
+    page = opened.page
+    page.locator("[data-parameter]").nth(1).select_option(label="none")
+    expect(page.locator("#overview tbody tr:visible")).to_have_count(1)
+    expect(page.locator("#filtered")).to_have_text("1 of 3 configurations")
+    for width in (1440, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

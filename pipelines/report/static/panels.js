@@ -12,7 +12,10 @@ function startPanels() {
     choose({ metric: Number(selector.value) });
     say("Showing " + state.data.metrics[state.metric]);
   });
-  whenChosen(showPanels);
+  whenChosen(() => {
+    selector.value = String(state.metric);
+    showPanels();
+  });
 }
 
 function sortKey(row, column) {

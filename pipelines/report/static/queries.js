@@ -60,6 +60,7 @@ function sorted(found) {
 }
 
 function refresh(name) {
+  writeAddress();
   timed(name, () => {
     table.order = sorted(passing());
     table.page = 0;
@@ -110,7 +111,7 @@ function queryRows(query) {
   const open = table.open.has(query);
   const label = [make("bdi", {}, text || id)].concat(text ? [" ", make("bdi", { class: "query-id" }, id)] : []);
   const button = make("button", { type: "button", class: "open", "aria-expanded": String(open) }, label);
-  const row = make("tr", {}, [make("td", { class: "query" }, button)].concat(Object.keys(table.columns).map((name) => valueCell(name, query))));
+  const row = make("tr", { "data-query": query }, [make("td", { class: "query" }, button)].concat(Object.keys(table.columns).map((name) => valueCell(name, query))));
   button.addEventListener("click", () => toggle(query, row, button));
   return open ? [row, detailRow(query)] : [row];
 }
@@ -127,6 +128,23 @@ function toggle(query, row, button) {
     row.after(detailRow(query));
   }
   button.setAttribute("aria-expanded", String(table.open.has(query)));
+  writeAddress(table.open.has(query) ? query : undefined);
+}
+
+// Open a query on its page of the table, whatever hides it.
+function showQuery(query) {
+  if (!table.order.includes(query)) {
+    byId("search").value = "";
+    for (const id of ["outcome", "slice"]) if (byId(id)) byId(id).selectedIndex = 0;
+    refresh("filter");
+  }
+  table.open.add(query);
+  table.page = Math.floor(table.order.indexOf(query) / ROWS);
+  showRows();
+  const row = document.querySelector(`[data-query="${query}"]`);
+  row.scrollIntoView({ block: "start" });
+  row.querySelector("button").focus({ preventScroll: true });
+  writeAddress(query);
 }
 
 function sortBy(name) {

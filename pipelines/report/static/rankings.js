@@ -24,6 +24,32 @@ function listOf(configuration, query) {
   return (lists && lists[query]) || null;
 }
 
+function documentParts(place) {
+  const [id, text, title] = state.data.rankings.documents[place];
+  const name = title ? [make("bdi", { class: "title" }, title), " ", make("bdi", { class: "query-id" }, id)] : [make("bdi", {}, id)];
+  return name.concat(text ? [make("span", { class: "snippet" }, text)] : []);
+}
+
+// Relevant documents that are in no ranking: what every configuration misses.
+function unretrieved(query) {
+  const list = state.data.rankings && state.data.rankings.unretrieved[query];
+  if (!list) return [];
+  const rows = list[0].map((place, at) => make("tr", {}, [make("td", {}, grade(list[1][at])), make("td", { class: "document" }, documentParts(place))]));
+  const more = list[2] > rows.length ? `, the first ${rows.length} of ${list[2].toLocaleString("en")}` : "";
+  return [make("div", { class: "scroll unretrieved", role: "region", "aria-label": "Relevant documents not retrieved", tabindex: 0 }, make("table", { class: "missed" }, [
+    make("caption", {}, "Relevant, and retrieved by no configuration" + more),
+    make("thead", {}, make("tr", {}, ["Grade", "Document"].map((name) => make("th", { scope: "col" }, name)))),
+    make("tbody", {}, rows)]))];
+}
+
+function attributeList(query) {
+  const own = state.data.attributes[state.data.ids[query]] || {};
+  const sliced = new Set(state.data.slices.map((slice) => slice.name));
+  const rows = Object.entries(own).filter(([name]) => !sliced.has(name));
+  return rows.length ? [make("dl", { class: "attributes" }, rows.flatMap(([name, value]) => [
+    make("dt", {}, make("bdi", {}, name)), make("dd", {}, make("bdi", {}, value))]))] : [];
+}
+
 // Where a document stands in the other ranking; by id, as chunks of one document have other texts.
 function elsewhere(document_, other) {
   if (!other) return "";
@@ -46,14 +72,13 @@ function ranking(configuration, query, against) {
   if (!list[0].length) return make("div", {}, [make("h4", {}, about), make("p", { class: "note" }, "Nothing was retrieved.")]);
   const columns = ["Rank", "Grade", "Document", "Score"].concat(other ? ["Other rank"] : []);
   const rows = list[0].map((place, rank) => {
-    const [id, text] = state.data.rankings.documents[place];
     const score = list[1][rank];
     return make("tr", {}, [
       make("td", { class: "number" }, String(rank + 1)),
       make("td", {}, grade(list[2][rank])),
-      make("td", { class: "document" }, [make("bdi", {}, id)].concat(text ? [make("span", { class: "snippet" }, text)] : [])),
+      make("td", { class: "document" }, documentParts(place)),
       make("td", { class: "number quiet" }, score === null ? "–" : String(Number(score.toPrecision(4))).replace("-", "−")),
-    ].concat(other ? [make("td", { class: "number quiet" }, elsewhere(id, other))] : []));
+    ].concat(other ? [make("td", { class: "number quiet" }, elsewhere(state.data.rankings.documents[place][0], other))] : []));
   });
   const more = list[3] > list[0].length ? [make("p", { class: "note" },
     `The first ${list[0].length} of ${list[3].toLocaleString("en")} documents.`)] : [];
@@ -67,8 +92,9 @@ function ranking(configuration, query, against) {
 
 function detail(query) {
   const about = state.data.slices.map((slice) => `${slice.name}: ${slice.values[sliceCodes(slice.name)[query]]}`);
-  const parts = about.length ? [make("p", { class: "note" }, about.join(" · "))] : [];
-  parts.push(...answers(query));
+  const link = make("a", { href: address(query), class: "anchor" }, "Link to this query");
+  const parts = [make("p", { class: "note" }, about.length ? [about.join(" · ") + " · ", link] : link)];
+  parts.push(...attributeList(query), ...answers(query));
   if (!state.data.rankings) {
     parts.push(make("p", { class: "note" }, "This run wrote no rankings (output: rankings: true)."));
     const each = comparing() ? [state.one, state.other] : [state.one];
@@ -77,7 +103,7 @@ function detail(query) {
   }
   const sides = comparing() && state.one !== state.other
     ? [ranking(state.one, query, state.other), ranking(state.other, query, state.one)] : [ranking(state.one, query, null)];
-  return parts.concat(make("div", { class: "beside" }, sides));
+  return parts.concat(make("div", { class: "beside" }, sides), unretrieved(query));
 }
 
 function allValues(configuration, query) {

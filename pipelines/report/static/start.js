@@ -9,6 +9,10 @@ document.addEventListener("DOMContentLoaded", () => timed("start", () => {
   startDistribution();
   startQueries();
   startDownloads();
-  choose({ one: state.data.pair[0], other: state.data.pair[1] });
+  startFilterParameters();
+  choose(chosenByAddress());
+  startAddress();
+  showFiltered();
   root.dataset.ready = "true";
+  followAddress();
 }));

@@ -173,7 +173,7 @@ def test_no_text_of_a_user_becomes_part_of_the_page(tmp_path: Path) -> None:
     for words in HOSTILE:
         assert CONTROLS.sub("\ufffd", words) in attacked.text
         assert any(words in text for text in attacked.data["texts"])
-        assert any(words in text for _, text in attacked.data["rankings"]["documents"])
+        assert any(words in text for _, text, _ in attacked.data["rankings"]["documents"])
     assert hostile.count("</script") == plain.count("</script") == 2
     assert not {"\u2028", "\u2029"} & set(hostile.partition('id="data"')[2])
 

@@ -1,0 +1,118 @@
+"""The first screen of a report: what was the best, by how much, at what cost, and of what it is known."""
+
+from dataclasses import dataclass
+
+from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.study import Study
+from rankbeam.transforms.records.scores.rows import Comparison
+
+_COMMIT_LETTERS = 12
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One field of the card.
+
+    Attributes:
+        label: what it is.
+        value: in large letters.
+        note: in small letters.
+        tone: "good", "bad" or "".
+    """
+
+    label: str
+    value: str
+    note: str = ""
+    tone: str = ""
+
+
+def card(study: Study) -> list[Fact]:
+    """The fields of the card."""
+    return [*_best(study), *_gain(study), _cost(study), _gates(study), _dataset(study), _origin(study)]
+
+
+def _best(study: Study) -> list[Fact]:
+    metric = study.metrics[0]
+    order = study.order(metric)
+    best = study.mean(order[0], metric)
+    if best.mean is None:
+        return [Fact(f"Best by {metric}", "none", "no configuration has a value", "bad")]
+    rivals = sum(bool(study.mean(each, metric).may_be_best) for each in order[1:])
+    different = f"no significant difference from {words.count(rivals, 'other')}"
+    reach = words.interval(best.ci_low, best.ci_high)
+    note = f"{words.value(best.mean)}, {study.confidence} interval {reach}" if best.interval else words.value(best.mean)
+    return [Fact(f"Best by {metric}", study.titles[order[0]], f"{note}; {different}" if rivals else note)]
+
+
+def _gain(study: Study) -> list[Fact]:
+    """The difference of the best configuration from the baseline, or, where it is that, from the next one."""
+    if len(study.titles) < 2:
+        return []
+    one, other = study.pair
+    metric = study.metrics[0]
+    row, sign = study.overall.get((one, other, metric)), 1
+    if row is None:
+        row, sign = study.overall.get((other, one, metric)), -1
+    against = f"{'over the baseline' if other == study.baseline else 'over the next'}, {study.names[other]}"
+    if row is None or row.difference is None:
+        return [Fact("Gain", words.value(None), f"{against}: not compared")]
+    return [_difference(study, row, sign, against), _queries(row, sign)]
+
+
+def _difference(study: Study, row: Comparison, sign: int, against: str) -> Fact:
+    ends = sorted(sign * end for end in (row.ci_low, row.ci_high) if end is not None)
+    reach = words.interval(ends[0], ends[1], sign=True) if len(ends) == 2 else ""
+    interval = f", {study.confidence} interval {reach}" if reach else ""
+    difference = sign * (row.difference or 0.0)
+    is_clear = study.is_significant(row)
+    tone = "" if not is_clear else "good" if difference > 0 else "bad"
+    said = {True: "significant", False: "not significant", None: "not tested"}[is_clear]
+    return Fact("Gain", words.signed(difference), f"{against}{interval}; {said}", tone)
+
+
+def _queries(row: Comparison, sign: int) -> Fact:
+    won, lost = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
+    return Fact("Queries", f"{won:,} won, {lost:,} lost", f"{row.ties:,} tied")
+
+
+def _cost(study: Study) -> Fact:
+    usage = study.usage
+    costs = [row["cost"] for row in usage if row["cost"] is not None]
+    calls = sum(row["calls"] or 0 for row in usage)
+    if costs:
+        return Fact("Cost", f"{sum(costs):,.4g}", f"{calls:,} calls")
+    return Fact("Cost", "–" if calls else "none", f"{calls:,} calls, no price given" if calls else "no remote calls")
+
+
+def _gates(study: Study) -> Fact:
+    missed = [row for row in study.gates if not row["met"]]
+    if not study.gates:
+        return Fact("Gates", "none", "the experiment sets no limits")
+    if not missed:
+        return Fact("Gates", "met", words.count(len(study.gates), "check"), "good")
+    return Fact("Gates", "missed", f"{len(missed):,} of {words.count(len(study.gates), 'check')}", "bad")
+
+
+def _dataset(study: Study) -> Fact:
+    run = study.results.run
+    return Fact(
+        "Dataset", words.count(len(study.values), "query", "queries"), f"fingerprint {run['dataset_fingerprint']}"
+    )
+
+
+def _origin(study: Study) -> Fact:
+    run = study.results.run
+    commit = run["versions"].get("commit", "")
+    value = commit[:_COMMIT_LETTERS] + ("-dirty" if commit.endswith("-dirty") else "") if commit else "not known"
+    return Fact("Commit", value, f"{run['finished_at']:%Y-%m-%d %H:%M} UTC, took {duration(study)}")
+
+
+def duration(study: Study) -> str:
+    """How long the run took."""
+    seconds = max(0, round((study.results.run["finished_at"] - study.results.run["started_at"]).total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < _DAY_S:
+        return f"{seconds // 3600} h {seconds % 3600 // 60} min" if seconds >= 3600 else f"{seconds // 60} min"
+    return f"{seconds // _DAY_S} d {seconds % _DAY_S // 3600} h"

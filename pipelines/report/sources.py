@@ -1,0 +1,88 @@
+"""What a page shows of the dataset's own files: documents, judgements and attributes, only those that it needs."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import rows, sources, texts
+from rankbeam.transforms.records.errors import InputError
+
+MOST_BYTES = 256 << 20
+"""A larger file is not read for a report: it would take longer than all else."""
+
+_MOST_LETTERS, _MOST_LETTERS_OF_ALL = 400, 2_000_000
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of the run's dataset, as far as they are known, still there, and not too large.
+
+    Attributes:
+        results: the run.
+    """
+
+    results: Results
+    _places: dict[str, str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Find out which files there are."""
+        made = self.results.run["versions"]
+        known = {role: made.get(f"dataset.{role}") for role in ("queries", "qrels", "corpus")}
+        found = {role: path for role, path in known.items() if path is not None and _is_readable(path)}
+        object.__setattr__(self, "_places", found)
+
+    def documents(self, wanted: set[str]) -> dict[str, tuple[str, str]]:
+        """Titles and texts of documents, by their ids."""
+        found: dict[str, tuple[str, str]] = {}
+        for entry in self._entries("corpus"):
+            if entry.id in wanted:
+                found[entry.id] = entry.title, entry.text
+        return found
+
+    def relevant(self, ids: pa.Array) -> dict[str, list[tuple[str, float]]]:
+        """Documents that are judged relevant to some queries, with their grades, the highest first."""
+        found: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
+        try:
+            for path in self._paths("qrels"):
+                for batch in rows.read_qrels(path):
+                    is_wanted = pc.is_in(batch["query_id"], value_set=ids)
+                    chosen = batch.filter(pc.and_(is_wanted, pc.greater(batch["grade"], 0)))
+                    columns = (chosen[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
+                    for query_id, doc_id, grade in zip(*columns, strict=True):
+                        found[query_id].append((doc_id, grade))
+        except InputError:  # spans of evidence, say, or a file that has changed
+            return {}
+        return {query: sorted(set(own), key=lambda each: (-each[1], each[0])) for query, own in found.items()}
+
+    def attributes(self, ids: list[str]) -> dict[str, dict[str, str]]:
+        """Attributes of queries, by their ids; of the first ones where they are many."""
+        wanted, found, letters = set(ids), {}, 0
+        for entry in self._entries("queries"):
+            if entry.id in wanted and entry.attributes and letters < _MOST_LETTERS_OF_ALL:
+                own = {name: value[:_MOST_LETTERS] for name, value in entry.attributes.items() if value}
+                found[entry.id] = own
+                letters += sum(map(len, own.values()))
+        return found
+
+    def _entries(self, role: str) -> Iterator[texts.Entry]:
+        try:
+            for path in self._paths(role):
+                yield from texts.read_entries(path, role)
+        except InputError:
+            return  # a file that has changed since takes nothing from the rest of a report
+
+    def _paths(self, role: str) -> list[str]:
+        place = self._places.get(role)
+        return [] if place is None else sources.expand(place)
+
+
+def _is_readable(path: str) -> bool:
+    try:
+        return not is_table(path) and sources.size(path) <= MOST_BYTES
+    except (InputError, OSError):
+        return False

@@ -1,0 +1,44 @@
+"""The trend: the means of the latest runs of one experiment over one dataset, in one output folder."""
+
+from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.slices import ALL
+
+MOST_RUNS = 30
+
+
+def trend(study: Study, metric: str) -> LinePlot | None:
+    """A metric over the runs up to this one, a line for each of its configurations; None for a first run."""
+    runs = _runs(study.results)
+    if len(runs) < 2:
+        return None
+    curves = [Curve(study.titles[place], _points(study.ids[place], metric, runs)) for place in study.order(metric)]
+    return line_plot(f"{metric} over the runs of this folder", "run, the latest last", curves)
+
+
+def _points(config_id: str, metric: str, runs: list[Results]) -> list[tuple[float, float, float, float, str]]:
+    points = []
+    for number, run in enumerate(runs, start=1):
+        row = run.means.get((config_id, ALL, metric))
+        if row is not None and row.mean is not None:
+            low, high = row.interval or (row.mean, row.mean)
+            points.append((float(number), row.mean, low, high, f"{run.run_id} ({run.execution[1]:%Y-%m-%d %H:%M})"))
+    return points
+
+
+def _runs(results: Results) -> list[Results]:
+    """The latest runs of the experiment with the same dataset, this one last."""
+    if is_table(results.output):
+        return []  # each run would be a query that is paid for
+    try:
+        found = finished_runs(results.output)
+    except InputError:  # the tables were moved, or are in memory
+        return []
+    wanted = results.experiment, results.run["dataset_fingerprint"]
+    earlier = [run for run in found if run.execution[1] < results.execution[1]]
+    alike = [run for run in earlier if (run.experiment, run.run["dataset_fingerprint"]) == wanted]
+    return [*alike[-MOST_RUNS + 1 :], results]

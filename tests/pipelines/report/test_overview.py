@@ -1,0 +1,156 @@
+"""What a report says first, and what it draws of parameters, cutoffs, earlier runs and the dataset's own files."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from support.data import REPOSITORY
+from support.pages import Page
+from support.runs import rankbeam
+
+from rankbeam.pipelines import report
+from rankbeam.pipelines.report.card import card
+from rankbeam.pipelines.report.cutoffs import against_k, precision_recall
+from rankbeam.pipelines.report.parameters import heat_maps, parameters
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.run import Results
+
+HELPDESK = REPOSITORY / "examples" / "helpdesk"
+METRICS = ["nDCG@10", "P@5", "P@10", "R@5", "R@10"]
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of a grid with two parameters over the helpdesk collection."""
+    folder = tmp_path_factory.mktemp("grid")
+    experiment = {
+        "name": "grid",
+        "dataset": {role: str(HELPDESK / name) for role, name in FILES.items()},
+        "configurations": [{"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 20}],
+        "grid": {"k1": [0.9, 1.5], "b": [0.3, 0.75]},
+        "metrics": METRICS,
+        "gates": [{"metric": "nDCG@10", "at_least": 0.99}],
+        "output": {"path": str(folder / "out")},
+        "statistics": {"replicates": 100},
+    }
+    path = folder / "grid.yaml"
+    path.write_text(yaml.safe_dump(experiment))
+    for number in (1, 2):
+        assert rankbeam("evaluate", path, "--run-id", f"run-{number}").exit_code == 3  # the gate is missed
+    return folder / "out"
+
+
+FILES = {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "corpus.jsonl"}
+
+
+@pytest.fixture(scope="module")
+def study(output: Path) -> Study:
+    return Study(Results(str(output), "run-2"))
+
+
+@pytest.fixture(scope="module")
+def page(study: Study) -> Page:
+    return Page.of(report.build(study.results))
+
+
+def test_the_card_says_what_the_tables_say(study: Study) -> None:
+    facts = {fact.label: fact for fact in card(study)}
+    best = study.results.leaderboard()[0]
+    row = next(
+        each
+        for each in study.results.comparisons
+        if (each.config_id, each.slice, each.metric) == (best["config_id"], "all", "nDCG@10")
+    )
+    assert facts["Best by nDCG@10"].value == best["name"]
+    assert facts["Queries"].value == f"{row.wins} won, {row.losses} lost"
+    assert facts["Gain"].value.replace("−", "-") == f"{row.difference:+.4f}"
+    assert f"{row.ci_low:.4f}".lstrip("-") in facts["Gain"].note
+    assert (facts["Gates"].value, facts["Gates"].tone) == ("missed", "bad")
+    assert facts["Dataset"].value == "64 queries"
+    assert study.results.run["dataset_fingerprint"] in facts["Dataset"].note
+    assert study.results.run["versions"]["commit"].startswith(facts["Commit"].value.removesuffix("-dirty"))
+
+
+def test_every_parameter_has_a_column_and_every_pair_a_map(study: Study, page: Page) -> None:
+    known = parameters(study)
+    assert {each.name: each.values for each in known} == {"k1": ["0.9", "1.5"], "b": ["0.3", "0.75"]}
+    (heat_map,) = heat_maps(study, "nDCG@10", known)
+    cells = {
+        (f"{heat_map.row.name}={value}", f"{heat_map.column.name}={other}"): mean
+        for value, line in heat_map.rows
+        for other, (mean, _, _) in zip(heat_map.column.values, line, strict=True)
+    }
+    for row in study.results.configurations:
+        mean = study.results.means[row["config_id"], "all", "nDCG@10"].mean
+        pair = set(row["name"].partition(":")[2].split(","))
+        assert [shown for key, shown in cells.items() if set(key) == pair] == [f"{mean:.4f}"]
+    filters = [attributes for _, attributes in page.elements if "data-parameter" in attributes]
+    assert len(filters) == 2
+
+
+def test_curves_stand_for_cutoffs_and_for_precision_and_recall(study: Study) -> None:
+    assert [plot.title for plot in against_k(study)] == ["P against k", "R against k"]
+    drawn = precision_recall(study)
+    assert drawn is not None
+    assert {name for _, name, _, _ in drawn.table} == {"k = 5", "k = 10"}
+    means = study.results.means
+    precisions = {f"{means[each, 'all', 'P@5'].mean:.4f}" for each in study.ids}
+    assert {value for _, name, value, _ in drawn.table if name == "k = 5"} == precisions
+
+
+def test_the_trend_has_a_point_for_every_run(page: Page, study: Study) -> None:
+    assert "nDCG@10 over the runs of this folder" in page.text
+    assert re.search(r"run-1 \(\d{4}-", page.text)
+    assert "over the runs" not in Page.of(report.build(Results(study.results.output, "run-1"))).text
+
+
+def test_documents_have_titles_and_texts_and_the_relevant_ones_that_are_missed_are_listed(
+    page: Page, study: Study
+) -> None:
+    rankings, ids = page.data["rankings"], page.data["ids"]
+    titles = {doc_id: title for doc_id, _, title in rankings["documents"]}
+    assert titles["billing-download-invoices"] == "Find and download invoices"
+    assert all(text for _, text, _ in rankings["documents"])
+    retrieved: dict[str, set[str]] = {}
+    for row in study.results.table("rankings", ["query_id", "documents"]).to_pylist():
+        retrieved.setdefault(row["query_id"], set()).update(each["doc_id"] for each in row["documents"])
+    relevant: dict[str, set[str]] = {}
+    for line in (HELPDESK / FILES["qrels"]).read_text().splitlines()[1:]:
+        query_id, doc_id, grade = line.split("\t")
+        if float(grade) > 0:
+            relevant.setdefault(query_id, set()).add(doc_id)
+    expected = {query: missed for query in ids if (missed := relevant[query] - retrieved[query])}
+    assert {ids[int(query)]: count for query, (_, _, count) in rankings["unretrieved"].items()} == {
+        query: len(missed) for query, missed in expected.items()
+    }
+    for query, (places, _, count) in rankings["unretrieved"].items():
+        named = {rankings["documents"][place][0] for place in places}
+        assert named <= expected[ids[int(query)]]
+        assert len(named) == min(count, 10)
+    assert page.data["attributes"]["h001"]["answer"].startswith("All past invoices are PDFs")
+
+
+def test_provenance_is_recorded_without_secrets(page: Page, output: Path) -> None:
+    made = Results(str(output), "run-2").run["versions"]
+    assert made["command"].startswith("rankbeam evaluate ")
+    assert made["command"].endswith("--run-id run-2")
+    assert made["dataset.corpus"] == str(HELPDESK / "corpus.jsonl")
+    assert made["command"] in page.text
+
+
+def test_a_run_is_compared_with_one_of_another_folder(output: Path, tmp_path: Path) -> None:
+    place = tmp_path / "report.html"
+    arguments = ("report", output, "--run-id", "run-2", "--baseline-run-id", "run-1", "--output", place)
+    assert rankbeam(*arguments).exit_code == 0
+    text = Page.of(place.read_text()).text
+    assert "Differences are from run run-1 of grid" in text
+    assert "are equal at every query" in text
+
+
+def test_a_run_whose_files_are_gone_still_has_a_report(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {name: word for name, word in study.results.run["versions"].items() if not name.startswith("dataset.")}
+    results = Results(study.results.output, "run-2")
+    monkeypatch.setitem(results.__dict__, "run", study.results.run | {"versions": versions})
+    data = Page.of(report.build(results)).data
+    assert data["rankings"]["unretrieved"] == data["attributes"] == {}
