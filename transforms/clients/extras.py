@@ -8,6 +8,8 @@ SECRETS = "secrets"
 """Secret Manager."""
 IR_DATASETS = "ir-datasets"
 """Collections by name. They are fetched where a run is submitted, so workers do not need it."""
+MLFLOW = "mlflow"
+"""The tracker that `rankbeam log` copies runs to."""
 EXTRAS = (SEARCH, SECRETS)
 """The extras that workers need. What is installed of them here, workers install as well."""
 MISSING = "missing_library"

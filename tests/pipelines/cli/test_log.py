@@ -1,0 +1,180 @@
+"""`rankbeam log`: every configuration of a run is once in MLflow's local store, and in Vertex AI Experiments."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.cloud.aiplatform.metadata import constants
+from google.cloud.aiplatform_v1 import types
+from google.protobuf.json_format import MessageToDict
+from support.cli import rankbeam
+from support.inputs import trec_qrels, trec_run, write
+
+from rankbeam.pipelines.results.find import find_run
+
+EXPERIMENT = """\
+name: Fruit
+dataset: {qrels: qrels}
+configurations:
+  - {name: wrong, retriever: {type: run_file, path: wrong.run}}
+  - {name: right, retriever: {type: run_file, path: right.run}}
+metrics: [RR, "P(rel=2)@5"]
+output: {path: out}
+"""
+METRICS = ("RR", "P_rel_2_at_5")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("run")
+    write(folder / "qrels", trec_qrels([(f"q{n}", f"d{n}", 2.0) for n in range(20)]))
+    write(folder / "right.run", trec_run([(f"q{n}", f"d{n}", 1.0) for n in range(20)]))
+    write(folder / "wrong.run", trec_run([(f"q{n}", f"d{n % 2}", 1.0) for n in range(20)]))
+    assert rankbeam("evaluate", write(folder / "e.yaml", EXPERIMENT), "--run-id", "first").status == 0
+    return str(folder / "out")
+
+
+def expected(out: str, name: str) -> dict[str, float]:
+    results = find_run(out)
+    config_id = next(row["config_id"] for row in results.configurations if row["name"] == name)
+    values: dict[str, float | None] = {}
+    for metric, tracked in zip(results.metrics, METRICS, strict=True):
+        row = results.means[config_id, "all", metric]
+        values |= {tracked: row.mean, f"{tracked}_ci_low": row.ci_low, f"{tracked}_ci_high": row.ci_high}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def test_mlflow_has_each_configuration_once(out: str, tmp_path: Path) -> None:
+    from mlflow.tracking import MlflowClient
+
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    first = rankbeam("log", out, "--mlflow", store)
+    assert (first.status, first.stdout.rpartition(": ")[2]) == (
+        0,
+        "2 of 2 configurations written to the experiment 'fruit'\n",
+    )
+    assert ": 0 of 2 configurations" in rankbeam("log", out, "--mlflow", store).stdout
+    client = MlflowClient(store)
+    runs = client.search_runs([client.get_experiment_by_name("fruit").experiment_id])
+    assert {run.info.run_name for run in runs} == {"wrong", "right"}
+    for run in runs:
+        assert run.data.metrics == pytest.approx(expected(out, run.info.run_name))
+        assert run.data.params["retriever.path"].endswith(f"{run.info.run_name}.run")
+        assert run.data.tags["rankbeam.run_id"] == "first"
+        assert run.info.status == "FINISHED"
+
+
+class Metadata:
+    """Vertex ML Metadata, as far as it is asked: contexts by name, and the children of each."""
+
+    def __init__(self) -> None:
+        self.contexts: dict[str, types.Context] = {}
+        self.children: dict[str, list[str]] = {}
+        self.stores: list[str] = []
+        self.address = ""
+
+    def get_metadata_store(self, request: Any, context: grpc.ServicerContext) -> Any:
+        if request.name not in self.stores:
+            context.abort(grpc.StatusCode.NOT_FOUND, "no such store")
+        return types.MetadataStore(name=request.name)
+
+    def create_metadata_store(self, request: Any, _: grpc.ServicerContext) -> Any:
+        from google.longrunning.operations_pb2 import Operation
+
+        self.stores.append(f"{request.parent}/metadataStores/{request.metadata_store_id}")
+        return Operation(name="operations/1")
+
+    def get_context(self, request: Any, context: grpc.ServicerContext) -> Any:
+        if request.name not in self.contexts:
+            context.abort(grpc.StatusCode.NOT_FOUND, "no such context")
+        return self.contexts[request.name]
+
+    def create_context(self, request: Any, context: grpc.ServicerContext) -> Any:
+        name = f"{request.parent}/contexts/{request.context_id}"
+        if name in self.contexts:
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, "there is such a context")
+        self.contexts[name] = request.context
+        return request.context
+
+    def update_context(self, request: Any, _: grpc.ServicerContext) -> Any:
+        assert request.update_mask.paths == ["metadata"]
+        self.contexts[request.context.name].metadata = request.context.metadata
+        return self.contexts[request.context.name]
+
+    def add_context_children(self, request: Any, _: grpc.ServicerContext) -> Any:
+        known = self.children.setdefault(request.context, [])
+        known += [name for name in request.child_contexts if name not in known]
+        return types.AddContextChildrenResponse()
+
+
+_METHODS = {
+    "GetMetadataStore": types.GetMetadataStoreRequest,
+    "CreateMetadataStore": types.CreateMetadataStoreRequest,
+    "GetContext": types.GetContextRequest,
+    "CreateContext": types.CreateContextRequest,
+    "UpdateContext": types.UpdateContextRequest,
+    "AddContextChildren": types.AddContextChildrenRequest,
+}
+
+
+@pytest.fixture
+def vertex() -> Iterator[Metadata]:
+    metadata = Metadata()
+    handlers = {}
+    for name, request in _METHODS.items():
+        own = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+        handlers[name] = grpc.unary_unary_rpc_method_handler(
+            getattr(metadata, own),
+            request_deserializer=request.deserialize,
+            response_serializer=lambda answer: (
+                type(answer).serialize(answer) if hasattr(type(answer), "serialize") else answer.SerializeToString()
+            ),
+        )
+    server = grpc.server(ThreadPoolExecutor(2))
+    service = "google.cloud.aiplatform.v1.MetadataService"
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+    metadata.address = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    yield metadata
+    server.stop(None).wait()
+
+
+def test_vertex_ai_has_each_configuration_as_googles_library_writes_it(out: str, vertex: Metadata) -> None:
+    location = "projects/p/locations/us-central1"
+    for _ in range(2):
+        outcome = rankbeam("log", out, "--vertex", location, "--api-endpoint", vertex.address)
+        assert outcome.status == 0, outcome.stderr
+    store = f"{location}/metadataStores/default"
+    assert vertex.stores == [store]
+    parent = vertex.contexts.pop(f"{store}/contexts/fruit")
+    assert parent.schema_title == constants.SYSTEM_EXPERIMENT
+    assert MessageToDict(type(parent).pb(parent))["metadata"] == constants.EXPERIMENT_METADATA
+    assert sorted(vertex.children[f"{store}/contexts/fruit"]) == sorted(vertex.contexts)
+    for name, context in vertex.contexts.items():
+        assert name.startswith(f"{store}/contexts/fruit-first-")
+        assert (context.schema_title, context.schema_version) == (
+            constants.SYSTEM_EXPERIMENT_RUN,
+            constants.SCHEMA_VERSIONS[constants.SYSTEM_EXPERIMENT_RUN],
+        )
+        metadata = MessageToDict(type(context).pb(context))["metadata"]
+        assert metadata[constants._METRIC_KEY] == pytest.approx(expected(out, context.display_name))
+        assert metadata[constants._PARAM_KEY]["retriever.path"].endswith(f"{context.display_name}.run")
+        assert metadata[constants._STATE_KEY] == "COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "name one tracker"),
+        (("--mlflow", "a", "--vertex", "b"), "name one tracker"),
+        (("--vertex", "my-project"), "is not a location; write projects/PROJECT/locations/REGION"),
+        (("--vertex", "projects/p/locations/l", "--name", "Über"), "takes no name 'Über'"),
+    ],
+)
+def test_what_is_refused(out: str, arguments: tuple[str, ...], problem: str) -> None:
+    outcome = rankbeam("log", out, *arguments)
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert problem in outcome.stderr

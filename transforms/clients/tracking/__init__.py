@@ -1,0 +1,1 @@
+"""Experiment trackers that the results of finished runs are copied to."""

@@ -1,0 +1,61 @@
+"""Runs of MLflow, one for each configuration, in any of its tracking stores."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rankbeam.transforms.clients.extras import MLFLOW, missing
+from rankbeam.transforms.clients.tracking.trial import Trial
+from rankbeam.transforms.records.errors import InputError
+
+IDENTITY = "rankbeam.trial"
+"""The tag that says which trial a run of MLflow is."""
+_LONGEST = {"params": 6000, "tags": 5000}
+"""The most characters that MLflow takes."""
+
+
+def log(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
+    """Write trials that are not there yet; returns how many these were.
+
+    Args:
+        uri: of the tracking store, such as `sqlite:///mlflow.db`, a folder, or the address of a server.
+        experiment: name of MLflow's experiment; it is made where it does not exist.
+        trials: of one run.
+
+    Raises:
+        InputError: MLflow is not installed, or refuses.
+    """
+    if (problem := missing("mlflow", MLFLOW, "MLflow")) is not None:
+        raise InputError(problem)
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking import MlflowClient
+
+    try:
+        client = MlflowClient(tracking_uri=uri)
+        known = client.get_experiment_by_name(experiment)
+        experiment_id = client.create_experiment(experiment) if known is None else known.experiment_id
+        wanted = [trial for trial in trials if not _is_there(client, experiment_id, trial)]
+        for trial in wanted:
+            _write(client, experiment_id, trial)
+    except (MlflowException, OSError) as error:
+        raise InputError(f"MLflow cannot keep the run: {' '.join(str(error).split())}", path=uri) from error
+    return len(wanted)
+
+
+def _is_there(client: Any, experiment_id: str, trial: Trial) -> bool:
+    found = client.search_runs([experiment_id], f"tags.`{IDENTITY}` = '{trial.identity}'", max_results=1)
+    return bool(found) and found[0].info.status == "FINISHED"
+
+
+def _write(client: Any, experiment_id: str, trial: Trial) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    started = int(trial.started_at.timestamp() * 1000)
+    tags = {**trial.tags, IDENTITY: trial.identity}
+    run = client.create_run(experiment_id, started, run_name=trial.name)
+    client.log_batch(
+        run.info.run_id,
+        [Metric(name, value, started, 0) for name, value in trial.metrics.items()],
+        [Param(name, value[: _LONGEST["params"]]) for name, value in trial.parameters.items()],
+        [RunTag(name, value[: _LONGEST["tags"]]) for name, value in tags.items()],
+    )
+    client.set_terminated(run.info.run_id)

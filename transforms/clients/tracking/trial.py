@@ -1,0 +1,33 @@
+"""What trackers keep of one configuration of one run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A configuration with its parameters and means.
+
+    Attributes:
+        name: of the configuration.
+        run_id: of the run.
+        config_id: of the configuration.
+        started_at: of the run.
+        parameters: names and values, as text.
+        metrics: names, such as `ndcg_at_10`, and means.
+        tags: further facts, by name.
+    """
+
+    name: str
+    run_id: str
+    config_id: str
+    started_at: datetime
+    parameters: Mapping[str, str]
+    metrics: Mapping[str, float]
+    tags: Mapping[str, str]
+
+    @property
+    def identity(self) -> str:
+        """Names the trial in a tracker, so that it is there once."""
+        return f"{self.run_id}-{self.config_id}"

@@ -1,0 +1,126 @@
+"""Runs of Vertex AI Experiments, one for each configuration: contexts of Vertex ML Metadata, as Google's SDK makes."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.tracking.trial import Trial
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
+
+LOCATION = re.compile(r"projects/[\w.:-]+/locations/[a-z0-9-]+")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
+_VERSION = "0.0.1"
+_EXPERIMENT, _RUN = "system.Experiment", "system.ExperimentRun"
+_TIMEOUT_S, _STORE_POLLS, _POLL_S = 60.0, 60, 2.0
+
+
+def log(location: str, experiment: str, trials: Sequence[Trial], endpoint: Endpoint | None = None) -> int:
+    """Write trials, in the place of those that are there already; returns how many these are.
+
+    Args:
+        location: projects/P/locations/L.
+        experiment: name of the experiment; it is made where it does not exist.
+        trials: of one run.
+        endpoint: of Vertex AI; by default the public one of the location.
+
+    Raises:
+        InputError: a name is not valid, or Vertex AI refuses.
+    """
+    if LOCATION.fullmatch(location) is None:
+        raise InputError(f"{location!r} is not a location; write projects/PROJECT/locations/REGION")
+    names = {trial.identity: resource_id(experiment, trial) for trial in trials}
+    for name in (experiment, *names.values()):
+        if _NAME.fullmatch(name) is None:
+            advice = "lower-case letters, digits and hyphens, at most 128 with the run's id; choose --name or --run-id"
+            raise InputError(f"Vertex AI Experiments takes no name {name!r}: {advice}")
+    try:
+        asyncio.run(_log(location, experiment, [(names[trial.identity], trial) for trial in trials], endpoint))
+    except CallError as error:
+        raise InputError(f"Vertex AI Experiments: {error.message}", path=location) from error
+    return len(trials)
+
+
+def resource_id(experiment: str, trial: Trial) -> str:
+    """The id of a run, which begins with its experiment's, as Google's SDK has it."""
+    return f"{experiment}-{trial.identity}".lower().replace("_", "-")
+
+
+async def _log(location: str, experiment: str, trials: Sequence[tuple[str, Trial]], endpoint: Endpoint | None) -> None:
+    region = location.rpartition("/")[2]
+    channels = await open_channels(endpoint or f"{region}-aiplatform.googleapis.com", _library)
+    try:
+        store = f"{location}/metadataStores/default"
+        await _ensure_store(channels, location, store)
+        parent = await _put(channels, store, experiment, experiment, _EXPERIMENT, {"experiment_deleted": False})
+        children = []
+        for name, trial in trials:
+            metadata = {"_params": dict(trial.parameters), "_metrics": dict(trial.metrics), "_state": "COMPLETE"}
+            children.append(await _put(channels, store, name, trial.name, _RUN, metadata))
+        request = {"context": parent, "child_contexts": children}
+        await _attempt(channels, lambda client, **more: client.add_context_children(request=request, **more))
+    finally:
+        await channels.close()
+
+
+async def _put(
+    channels: Channels, store: str, name: str, display_name: str, schema: str, metadata: dict[str, Any]
+) -> str:
+    """Make a context, or replace what one says; returns its resource name."""
+    resource = f"{store}/contexts/{name}"
+    context = {
+        "name": resource,
+        "display_name": display_name,
+        "schema_title": schema,
+        "schema_version": _VERSION,
+        "metadata": metadata,
+    }
+    if await _is_there(channels, lambda client, **more: client.get_context(name=resource, **more)):
+        if schema == _RUN:
+            update = {"context": context, "update_mask": {"paths": ["metadata"]}}
+            await _attempt(channels, lambda client, **more: client.update_context(request=update, **more))
+        return resource
+    create = {"parent": store, "context_id": name, "context": {**context, "name": ""}}
+    await _attempt(channels, lambda client, **more: client.create_context(request=create, **more))
+    return resource
+
+
+async def _ensure_store(channels: Channels, location: str, store: str) -> None:
+    """Make the project's default store where it has none yet, and wait until it is there."""
+
+    def look(client: Any, **more: Any) -> Awaitable[Any]:
+        return client.get_metadata_store(name=store, **more)  # type: ignore[no-any-return]
+
+    if await _is_there(channels, look):
+        return
+    request = {"parent": location, "metadata_store_id": "default", "metadata_store": {}}
+    await _attempt(channels, lambda client, **more: client.create_metadata_store(request=request, **more))
+    for _ in range(_STORE_POLLS):
+        if await _is_there(channels, look):
+            return
+        await asyncio.sleep(_POLL_S)
+    raise CallError(FailureKind.TIMEOUT, f"the metadata store of {location} is not ready yet; try again")
+
+
+async def _is_there(channels: Channels, request: Callable[..., Awaitable[Any]]) -> bool:
+    try:
+        await _attempt(channels, request)
+    except CallError as error:
+        if error.kind is FailureKind.NOT_FOUND:
+            return False
+        raise
+    return True
+
+
+async def _attempt(channels: Channels, request: Callable[..., Awaitable[Any]]) -> Any:
+    return await channels.attempt(lambda client: request(client, timeout=_TIMEOUT_S))
+
+
+def _library() -> tuple[Any, Any]:
+    from google.cloud.aiplatform_v1 import MetadataServiceAsyncClient
+    from google.cloud.aiplatform_v1.services.metadata_service.transports import MetadataServiceGrpcAsyncIOTransport
+
+    return MetadataServiceAsyncClient, MetadataServiceGrpcAsyncIOTransport
