@@ -174,7 +174,7 @@ class CallFn(beam.DoFn):
         for outcome in fan_out.taken():
             if isinstance(outcome, Answer):
                 yield _in_window(outcome)
-            elif isinstance(outcome, list):
+            elif isinstance(outcome, Recalled):
                 yield beam.pvalue.TaggedOutput(RECALLED, _in_window(outcome))
             elif outcome is not None:
                 count(Counter.FAILURES, 1)

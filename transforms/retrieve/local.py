@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.clients.calls.tally import count
@@ -30,6 +29,7 @@ from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.rankings.documents import documents_of, is_even
 
 BucketFailures = tuple[int, tuple[int, Failure]]
 Share = tuple[int, int]
@@ -198,25 +198,12 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
         rankings: with the queries that they answer.
         top_k: results wanted per query; more are cut off.
     """
-    lengths = [len(ranking.doc_ids[:top_k]) for _, ranking in rankings]
-    ids: list[str] = []
-    scores: list[float] = []
-    texts: list[str | None] = []
-    for (query_id, ranking), length in zip(rankings, lengths, strict=True):
-        said = ranking.texts[:top_k] or (None,) * length
-        if not len(ranking.scores[:top_k]) == len(said) == length:
+    for query_id, ranking in rankings:
+        if not is_even(ranking, top_k):
             raise ValueError(f"the ranking of query {query_id!r} has not as many scores or texts as documents")
-        ids += ranking.doc_ids[:top_k]
-        scores += ranking.scores[:top_k]
-        texts += said
-    documents = pa.StructArray.from_arrays(
-        [pa.array(ids, pa.string()), pa.array(scores, pa.float64(), from_pandas=True), pa.array(texts, pa.string())],
-        fields=list(columns.RETRIEVED.field("documents").type.value_type),
-    )
-    offsets = np.cumsum([0, *lengths], dtype=np.int32)
+    documents = documents_of([ranking for _, ranking in rankings], top_k)
     query_ids = pa.array([query_id for query_id, _ in rankings], pa.string())
-    lists = pa.ListArray.from_arrays(pa.array(offsets), documents)
-    return pa.RecordBatch.from_arrays([query_ids, lists], schema=columns.RETRIEVED)
+    return pa.RecordBatch.from_arrays([query_ids, documents], schema=columns.RETRIEVED)
 
 
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:

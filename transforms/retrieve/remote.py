@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -17,6 +17,8 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.retrievers.retrieve import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
+from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
@@ -24,7 +26,10 @@ from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.race import order_of
+from rankbeam.transforms.records.rankings.documents import rankings_in
 from rankbeam.transforms.retrieve.local import FAILURES, ROWS_AT_ONCE, STAGE, BucketFailures, batch_of, cannot_be_cut
+
+_RECALLED_AT_ONCE = 4096  # rankings of all buckets
 
 
 def tasks_of(
@@ -84,15 +89,13 @@ class CollectRankings(beam.PTransform):
         rankings, failures = [each.rankings for each in collected], [each[FAILURES] for each in collected]
         return Collected(rankings | "EveryRanking" >> beam.Flatten(), failures | "EveryFailure" >> beam.Flatten())
 
-    def _collecting(self, fn: "type[CollectFn]") -> beam.PTransform:
+    def _collecting(self, fn: "type[CollectFn | CollectRecalledFn]") -> beam.PTransform:
         collect = beam.ParDo(fn(self.evaluation)).with_output_types(SourceRows, failures=BucketFailures)
         return collect.with_outputs(FAILURES, main="rankings")
 
 
 class CollectFn(beam.DoFn):
     """Collects rankings, some at a time."""
-
-    rows_at_once = ROWS_AT_ONCE
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -101,12 +104,13 @@ class CollectFn(beam.DoFn):
         """Start a bundle without rankings."""
         self._rankings: defaultdict[tuple[int, int], list[tuple[str, Ranking]]] = defaultdict(list)
 
-    def process(self, element: Any) -> Iterator[object]:
+    def process(self, element: Answer) -> Iterator[object]:
         """Add an answer for all its subjects; yield full batches."""
         for source, subjects in _by_source(element.subjects).items():
-            yield from self._collect(element.value, source, subjects)
+            yield from self.collect(element.value, source, subjects)
 
-    def _collect(self, ranking: Ranking, source: int, subjects: list[Subject]) -> Iterator[object]:
+    def collect(self, ranking: Ranking, source: int, subjects: list[Subject]) -> Iterator[object]:
+        """Add a ranking for subjects; yield full batches, and why it is none."""
         problem = unusable(ranking, source, self._evaluation)
         uncut = cannot_be_cut(ranking, source, self._evaluation) if problem is None else None
         for subject in subjects:
@@ -119,7 +123,7 @@ class CollectFn(beam.DoFn):
             if problem is not None:
                 continue
             self._rankings[key].append((subject.query_id, ranking))
-            if len(self._rankings[key]) >= self.rows_at_once:
+            if len(self._rankings[key]) >= ROWS_AT_ONCE:
                 yield self._batch(key, self._rankings.pop(key))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
@@ -132,14 +136,68 @@ class CollectFn(beam.DoFn):
         return bucket, (source, batch_of(rankings, self._evaluation.sources[source].top_k))
 
 
-class CollectRecalledFn(CollectFn):
+class CollectRecalledFn(beam.DoFn):
     """Collects rankings that come many together."""
 
-    rows_at_once = 4 * ROWS_AT_ONCE
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+        self._one_by_one = CollectFn(evaluation)
+
+    def start_bundle(self) -> None:
+        """Start a bundle without rankings."""
+        self._one_by_one.start_bundle()
+        self._waiting: defaultdict[int, list[tuple[IntArray, pa.RecordBatch]]] = defaultdict(list)
 
     def process(self, element: Recalled) -> Iterator[object]:
-        """As `CollectFn`."""
-        return chain.from_iterable(map(super().process, element))
+        """Add rankings for all subjects; yield batches of every bucket once there are many."""
+        pairs = zip(element.tasks, element.subjects, strict=True)
+        by_source: defaultdict[int, list[tuple[int, Subject]]] = defaultdict(list)
+        for task, subject in pairs:
+            for source in subject.positions:
+                by_source[source].append((task, subject))
+        for source, rows in by_source.items():
+            yield from self._collect(element.values, source, rows)
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield the remaining batches."""
+        for source in list(self._waiting):
+            yield from map(GlobalWindows.windowed_value, self._batches(source))
+        yield from self._one_by_one.finish_bundle()
+
+    def _collect(self, rankings: pa.ListArray, source: int, rows: list[tuple[int, Subject]]) -> Iterator[object]:
+        top_k = self._evaluation.sources[source].top_k
+        documents = rankings.take(pa.array([task for task, _ in rows]))
+        if top_k is not None and pc.max(documents.value_lengths()).as_py() > top_k:
+            documents = pc.list_slice(documents, 0, top_k)
+        if self._is_doubtful(documents, source):
+            for ranking, (_, subject) in zip(rankings_in(documents), rows, strict=True):
+                yield from self._one_by_one.collect(ranking, source, [subject])
+            return
+        query_ids = pa.array([subject.query_id for _, subject in rows], pa.string())
+        batch = pa.RecordBatch.from_arrays([query_ids, documents], schema=columns.RETRIEVED)
+        self._waiting[source].append((np.array([subject.bucket for _, subject in rows]), batch))
+        if sum(each.num_rows for _, each in self._waiting[source]) >= _RECALLED_AT_ONCE:
+            yield from self._batches(source)
+
+    def _is_doubtful(self, documents: pa.ListArray, source: int) -> bool:
+        """Whether a ranking may be unusable, or one that cannot be cut."""
+        flat = documents.flatten()
+        doc_ids, wanted = flat.field("doc_id").dictionary_encode(), self._evaluation.sources[source]
+        if wanted.refuse_repeats:
+            codes = doc_ids.indices.to_numpy() + pc.list_parent_indices(documents).to_numpy() * len(doc_ids.dictionary)
+            if len(np.unique(codes)) < len(codes):
+                return True
+        is_cut = any(each.source == source and each.distance is not None for each in self._evaluation.configurations)
+        return is_cut and flat.field("score").null_count > 0
+
+    def _batches(self, source: int) -> Iterator[SourceRows]:
+        """What waits, as one batch a bucket."""
+        waiting = self._waiting.pop(source)
+        buckets = np.concatenate([of_rows for of_rows, _ in waiting])
+        rows = pa.concat_batches([batch for _, batch in waiting])
+        order = np.argsort(buckets, kind="stable")
+        for here in np.split(order, np.flatnonzero(np.diff(buckets[order])) + 1):
+            yield int(buckets[here[0]]), (source, rows.take(pa.array(here)))
 
 
 def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:

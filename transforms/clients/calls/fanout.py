@@ -85,15 +85,14 @@ class FanOut:
         await run.run()
 
     def outcomes(self) -> Iterator[Outcome | None]:
-        """As `taken`, one outcome at a time."""
-        for taken in self.taken():
-            yield from taken if isinstance(taken, list) else (taken,)
+        """As `taken`, for lanes without recalled tasks."""
+        return (taken for taken in self.taken() if not isinstance(taken, Recalled))
 
     def taken(self) -> Iterator[Outcome | Recalled | None]:
         """Read the tasks of all lanes that were begun, and yield every outcome as it comes.
 
         Yields:
-            Outcomes, where the ledger had answers those of many tasks together; and None, at least every 0.25 s, so
+            Outcomes; those of tasks that are recalled, many together; and None, at least every 0.25 s, so
             that the caller can report progress.
 
         Raises:

@@ -11,7 +11,7 @@ from collections import Counter as Tally
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,8 @@ from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.index import NONE, Index
 from rankbeam.transforms.clients.ledger.rows import Stored
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.records.calls.outcomes import Answer, Recalled
-from rankbeam.transforms.records.calls.steps import OneCall, Work
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.calls.outcomes import Recalled
+from rankbeam.transforms.records.calls.steps import OneCall, Subject, Work
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 64 << 20
 """Tasks whose answers are read in the order of the files: each file is read once for all of them."""
@@ -40,6 +39,14 @@ class _Window:
 
     tasks: pa.Array
     numbers: IntArray
+
+
+class _Known(NamedTuple):
+    """A task with its answer: its row, its subjects, and the JSON that the ledger holds."""
+
+    row: bytes
+    subjects: Sequence[Subject]
+    answer: bytes
 
 
 class Recall:
@@ -93,11 +100,11 @@ class Recall:
         """Take the row of a task whose answer could not be used; None where there is none just now."""
         return self._rejected.popleft() if self._rejected else None
 
-    def read(self) -> Recalled:
-        """Answers of some further tasks; may be empty before the end."""
-        values = next(self._read, None)
-        self.has_ended = values is None
-        return values or []
+    def read(self) -> Recalled | None:
+        """Values of some further tasks; None at the end."""
+        recalled = next(self._read, None)
+        self.has_ended = recalled is None
+        return recalled
 
     def _numbers_of(self, batch: pa.RecordBatch, index: Index) -> IntArray:
         """The numbers of answers to the tasks of a batch."""
@@ -113,7 +120,7 @@ class Recall:
     def _values(self, lookup: Lookup, index: Index) -> Iterator[Recalled]:
         for window in self._windows(index):
             for here, stored in lookup.read_at(index, window.numbers):
-                yield list(self._answers(window.tasks[here].to_pylist(), stored))
+                yield from self._recalled(window.tasks[here].to_pylist(), stored)
                 self.left -= len(stored)
 
     def _windows(self, index: Index) -> Iterator[_Window]:
@@ -129,20 +136,24 @@ class Recall:
         if numbers:
             yield _window(tasks, numbers, index)
 
-    def _answers(self, rows: Sequence[bytes], stored: Sequence[Stored | None]) -> Iterator[Answer]:
+    def _recalled(self, rows: Sequence[bytes], stored: Sequence[Stored | None]) -> Iterator[Recalled]:
+        """The values of tasks, by work; a task without one is rejected."""
+        by_work: dict[str, list[_Known]] = {}
         for row, each in zip(rows, stored, strict=True):
             (task,) = group_of(row)
-            work = self._works[task.work]
-            try:
-                if each is None or not each.answers(task.name, work.reach):
-                    self._rejected.append(row)
-                    continue
-                value = work.recall(each.answer)
-            except CallError:
+            if each is None or not each.answers(task.name, self._works[task.work].reach):
                 self._rejected.append(row)
-                continue
-            self.counted[work.service] += 1
-            yield Answer(task.work, task.name, task.subjects, value)
+            else:
+                by_work.setdefault(task.work, []).append(_Known(row, task.subjects, each.answer))
+        for name, known in by_work.items():
+            values = self._works[name].recall([each.answer for each in known])
+            has_value = values.is_valid().to_pylist()
+            self._rejected += [each.row for each, is_there in zip(known, has_value, strict=True) if not is_there]
+            self.counted[self._works[name].service] += sum(has_value)
+            pairs = [
+                (place, subject) for place, each in enumerate(known) if has_value[place] for subject in each.subjects
+            ]
+            yield Recalled(name, [subject for _, subject in pairs], [place for place, _ in pairs], values)
 
 
 def _window(tasks: Sequence[pa.Array], numbers: Sequence[IntArray], index: Index) -> _Window:

@@ -8,16 +8,18 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import jmespath
+import pyarrow as pa
 
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.rankings.documents import listed
 from rankbeam.transforms.records.suggestions import shortened
 
 Find = Callable[[Any], Any]
@@ -25,6 +27,10 @@ Find = Callable[[Any], Any]
 _NAME = r'[A-Za-z_][A-Za-z0-9_]*|"[^"\\]+"'
 _PLAIN = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))*")
 _LARGEST = sys.float_info.max
+
+
+class Unexpected(Exception):
+    """Answers are not what most answers are like."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,30 @@ class Reader:
             name if type(name := find_id(result)) is str and name else self._doc_id(name, result) for result in results
         )
         return Ranking(doc_ids, self._scores(results), self._texts(results))
+
+    def rankings(self, answers: Iterable[Any]) -> pa.ListArray:
+        """The rankings in many answers, without an object for each of them.
+
+        Raises:
+            Unexpected: an answer is not what most are like; `ranking` knows more of them.
+        """
+        lengths: list[int] = []
+        ids, scores, texts = list[Any](), list[Any](), list[Any]()
+        for answer in answers:  # one at a time: its values are still in the processor's cache
+            (results,) = _each_at(self.results, [answer])
+            if type(results) is not list:
+                raise Unexpected
+            lengths.append(len(results))
+            ids += _each_at(self.id, results)
+            scores += () if self.score is None else _each_at(self.score, results)
+            texts += () if self.text is None else _each_at(self.text, results)
+        if not (_are(str, ids) and all(ids) and _are(float, scores) and all(map(math.isfinite, scores))):
+            raise Unexpected
+        if not _are(str, texts):
+            raise Unexpected
+        numbers = pa.nulls(len(ids), pa.float64()) if self.score is None else pa.array(scores, pa.float64())
+        said = pa.nulls(len(ids), pa.string()) if self.text is None else pa.array(texts, pa.string())
+        return listed([pa.array(ids, pa.string()), numbers, said], lengths, [False] * len(lengths))
 
     def _results(self, answer: Any) -> list[Any]:
         results = _finder(self.results)(answer)
@@ -142,6 +172,32 @@ def check_path(path: str) -> None:
         raise ValueError(f"{path!r} is not valid JMESPath: {reason}; {hint}") from error
 
 
+def _each_at(path: str, values: list[Any]) -> list[Any]:
+    """The values at a path of names in each of some values.
+
+    Raises:
+        Unexpected: the path has more than names, or a value has nothing there.
+    """
+    names = _plain(path)
+    if names is None:
+        raise Unexpected
+    try:
+        for name in names:
+            values = [value[name] for value in values]
+    except (KeyError, TypeError) as error:  # a value that is no object, or has no such name
+        raise Unexpected from error
+    return values
+
+
+def _are(kind: type, values: list[Any]) -> bool:
+    """Whether all values are of one type.
+
+    >>> _are(float, [1.0, 2.0]), _are(float, [1.0, True])
+    (True, False)
+    """
+    return set(map(type, values)) <= {kind}
+
+
 @cache
 def _finder(path: str) -> Find:
     """A function that returns the value at a path of a JSON value, or None where there is none."""
@@ -151,6 +207,7 @@ def _finder(path: str) -> Find:
     return _of_one(names[0]) if len(names) == 1 else _of_many(names)
 
 
+@cache
 def _plain(path: str) -> tuple[str, ...] | None:
     """The names of a path that consists of names only; None for other paths.
 

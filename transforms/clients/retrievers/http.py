@@ -8,11 +8,12 @@ the answers.
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from pydantic import (
     ConfigDict,
     Field,
@@ -28,7 +29,7 @@ from pydantic_core import from_json
 
 from rankbeam.transforms.clients import secrets
 from rankbeam.transforms.clients.calls.services import Connection
-from rankbeam.transforms.clients.http.answers import Reader, check_path
+from rankbeam.transforms.clients.http.answers import Reader, Unexpected, check_path
 from rankbeam.transforms.clients.http.template import (
     PLACEHOLDERS,
     URL,
@@ -258,13 +259,13 @@ class Http(RemoteRetriever):
             raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
         return self.ranking(value)
 
-    def recall(self, answer: bytes) -> Ranking:
-        """As `RemoteRetriever.recall`, in half the time."""
+    def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
+        """As every retriever; where all answers are as expected, in half the time."""
+        reader = Reader(self.results, self.id, self.score, self.text, self.results_required)
         try:
-            value = from_json(answer, cache_strings="keys")
-        except ValueError:
-            return super().recall(answer)
-        return self.ranking(value)
+            return reader.rankings(from_json(answer, cache_strings="keys") for answer in answers)
+        except (Unexpected, ValueError, TypeError):
+            return super().recall(answers)
 
     def ranking(self, answer: Any) -> Ranking:
         """The ranking in a parsed answer."""

@@ -4,9 +4,10 @@ A new one is a subclass of `RemoteRetriever` with `connect` and `read`. rankbeam
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, ClassVar
 
+import pyarrow as pa
 from pydantic import Field
 
 from rankbeam.transforms.clients.calls.services import Connection
@@ -17,8 +18,8 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.rankings.documents import documents_of, is_even
 
 _JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each text
 
@@ -53,18 +54,17 @@ class RemoteRetriever(RetrieverParameters):
         """The ranking that an answer holds; see `services.Service.read`."""
         raise NotImplementedError(f"{type(self).__name__} has no read()")
 
-    def recall(self, answer: bytes) -> Ranking:
-        """The same as `read`, of an answer as the ledger stores it.
+    def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
+        """The rankings that answers of the ledger hold, by `documents_of`; null where `read` has to say why."""
+        return documents_of(list(map(self._recalled, answers)))
 
-        Raises:
-            CallError: as `read`, or the answer is no JSON.
-        """
+    def _recalled(self, answer: bytes) -> Ranking | None:
         try:
             refuse_invalid(answer)
-            text = answer.decode("utf-8", "surrogatepass")
-        except ValueError as error:
-            raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
-        return self.read(text)
+            ranking = self.read(answer.decode("utf-8", "surrogatepass"))
+        except (ValueError, CallError):
+            return None
+        return ranking if is_even(ranking) else None
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  retrievers are charged by the call
         """None: a retriever's calls cost no tokens."""

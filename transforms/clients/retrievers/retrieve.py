@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
 
+import pyarrow as pa
+
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, payload_of
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.reach import Reach
@@ -58,9 +60,9 @@ class Retrieve:
         """The ranking that an answer holds."""
         return self.retriever.read(reply.answer)
 
-    def recall(self, answer: bytes) -> Ranking:
-        """The same, of many answers of the ledger."""
-        return self.retriever.recall(answer)
+    def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
+        """The rankings that answers of the ledger hold."""
+        return self.retriever.recall(answers)
 
     def calls(self, item: Question) -> range:  # noqa: ARG002  every query alike
         """One."""

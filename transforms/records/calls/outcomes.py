@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.failures import Failure
@@ -41,8 +43,21 @@ class Answer:
     value: Any
 
 
-Recalled = list[Answer]
-"""Tasks whose answers the ledger had, many together."""
+@dataclass(frozen=True)
+class Recalled:
+    """Tasks of one work whose answers the ledger had.
+
+    Attributes:
+        work: the name of the work.
+        subjects: all that the values belong to.
+        tasks: for each subject the position of its task.
+        values: of the tasks.
+    """
+
+    work: str
+    subjects: Sequence[Subject]
+    tasks: Sequence[int]
+    values: pa.Array
 
 
 @dataclass(frozen=True)

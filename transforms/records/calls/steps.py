@@ -12,6 +12,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import pyarrow as pa
+
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.reply import Reply
@@ -111,12 +113,8 @@ class OneCall(Protocol):
         """How far into a ranking the call goes; None where an answer is whole."""
         ...
 
-    def recall(self, answer: bytes) -> Any:
-        """The value of a task, from the JSON that the ledger holds.
-
-        Raises:
-            CallError: it is not obvious from the answer alone; the task takes its steps.
-        """
+    def recall(self, answers: Sequence[bytes]) -> pa.Array:
+        """The values of many tasks, from the JSON that the ledger holds; null for one that is to take its steps."""
         ...
 
 
