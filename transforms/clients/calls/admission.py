@@ -104,14 +104,18 @@ class Admission:
             Stopped: the lane was stopped.
         """
         permit = await self._permit(breaker, tokens, is_new)
+        is_closed = True
         try:
             yield permit
+            is_closed = self._allows(breaker)
             breaker.answered()
         except CallError as error:
+            is_closed = self._allows(breaker)
             breaker.failed(permit.begun, error, self._clock.monotonic())
             self._count(permit, error)
             raise
         except BaseException:
+            is_closed = self._allows(breaker)
             breaker.ended(permit.begun, self._clock.monotonic())
             raise
         finally:
@@ -119,6 +123,20 @@ class Admission:
             if permit.used is not None:
                 self._pacer.settle(permit.reservation, permit.used)
             self._wake_next()
+            if not (is_closed and self._allows(breaker)):
+                breaker.notify()  # attempts of other lanes wait for it
+
+    def watch(self, breaker: Breaker) -> None:
+        """Look at a breaker again whenever an attempt of another lane has changed it."""
+        breaker.on_change.append(self._wake_next)
+
+    def unwatch(self, breaker: Breaker) -> None:
+        """Look at a breaker no longer."""
+        breaker.on_change.remove(self._wake_next)
+
+    def _allows(self, breaker: Breaker) -> bool:
+        now = self._clock.monotonic()
+        return breaker.wait_until(now) == now
 
     async def pause(self, seconds: float) -> None:
         """Wait.

@@ -17,6 +17,7 @@ from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
 from rankbeam.transforms.clients.calls.outcome_queue import OutcomeQueue
+from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
@@ -45,7 +46,7 @@ class FanOut:
 
     def __init__(self, stage: Stage, ledger: Ledger, clock: Clock = SYSTEM_CLOCK) -> None:
         self._stage, self._ledger, self._clock = stage, ledger, clock
-        self._lookup = ledger.lookup()
+        self._lookup, self._shared = ledger.lookup(), SharedServices(stage.services)
         self._outcomes = OutcomeQueue(clock)
         self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
@@ -72,6 +73,7 @@ class FanOut:
             feed,
             self._ledger,
             self._lookup,
+            self._shared,
             self._outcomes.put,
             self._is_full,
             self._most_held,

@@ -10,6 +10,7 @@ soon as the breaker opens; a service with an answer in the ledger has worked bef
 because the quota of the day is used up, the breaker stays open: answers to calls in flight do not close it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rankbeam.transforms.records.errors import CallError
@@ -51,9 +52,15 @@ class Breaker:
 
     Args:
         give_up_after_s: how long it stays open without an answer before the service is given up.
+
+    Attributes:
+        on_change: called by `notify`: what waits for an attempt may begin it now, or not at all.
+        is_reported: whether users know that it is open.
     """
 
     def __init__(self, give_up_after_s: float) -> None:
+        self.on_change: list[Callable[[], None]] = []
+        self.is_reported = False
         self._give_up_after_s = give_up_after_s
         self._answers = self._failures = self._unconfirmed = 0
         self._has_answered = self._may_recover = False
@@ -68,6 +75,11 @@ class Breaker:
     def is_open(self) -> bool:
         """Whether only probes may begin."""
         return self._opened is not None
+
+    def notify(self) -> None:
+        """Have all lanes look at it again."""
+        for on_change in self.on_change:
+            on_change()
 
     def is_given_up(self, now: float) -> bool:
         """Whether no further attempt may begin."""

@@ -20,6 +20,7 @@ from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.pool_calls import Answered, Counts, PoolCalls
+from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.clock import Clock
@@ -53,7 +54,8 @@ class LaneRun:
         lane: identifies it.
         feed: the tasks.
         ledger: where answers are kept.
-        lookup: of the ledger, for all lanes of the process.
+        lookup: of the ledger, for all lanes.
+        shared: the connections and breakers of all lanes.
         emit: takes the outcome of a task; called on the loop.
         is_full: whether so many outcomes wait to be taken that reading the ledger's answers must pause.
         most_held: bytes that tasks hold from which no further one is started.
@@ -67,6 +69,7 @@ class LaneRun:
         feed: Feed,
         ledger: Ledger,
         lookup: Lookup,
+        shared: SharedServices,
         emit: Emit,
         is_full: Callable[[], bool],
         most_held: Callable[[], int],
@@ -91,6 +94,7 @@ class LaneRun:
                 quota,
                 lane.number,
                 stage.services_of([pool]),
+                shared,
                 self._tally,
                 self._in_flight,
                 self._is_held,

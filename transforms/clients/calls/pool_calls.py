@@ -17,9 +17,9 @@ from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Attempts
 from rankbeam.transforms.clients.calls.budget import Budget, Reservation
 from rankbeam.transforms.clients.calls.driver import Flight
-from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.services import Connection, Service
+from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
@@ -61,6 +61,7 @@ class PoolCalls:
         quota: the quota of the whole pool.
         lane: the number of the lane, from 0.
         services: the services that the pool pays for.
+        shared: the connections and breakers of all lanes.
         tally: the counts to add to.
         in_flight: runs the calls of the lane.
         is_held: whether no call may begin just now.
@@ -75,6 +76,7 @@ class PoolCalls:
         quota: Quota,
         lane: int,
         services: Mapping[str, Service],
+        shared: SharedServices,
         tally: Counts,
         in_flight: InFlight,
         is_held: Callable[[], bool],
@@ -96,8 +98,10 @@ class PoolCalls:
         self._changed = asyncio.Event()
         self._is_closed = False
         self._connections: dict[str, Connection] = {}
-        self._unavailable: set[str] = set()
-        self._breakers = {service: Breaker(quota.give_up_after_s) for service in services}
+        self._shared = shared
+        self._breakers = {service: shared.breaker(service, quota.give_up_after_s) for service in services}
+        for breaker in self._breakers.values():
+            self.admission.watch(breaker)
 
     @property
     def waiting(self) -> Collection[Flight]:
@@ -149,8 +153,10 @@ class PoolCalls:
 
     async def disconnect(self) -> None:
         """Release the resources of the connections."""
-        for connection in self._connections.values():
-            await connection.close()
+        for breaker in self._breakers.values():
+            self.admission.unwatch(breaker)
+        for service in self._connections:
+            await self._shared.disconnect(service)
 
     async def begin_all(self) -> None:
         """Begin queued calls, until no more will come or the lane is stopped."""
@@ -174,7 +180,7 @@ class PoolCalls:
     async def _begin(self, flight: Flight) -> None:
         service = flight.call.service
         if service not in self._connections:
-            self._connections[service] = await self._services[service].connect()
+            self._connections[service] = await self._shared.connect(service)
         if self.remove(flight):  # otherwise the ledger has answered it meanwhile
             self._in_flight.begin(self._ask(flight))
         else:
@@ -262,6 +268,7 @@ class PoolCalls:
             if error.stops_pool:
                 for breaker in self._breakers.values():
                     breaker.stop(error, self._clock.monotonic())
+                    breaker.notify()
             raise
         finally:
             attempts.seconds += self._clock.monotonic() - began
@@ -272,13 +279,12 @@ class PoolCalls:
     def _report(self, service: str) -> None:
         """Log when the breaker of a service opens, and when it closes."""
         breaker = self._breakers[service]
-        if breaker.is_open == (service in self._unavailable):
+        if breaker.is_open == breaker.is_reported:
             return
+        breaker.is_reported = breaker.is_open
         if breaker.is_open:
-            self._unavailable.add(service)
             _logger.warning("%s: %s", service, breaker.report())
         else:
-            self._unavailable.remove(service)
             _logger.warning("%s: the service answers again, and calls go on", service)
 
     def _most_tokens(self, call: Call, attempts: Attempts) -> Tokens:
