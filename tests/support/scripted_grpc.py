@@ -49,17 +49,20 @@ class Script:
         address: host and port.
         requests: those that came.
         metadata: of each.
+        left_s: of each, how much of its time limit was left when it came.
     """
 
     answer: Callable[[bytes], bytes]
     address: str = ""
     requests: list[bytes] = field(default_factory=list)
     metadata: list[dict[str, Any]] = field(default_factory=list)
+    left_s: list[float] = field(default_factory=list)
 
     async def handle(self, request: bytes, context: Any) -> bytes:
         """Answer one request."""
         self.requests.append(request)
         self.metadata.append(dict(context.invocation_metadata()))
+        self.left_s.append(context.time_remaining())
         try:
             return self.answer(request)
         except Refusal as refusal:

@@ -8,7 +8,6 @@ import pickle
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -279,14 +278,22 @@ def test_a_call_that_is_cancelled_is_cancelled() -> None:
 
 def test_a_hung_call_ends_at_its_timeout() -> None:
     with serve("rag_engine", faults=Faults(rate=1, kinds=("hang",))) as server:
-        began = time.monotonic()
         (error,) = asyncio.run(
-            call(retriever(api_endpoint=server.address), payload_of("who?", Reach(1)), timeout_s=1.0)
+            call(retriever(api_endpoint=server.address), payload_of("who?", Reach(1)), timeout_s=0.5)
         )
-        took_s = time.monotonic() - began
     assert isinstance(error, CallError)
     assert error.kind is FailureKind.TIMEOUT
-    assert 1.0 <= took_s < 20.0
+
+
+def test_the_time_limit_of_a_call_is_the_one_it_is_given() -> None:
+    """The server says what is left of it: an hour less the way there, however busy the machine is."""
+
+    async def run() -> float:
+        async with scripted(METHOD, lambda _: contexts()) as script:
+            await call(retriever(api_endpoint=script.address), payload_of("who?", Reach(1)), timeout_s=3600.0)
+        return script.left_s[0]
+
+    assert 1800.0 < asyncio.run(run()) <= 3600.0
 
 
 @pytest.mark.parametrize("scheme", ["", "http://"])
