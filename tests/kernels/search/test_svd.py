@@ -1,12 +1,14 @@
 """The truncated decomposition and the nearest vectors, against NumPy's own on whole matrices."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
-from rankbeam.transforms.kernels.search.svd import Compressed, decompose
+from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, Compressed, decompose
 
 
 def sparse(dense: np.ndarray) -> Compressed:
@@ -60,6 +62,33 @@ def test_a_small_matrix_has_no_more_values_than_rows_or_columns(count: int) -> N
 
     assert found.rows.shape == (2, min(count, 2))
     assert np.isfinite(found.rows).all()
+
+
+def test_beyond_the_rank_of_a_matrix_values_and_vectors_are_zero() -> None:
+    found = decompose(sparse(low_rank().T), 60, 25)
+
+    products = found.columns.T.astype(float) @ found.columns
+    assert found.values[20:] == pytest.approx(0, abs=1e-7)
+    assert products == pytest.approx(np.diag([1.0] * 20 + [0.0] * 5), abs=1e-5)
+    assert found.rows @ found.columns.T == pytest.approx(low_rank(), abs=1e-4)
+
+
+def test_memory_is_a_few_times_that_of_the_vectors() -> None:
+    terms, units, count = 40_000, 300, 30
+    draw = np.random.default_rng(2)
+    row, column = np.unique(draw.integers(0, [[terms], [units]], (2, 60_000)), axis=1)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=terms))])
+    matrix = Compressed(offsets, column, np.ones(len(row), np.float32))
+
+    tracemalloc.start()
+    try:
+        decompose(matrix, units, count)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    width = count + OVERSAMPLES
+    in_single_precision = 4 * terms * width
+    assert most < 5 * in_single_precision
 
 
 @settings(max_examples=50)

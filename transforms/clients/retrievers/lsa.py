@@ -12,7 +12,7 @@ from pydantic import Field
 from rankbeam.transforms.clients.retrievers.index.units import Indexed
 from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
-from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, POWER_ITERATIONS, SEED, Compressed, decompose
+from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, POWER_ITERATIONS, ROUNDING, SEED, Compressed, decompose
 from rankbeam.transforms.kernels.search.weights import SingleArray, TfIdfScorer, damped
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query, Ranking
@@ -85,7 +85,7 @@ class LsaIndex:
 @lru_cache(1)
 def _opened(indexed: Indexed, dimension: int) -> LsaIndex:
     scorer = TfIdfScorer.of(indexed.postings)
-    parameters = [indexed.parameters, dimension, OVERSAMPLES, POWER_ITERATIONS, SEED]
+    parameters = [indexed.parameters, dimension, OVERSAMPLES, POWER_ITERATIONS, SEED, ROUNDING]
     shelf = indexed.units.collection.shelf
     folder = shelf.get("lsa", parameters, lambda into: _decompose(scorer, dimension, into))
     vectors, terms = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("vectors", "terms"))
