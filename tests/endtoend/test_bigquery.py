@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,10 +15,10 @@ import pyarrow.dataset as ds
 import pytest
 import yaml
 from support.cli import Outcome, rankbeam
-from support.data import REPOSITORY
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
 from support.inputs import json_texts, trec_qrels, trec_run, write
+from support.processes import COMMAND, Process
 from support.strict_bigquery import Fault, StrictBigQuery, serve
 from support.strict_bigquery.runs import finished
 
@@ -257,9 +256,8 @@ def test_a_run_that_is_killed_while_it_loads_can_be_repeated(
 ) -> None:
     bigquery.faults += [Fault("load", "slow", times=2, seconds=1.0), Fault("script", "slow", seconds=0.1)]
     path = experiment(tmp_path)
-    code = "from rankbeam.pipelines.cli import main; main()"
-    command = [sys.executable, "-c", code, "evaluate", path, "--run-id", "r1"]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with Process(COMMAND, "evaluate", path, "--run-id", "r1", **silent) as process:
         deadline = time.monotonic() + 90
         while not bigquery.began(seen):
             assert process.poll() is None

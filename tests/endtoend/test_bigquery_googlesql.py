@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 from support.cli import rankbeam
-from support.data import REPOSITORY
 from support.emulators import googlesql
+from support.processes import COMMAND, Process
 from support.strict_bigquery.runs import finished
 
 from rankbeam.transforms.clients.warehouse import views
@@ -55,8 +54,7 @@ def test_a_load_that_is_killed_shows_nothing_and_is_repeated_and_replaced(
     for minute in (0, 1):
         finished(tmp_path / str(minute), "r", minute=minute, parts=1, rows=2)
     words = ["warehouse", "load", str(tmp_path / "0"), "--dataset", DATASET]
-    command = [sys.executable, "-c", "from rankbeam.pipelines.cli import main; main()", *words]
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with Process(COMMAND, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 90
         while not any(each.table_id.startswith("_") for each in emulator.list_tables("warehouse")):
             assert process.poll() is None, process.communicate()[1]

@@ -18,6 +18,7 @@ from support.data import REPOSITORY
 from support.flink.processes import free_ports
 from support.inputs import trec_qrels, trec_run, write
 from support.job_server import job_server
+from support.processes import COMMAND, Process
 from support.remote import answers, dataset, http, signalled, write_experiment
 from support.runs import without_run
 from support.standins import Standin, serve
@@ -229,8 +230,8 @@ def is_recorded(folder: Path) -> bool:
 @contextmanager
 def frozen(arguments: list[str], when: Callable[[], bool], cwd: Path) -> Iterator[None]:
     """A command that is stopped in the midst of its work as soon as something is so, and killed after the block."""
-    command = [sys.executable, "-m", "rankbeam", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd) as process:
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with Process(COMMAND, *arguments, cwd=cwd, **silent) as process:
         deadline = time.monotonic() + 120
         while not when():
             assert process.poll() is None

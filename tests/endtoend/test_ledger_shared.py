@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.cli import rankbeam
+from support.processes import COMMAND, Process
 from support.remote import answers, dataset, http, write_experiment
 from support.standins import Standin, serve
 
@@ -29,10 +29,10 @@ def experiment(folder: Path, server: Standin, per_second: float = 100, **more: A
 
 
 @contextmanager
-def running(path: str, run_id: str, when: Callable[[], bool]) -> Iterator["subprocess.Popen[str]"]:
+def running(path: str, run_id: str, when: Callable[[], bool]) -> Iterator[Process]:
     """A run in a process of its own, once it is as far as that."""
-    command = [sys.executable, "-m", "rankbeam", "evaluate", path, "--run-id", run_id]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Process(COMMAND, "evaluate", path, "--run-id", run_id, **piped) as process:
         deadline = time.monotonic() + 120
         while not when():
             assert process.poll() is None, process.communicate()[1]

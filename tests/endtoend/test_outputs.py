@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.data import REPOSITORY
+from support.processes import COMMAND, Process
 from support.runs import query_values, rankbeam, run_experiment
 
 from rankbeam.pipelines.results.run import Results
@@ -140,15 +141,8 @@ def slow_experiment(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_never_looks_finished(slow_experiment: Path, how: signal.Signals) -> None:
     output = slow_experiment.parent / "out"
-    # A shell starts what it runs in the background with SIGINT ignored, and CI may be such a shell.
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    code += "from rankbeam.pipelines.cli import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "evaluate", str(slow_experiment), "--run-id", "torn"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = Process(COMMAND, "evaluate", str(slow_experiment), "--run-id", "torn", **piped)
     deadline = time.monotonic() + 60
     while not (output / "configurations").exists():  # the first table is being written: the pipeline runs
         assert process.poll() is None, process.communicate()

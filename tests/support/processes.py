@@ -101,7 +101,9 @@ class Process:
             return None
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What it writes to pipes until it ends."""
+        """What it writes to pipes until it ends; its input ends here."""
+        if self.stdin is not None:
+            self.stdin.close()
         texts = {"stdout": "", "stderr": ""}
 
         def read(name: str, pipe: IO[str]) -> None:

@@ -2,11 +2,8 @@
 
 import dataclasses
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.data import REPOSITORY
+from support.processes import Process
 from support.strict_bigquery import Fault, StrictBigQuery, serve
 from support.strict_bigquery.runs import BEGAN, finished, row, written
 
@@ -618,8 +616,7 @@ def test_whoever_is_killed_leaves_nothing_half_visible(bigquery: StrictBigQuery,
         "load_run(DatasetName('test-project', 'warehouse'), 'run', json.loads(sys.argv[1]))"
     )
     already = len(bigquery.began(seen))
-    command = [sys.executable, "-c", code, json.dumps(folders)]
-    with subprocess.Popen(command, cwd=REPOSITORY, env=os.environ) as process:
+    with Process(code, json.dumps(folders), cwd=REPOSITORY) as process:
         while len(bigquery.began(seen)) == already:
             assert process.poll() is None
             time.sleep(0.01)

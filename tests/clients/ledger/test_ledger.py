@@ -5,7 +5,6 @@ import pickle
 import random
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import memory_filesystem
 from support.data import REPOSITORY
+from support.processes import Process
 
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, LedgerWriter, Owner, clear, survey
 from rankbeam.transforms.clients.ledger.schema import SCHEMA
@@ -60,14 +60,14 @@ def used(folder: str, run: str, hits: int, calls: int) -> None:
     Ledger(folder, Owner(run)).record("pool", 0, lambda: Counted(hits, calls, calls)).write()
 
 
-def in_process(code: str, *arguments: object) -> "subprocess.Popen[str]":
+def in_process(code: str, *arguments: object) -> Process:
     head = (
         "import sys, time, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
     )
     head += "from rankbeam.transforms.records.calls.reach import Reach\n"
     head += "from rankbeam.transforms.records.errors import InputError\n"
-    command = [sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return Process(head + textwrap.dedent(code), *map(str, arguments), cwd=REPOSITORY, **piped)
 
 
 def test_what_was_added_is_found(folder: str) -> None:

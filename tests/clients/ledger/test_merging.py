@@ -4,7 +4,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import textwrap
 import threading
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from support import memory_filesystem
 from support.data import REPOSITORY
+from support.processes import Process
 
 from rankbeam.pipelines.run.ledger import run
 from rankbeam.transforms.clients.ledger import Entry, Ledger, LedgerWriter, clear, compact, merging, store, survey
@@ -142,12 +142,12 @@ def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
     assert survey(folder).damaged == ()
 
 
-def in_process(code: str, *arguments: object) -> "subprocess.Popen[str]":
+def in_process(code: str, *arguments: object) -> Process:
     head = "import sys, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
     head += "from rankbeam.transforms.records.calls.reach import Reach\n"
     head += "from rankbeam.transforms.records.errors import InputError\n"
-    command = [sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return Process(head + textwrap.dedent(code), *map(str, arguments), cwd=REPOSITORY, **piped)
 
 
 def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import tempfile
 import textwrap
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.data import REPOSITORY
+from support.processes import Process
 
 from rankbeam.transforms.clients.storage import batches, spill
 from rankbeam.transforms.records import columns
@@ -234,16 +234,10 @@ def test_the_folder_is_gone_when_the_run_fails(scratch: Path, error: type[BaseEx
     assert len(pickle.dumps(strings())) > strings().nbytes  # nothing is spilled any more
 
 
-def run_python(code: str, scratch: Path, *arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=REPOSITORY,
-        env=os.environ | {"TMPDIR": str(scratch)},
-    )
+def run_python(code: str, scratch: Path, *arguments: str) -> Process:
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = os.environ | {"TMPDIR": str(scratch)}
+    return Process(textwrap.dedent(code), *arguments, cwd=REPOSITORY, env=environment, **piped)
 
 
 HOLD = """
@@ -270,7 +264,7 @@ def test_only_abandoned_folders_are_removed(scratch: Path, killed: bool) -> None
             assert theirs.exists() is not killed
         assert theirs.exists() is not killed
         assert (list(scratch.iterdir()) == []) is killed
-        other.communicate("")
+        other.communicate()
     assert list(scratch.iterdir()) == []
     assert other.returncode == (-signal.SIGKILL if killed else 0)
 
