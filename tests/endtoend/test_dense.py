@@ -1,6 +1,7 @@
 """Dense retrieval through the command line: embedded by a service once, within its quota, or read from Parquet."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from support.answering import dataset, model
 from support.cli import rankbeam
-from support.standins import Faults, serve
+from support.standins import Faults, Standin, serve
 from support.standins.models import embedding
 
 from rankbeam.pipelines.results.run import Results
@@ -55,20 +56,34 @@ def expected(folder: Path) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("kind", ["openai", "gemini"])
+def service(server: Standin, kind: str) -> dict[str, Any]:
+    if kind != "vertex":
+        return model(server, kind)
+    return {"type": "gemini", "model": "m-001", "project": "p", "location": "l", "api_endpoint": server.url}
+
+
+@pytest.mark.parametrize("kind", ["openai", "gemini", "vertex"])
 def test_every_text_is_embedded_once_and_never_paid_for_again(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
-    with serve(kind) as server:
+    with serve("openai" if kind == "openai" else "gemini") as server:
         retrievers = {"dense": DENSE, "chunks": {**DENSE, "corpus": "local"}}
-        path = write_experiment(tmp_path, model(server, kind), retrievers)
+        path = write_experiment(tmp_path, service(server, kind), retrievers)
         planned = rankbeam("plan", path)
         assert server.stats().calls == 0
         first = rankbeam("evaluate", path, "--run-id", "r1")
         asked = server.stats()
         second = rankbeam("evaluate", path, "--run-id", "r2")
         again = server.stats()
+        shutil.rmtree(tmp_path / "out" / "ledger")
+        planned_again = rankbeam("plan", path)
+        third = rankbeam("evaluate", path, "--run-id", "r3")
+        queries = server.stats().calls - again.calls
+    assert third.status == 0, third.stderr
+    assert queries == len((tmp_path / "queries.jsonl").read_text().splitlines())  # the vectors of documents are kept
+    assert f"e: {queries} calls to make" in planned_again.stdout
+    assert rankings(tmp_path, "r3", "dense") == expected(tmp_path)
     assert first.status == 0, first.stderr
     assert second.status == 0, second.stderr
     assert set(asked.queries.values()) == {1}
@@ -95,17 +110,63 @@ def test_a_run_that_lost_its_service_goes_on_where_it_ended(tmp_path: Path, monk
     assert rankings(tmp_path, "r2", "dense") == expected(tmp_path)
 
 
-def test_vectors_may_stand_in_parquet(tmp_path: Path) -> None:
-    files = {"type": "dense", "vectors": "documents.parquet", "query_vectors": "queries.parquet"}
-    path = write_experiment(tmp_path, None, {"files": files})
-    for name, source in (("documents", "corpus.jsonl"), ("queries", "queries.jsonl")):
-        rows = [json.loads(line) for line in (tmp_path / source).read_text().splitlines()]
-        columns = {"id": [row["_id"] for row in rows], "vector": [embedding(row["text"]) for row in rows]}
-        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
-    run = rankbeam("evaluate", path, "--run-id", "r1")
+FILES = {"type": "dense", "vectors": "documents.parquet", "query_vectors": "queries.parquet"}
 
+
+def in_files(folder: Path) -> tuple[str, dict[str, Any]]:
+    """An experiment with vectors in files; returns its path, and the columns of documents."""
+    path = write_experiment(folder, None, {"files": FILES})
+    for name, source in (("queries", "queries.jsonl"), ("documents", "corpus.jsonl")):
+        rows = [json.loads(line) for line in (folder / source).read_text().splitlines()]
+        columns = {"id": [row["_id"] for row in rows], "vector": [embedding(row["text"]) for row in rows]}
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+    return path, columns
+
+
+def test_vectors_may_stand_in_parquet(tmp_path: Path) -> None:
+    path, columns = in_files(tmp_path)
+    run = rankbeam("evaluate", path, "--run-id", "r1")
     assert run.status == 0, run.stderr
     assert rankings(tmp_path, "r1", "files") == expected(tmp_path)
+
+    (kept,) = (tmp_path / "out" / "indexes").rglob("vectors.npy")
+    kept.write_bytes(kept.read_bytes()[:-4] + b"\0\0\0\0")
+    damaged = rankbeam("evaluate", path, "--run-id", "r2")
+    assert "vectors.npy); it is built again" in damaged.stderr
+    assert rankings(tmp_path, "r2", "files") == expected(tmp_path)
+
+    columns["vector"][0] = [-number for number in columns["vector"][0]]
+    pq.write_table(pa.table(columns), tmp_path / "documents.parquet")
+    assert rankbeam("evaluate", path, "--run-id", "r3").status == 0
+    assert rankings(tmp_path, "r3", "files") != expected(tmp_path)  # other vectors, another file
+
+
+WRONG_VECTORS = {
+    "the vector has not 8 components, as others have": [1.0, 2.0],
+    "the vector holds what is no finite number": [float("nan")] * 8,
+}
+
+
+@pytest.mark.parametrize("problem", WRONG_VECTORS)
+def test_a_vector_that_is_none_is_refused_with_file_and_row(problem: str, tmp_path: Path) -> None:
+    path, columns = in_files(tmp_path)
+    columns["vector"][2] = WRONG_VECTORS[problem]
+    pq.write_table(pa.table(columns), tmp_path / "documents.parquet")
+    run = rankbeam("evaluate", path)
+    assert run.status == 2
+    assert f"documents.parquet:3: {problem}" in run.stderr
+
+
+def test_documents_without_a_vector_are_counted_and_not_ranked(tmp_path: Path) -> None:
+    path, columns = in_files(tmp_path)
+    lacking, columns["vector"][1] = columns["id"][1], None
+    pq.write_table(pa.table(columns), tmp_path / "documents.parquet")
+    run = rankbeam("evaluate", path, "--run-id", "r1")
+    assert f"1 of {len(columns['id'])} documents have no embedding, and are not ranked" in run.stderr
+    whole = {query: [name for name in names if name != lacking] for query, names in expected(tmp_path).items()}
+    for query, names in rankings(tmp_path, "r1", "files").items():
+        assert names[: len(whole[query])] == whole[query]
+        assert lacking not in names
 
 
 MISTAKES = [

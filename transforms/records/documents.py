@@ -1,6 +1,6 @@
 """What a retriever that answers in process searches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,7 +14,12 @@ from rankbeam.transforms.records.chunking import Chunking
 class Embeddings(Protocol):
     """The embeddings of texts that a model made."""
 
-    def vectors(self, texts: Sequence[str]) -> Iterator[npt.NDArray[np.float32] | None]:
+    @property
+    def identity(self) -> str:
+        """All of the model that decides a vector."""
+        ...
+
+    def vectors(self, texts: Iterable[str]) -> Iterator[npt.NDArray[np.float32] | None]:
         """The vector of each text; None for one that has none."""
         ...
 

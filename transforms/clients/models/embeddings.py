@@ -1,7 +1,8 @@
 """Embeddings of texts by a model: what is asked of it, and the vectors that the ledger holds afterwards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -79,14 +80,20 @@ class KeptEmbeddings:
     model: Embed
     ledger: str
 
-    def vectors(self, texts: Sequence[str]) -> Iterator[Vector | None]:
+    @property
+    def identity(self) -> str:
+        """All of the model that decides a vector."""
+        return self.model.call("").key or ""
+
+    def vectors(self, texts: Iterable[str]) -> Iterator[Vector | None]:
         """The vector of each text; None for one without an answer."""
         from rankbeam.transforms.clients.ledger import Ledger  # few experiments embed texts
 
         lookup = Ledger(self.ledger).lookup()
         lookup.refresh()
-        for first in range(0, len(texts), _AT_ONCE):
-            calls = [self.model.call(text) for text in texts[first : first + _AT_ONCE]]
+        rest = iter(texts)
+        while some := list(islice(rest, _AT_ONCE)):
+            calls = [self.model.call(text) for text in some]
             wanted = {call.key or "": None for call in calls}
             found = {entry.key: self._vector(entry.answer) for entry in lookup.read(wanted)}
             yield from (found.get(call.key or "") for call in calls)

@@ -2,24 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
-from rankbeam.transforms.clients.retrievers.index.collection import collection_of
+from rankbeam.transforms.clients.retrievers.index.collection import collection_of, content_of
+from rankbeam.transforms.clients.retrievers.index.matrix import Matrix, vectors_in, write_all, write_of_file
 from rankbeam.transforms.clients.retrievers.index.units import Units, units_of
-from rankbeam.transforms.clients.storage import files, parquet
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.nearest import SingleArray, nearest, unit_length
 from rankbeam.transforms.records.documents import Documents, Embeddings
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Query, Ranking
 
-Path = Annotated[str, Field(min_length=1)]
+File = Annotated[str, Field(min_length=1)]
+_KEPT = "vectors"
 _UNITS_AT_ONCE = 4096
 
 
@@ -36,8 +39,8 @@ class Dense(RetrieverParameters):
     """
 
     embedding_model: Annotated[str, Field(min_length=1)] | None = None
-    vectors: Path | None = None
-    query_vectors: Path | None = None
+    vectors: File | None = None
+    query_vectors: File | None = None
     fields: tuple[Literal["title", "text"], ...] = Field(("title", "text"), min_length=1)
 
     needs: ClassVar[tuple[str, ...]] = ("queries", "corpus")
@@ -62,12 +65,19 @@ class Dense(RetrieverParameters):
         return self.model_copy(update={name: files.below(folder, path) for name, path in self.inputs().items()})
 
     def embedded(self, documents: Documents) -> Iterator[str]:
-        """The texts of documents or chunks that the model embeds; none where a file has their vectors."""
-        if self.vectors is None:
-            units = units_of(replace(documents, embeddings=None), collection_of(documents))
-            for text in _texts(units, self.fields):
-                if text.strip():
-                    yield text
+        """The texts of documents or chunks that the model embeds: those whose vectors no file has, and none keeps."""
+        if self.vectors is not None:
+            return
+        units = _units(documents)
+        folder = units.collection.shelf.find(_KEPT, _parameters(self, documents))
+        rows = np.arange(len(units)) if folder is None else Matrix.of(folder).missing
+        for text in _texts(units, self.fields, rows):
+            if text.strip():
+                yield text
+
+    def prepare(self, documents: Documents) -> None:
+        """Make the file of vectors, unless it is kept already."""
+        self.search(documents).close()
 
     def search(self, documents: Documents) -> Retriever:
         """The vectors of documents or chunks."""
@@ -81,7 +91,7 @@ class DenseIndex:
     Attributes:
         parameters: of the retriever.
         units: what is ranked.
-        vectors: float32[u, d], of length 1; zeros where there is none.
+        vectors: float32[u, d], of length 1; zeros where there is none. They are mapped into memory.
         embeddings: those of queries, where the model makes them.
         queries: vectors of queries by id, where a file has them.
         warnings: about documents or chunks without vectors.
@@ -126,36 +136,44 @@ class DenseIndex:
 
 
 def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
-    units = units_of(replace(documents, embeddings=None), collection_of(documents))
-    if parameters.vectors is not None:
-        table = _table(parameters.vectors)
-        found: Iterable[SingleArray | None] = (table.get(name) for name in _ids(units))
-    elif documents.embeddings is not None:
-        found = documents.embeddings.vectors(list(_texts(units, parameters.fields)))
-    else:
+    units = _units(documents)
+    known = documents.embeddings
+    if parameters.vectors is None and known is None:
         raise InputError("a dense retriever with embedding_model runs in an experiment, which has services")
-    vectors, missing = _stacked(found, len(units))
-    what = "documents" if documents.chunking is None else "chunks"
+
+    def make(folder: Path) -> None:
+        if parameters.vectors is not None:
+            write_of_file(folder, pa.array(_ids(units), pa.string()), parameters.vectors)
+        elif known is not None:
+            write_all(folder, len(units), known.vectors(_texts(units, parameters.fields, np.arange(len(units)))))
+
+    def is_current(folder: Path) -> bool:
+        """Whether no vector has come that was missing before."""
+        missing = Matrix.of(folder).missing
+        if parameters.vectors is not None or known is None or not len(missing):
+            return True
+        return all(vector is None for vector in known.vectors(_texts(units, parameters.fields, missing)))
+
+    shelf = units.collection.shelf
+    matrix = Matrix.of(shelf.get(_KEPT, _parameters(parameters, documents), make, is_current))
+    what, missing = "documents" if documents.chunking is None else "chunks", len(matrix.missing)
     warnings = (f"{missing:,} of {len(units):,} {what} have no embedding, and are not ranked",) if missing else ()
     queries = _table(parameters.query_vectors) if parameters.query_vectors is not None else {}
-    _refuse_other_width(parameters, vectors, queries)
-    return DenseIndex(parameters, units, vectors, documents.embeddings, queries, warnings)
+    _refuse_other_width(parameters, matrix.vectors, queries)
+    return DenseIndex(parameters, units, matrix.vectors, documents.embeddings, queries, warnings)
 
 
-def _stacked(found: Iterable[SingleArray | None], count: int) -> tuple[SingleArray, int]:
-    """Vectors as one array of rows of length 1, and how many are missing."""
-    vectors: SingleArray | None = None
-    missing = 0
-    for place, vector in enumerate(found):
-        if vector is None:
-            missing += 1
-            continue
-        if vectors is None:
-            vectors = np.zeros((count, len(vector)), np.float32)
-        if len(vector) != vectors.shape[1]:
-            raise InputError(f"embeddings have {vectors.shape[1]:,} and {len(vector):,} components; all need as many")
-        vectors[place] = unit_length(vector[None])[0]
-    return np.zeros((count, 1), np.float32) if vectors is None else vectors, missing
+def _units(documents: Documents) -> Units:
+    return units_of(replace(documents, embeddings=None), collection_of(documents))
+
+
+def _parameters(parameters: Dense, documents: Documents) -> list[object]:
+    """All that decides the vectors besides the documents, as JSON values."""
+    chunking = documents.chunking
+    cut = None if chunking is None else [chunking.by, chunking.size, chunking.overlap]
+    if parameters.vectors is not None:
+        return ["file", content_of(parameters.vectors), cut]
+    return ["model", "" if documents.embeddings is None else documents.embeddings.identity, parameters.fields, cut]
 
 
 def _refuse_other_width(parameters: Dense, vectors: SingleArray, queries: Mapping[str, SingleArray]) -> None:
@@ -165,15 +183,15 @@ def _refuse_other_width(parameters: Dense, vectors: SingleArray, queries: Mappin
             raise InputError(problem, path=parameters.query_vectors)
 
 
-def _texts(units: Units, fields: Sequence[str]) -> Iterator[str]:
-    """What is embedded of each unit."""
+def _texts(units: Units, fields: Sequence[str], rows: IntArray) -> Iterator[str]:
+    """What is embedded of some units."""
     is_cut = units.documents.chunking is not None
     titles = units.collection.rows["title"]
-    for first in range(0, len(units), _UNITS_AT_ONCE):
-        rows = units.row[first : first + _UNITS_AT_ONCE]
-        places = np.arange(first, first + len(rows))
-        texts = units.texts(places) if is_cut else units.collection.rows["text"].take(rows).to_pylist()
-        for title, text in zip(titles.take(rows).to_pylist(), texts, strict=True):
+    for first in range(0, len(rows), _UNITS_AT_ONCE):
+        places = rows[first : first + _UNITS_AT_ONCE]
+        owners = units.row[places]
+        texts = units.texts(places) if is_cut else units.collection.rows["text"].take(owners).to_pylist()
+        for title, text in zip(titles.take(owners).to_pylist(), texts, strict=True):
             parts = {"title": title, "text": text}
             yield "\n".join(parts[field] for field in fields if parts[field])
 
@@ -195,15 +213,6 @@ def _table(path: str) -> dict[str, SingleArray]:
     Raises:
         InputError: the file does not hold them.
     """
-    vectors = {}
-    for file in sources.expand(path):
-        with parquet.open_file(file) as opened:
-            names = opened.schema_arrow.names
-            if not {"id", "vector"} <= set(names):
-                problem = f"vectors are columns id and vector; found {', '.join(names) or 'none'}"
-                raise InputError(problem, path=file)
-            for batch in opened.iter_batches(columns=["id", "vector"]):
-                ids = batch["id"].cast(pa.string()).to_pylist()
-                for name, vector in zip(ids, batch["vector"].to_pylist(), strict=True):
-                    vectors[name] = np.array(vector, np.float32)
-    return vectors
+    return {
+        name: vector for ids, vectors in vectors_in(path) for name, vector in zip(ids.to_pylist(), vectors, strict=True)
+    }

@@ -58,41 +58,66 @@ class Shelf:
                 shutil.rmtree(earlier, ignore_errors=True)
         return shelf
 
-    def get(self, name: str, parameters: object, make: Callable[[Path], None]) -> Path:
+    def get(
+        self,
+        name: str,
+        parameters: object,
+        make: Callable[[Path], None],
+        is_current: Callable[[Path], bool] = lambda _: True,
+    ) -> Path:
         """A folder of files, made where it is not there or not whole.
 
         Args:
             name: what it is.
             parameters: all that decides its content besides the content of the shelf, as JSON values.
             make: writes the files into an empty folder.
+            is_current: whether one that is there need not be made again.
 
         Raises:
             InputError: it cannot be written.
         """
+        with self._alone_with(name, parameters) as folder:
+            if not self._is_there(folder) or not is_current(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                _make(folder, make)
+                if self.place is not None:
+                    shipped.send(folder, files.join(self.place, folder.name), MANIFEST)
+        return folder
+
+    def find(self, name: str, parameters: object) -> Path | None:
+        """A folder of files, as `get`; None where it is not there or not whole.
+
+        Raises:
+            InputError: the shelf cannot be written.
+        """
+        with self._alone_with(name, parameters) as folder:
+            return folder if self._is_there(folder) else None
+
+    @contextmanager
+    def _alone_with(self, name: str, parameters: object) -> Iterator[Path]:
         folder = self.folder / f"{name}-{digest(json.dumps([FORMAT, parameters], sort_keys=True))}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with _alone(folder.with_suffix(".lock")):
-                if (problem := _problem(folder)) is not None:
-                    _logger.warning("the index %s %s; it is built again", folder, problem)
-                    shutil.rmtree(folder)
-                if not folder.exists():
-                    self._bring(folder, make)
+                yield folder
         except OSError as error:
             raise InputError(f"the index cannot be kept: {error.strerror or error}", path=str(folder)) from error
-        return folder
 
-    def _bring(self, folder: Path, make: Callable[[Path], None]) -> None:
-        """Make a folder, or copy it from its place."""
-        place = None if self.place is None else files.join(self.place, folder.name)
-        if place is not None and shipped.fetched(place, folder, MANIFEST):
-            if (problem := _problem(folder)) is None:
-                return
-            _logger.warning("the index %s %s; it is built again", place, problem)
+    def _is_there(self, folder: Path) -> bool:
+        """Whether a folder is there and whole, if need be after it was copied from its place."""
+        if (problem := _problem(folder)) is not None:
+            _logger.warning("the index %s %s; it is built again", folder, problem)
             shutil.rmtree(folder)
-        _make(folder, make)
-        if place is not None:
-            shipped.send(folder, place, MANIFEST)
+        if folder.exists():
+            return True
+        place = None if self.place is None else files.join(self.place, folder.name)
+        if place is None or not shipped.fetched(place, folder, MANIFEST):
+            return False
+        if (problem := _problem(folder)) is None:
+            return True
+        _logger.warning("the index %s %s; it is built again", place, problem)
+        shutil.rmtree(folder)
+        return False
 
 
 def digest(text: str) -> str:

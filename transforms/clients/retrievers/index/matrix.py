@@ -1,0 +1,175 @@
+"""The vectors of documents or chunks: one file that is mapped into memory, made once, and kept with other indexes.
+
+Vectors are written as they come, so that what is held in memory does not depend on how many there are.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.lib.format import open_memmap
+
+from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.storage import parquet
+from rankbeam.transforms.kernels.arrays import BoolArray, IntArray
+from rankbeam.transforms.kernels.search.nearest import SingleArray, unit_length
+from rankbeam.transforms.records.errors import InputError
+
+_VECTORS, _MISSING = "vectors.npy", "missing.npy"
+_ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Vectors that are compared with those of queries.
+
+    Attributes:
+        vectors: float32[u, d], of length 1; zeros where there is none. Pages of it are read when they are used.
+        missing: int64[m], the rows without a vector, ascending.
+    """
+
+    vectors: SingleArray
+    missing: IntArray
+
+    @classmethod
+    def of(cls, folder: Path) -> "Matrix":
+        """The matrix in a folder."""
+        return cls(np.load(folder / _VECTORS, mmap_mode="r"), np.load(folder / _MISSING))
+
+
+class Writer:
+    """Writes a matrix into a folder.
+
+    Args:
+        folder: an empty one.
+        rows: how many there are.
+    """
+
+    def __init__(self, folder: Path, rows: int) -> None:
+        self._folder, self._is_there = folder, np.zeros(rows, np.bool_)
+        self._vectors: SingleArray | None = None
+
+    def add(self, rows: IntArray, vectors: SingleArray) -> None:
+        """Write some vectors.
+
+        Args:
+            rows: int64[n].
+            vectors: float32[n, d], of any length.
+
+        Raises:
+            InputError: vectors before them have more or fewer components.
+        """
+        if self._vectors is None:
+            shape = (len(self._is_there), vectors.shape[1])
+            self._vectors = open_memmap(self._folder / _VECTORS, "w+", np.float32, shape)
+        if vectors.shape[1] != self._vectors.shape[1]:
+            widths = f"{self._vectors.shape[1]:,} and {vectors.shape[1]:,}"
+            raise InputError(f"embeddings have {widths} components; all need as many")
+        self._vectors[rows] = unit_length(vectors)
+        self._is_there[rows] = True
+
+    def end(self) -> None:
+        """Write what is left."""
+        if self._vectors is None:
+            np.save(self._folder / _VECTORS, np.zeros((len(self._is_there), 1), np.float32))
+        elif isinstance(self._vectors, np.memmap):
+            self._vectors.flush()
+        np.save(self._folder / _MISSING, np.flatnonzero(~self._is_there))
+
+
+def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) -> None:
+    """Write the vector of every row, in order; None where there is none."""
+    writer = Writer(folder, rows)
+    for first, some in _some_at_once(vectors):
+        places = [place for place, vector in enumerate(some) if vector is not None]
+        widths = sorted({len(vector) for vector in some if vector is not None})
+        if len(widths) > 1:
+            raise InputError(f"embeddings have {widths[0]:,} and {widths[-1]:,} components; all need as many")
+        if places:
+            given = np.stack([vector for vector in some if vector is not None])
+            writer.add(first + np.array(places, np.int64), given)
+    writer.end()
+
+
+def write_of_file(folder: Path, ids: pa.StringArray, path: str) -> None:
+    """Write the vectors that a Parquet file has for some ids.
+
+    Args:
+        folder: an empty one.
+        ids: of the rows.
+        path: of the file, or a pattern.
+
+    Raises:
+        InputError: the file does not hold vectors.
+    """
+    writer = Writer(folder, len(ids))
+    for own, vectors in vectors_in(path):
+        place = pc.index_in(own, value_set=ids)
+        known = np.asarray(place.is_valid())
+        if known.any():
+            rows = place.drop_null().to_numpy()
+            try:
+                writer.add(rows.astype(np.int64), vectors[known])
+            except InputError as error:
+                raise InputError(error.problem, path=path) from error
+    writer.end()
+
+
+def vectors_in(path: str) -> Iterator[tuple[pa.StringArray, SingleArray]]:
+    """Ids and vectors of Parquet files, some rows at a time; rows without a vector are left out.
+
+    Raises:
+        InputError: they have other columns, or a vector is not one; with file and row.
+    """
+    for file in sources.expand(path):
+        row = 1
+        with parquet.open_file(file) as opened:
+            names = opened.schema_arrow.names
+            if not {"id", "vector"} <= set(names):
+                problem = f"vectors are columns id and vector; found {', '.join(names) or 'none'}"
+                raise InputError(problem, path=file)
+            for batch in opened.iter_batches(_ROWS_AT_ONCE, columns=["id", "vector"]):
+                is_given = pc.and_(batch["id"].is_valid(), batch["vector"].is_valid())
+                vectors = _rows_of(file, row, batch["vector"], np.asarray(is_given))
+                yield batch["id"].cast(pa.string()).filter(is_given), vectors
+                row += batch.num_rows
+
+
+def _rows_of(file: str, first: int, column: pa.Array, is_given: BoolArray) -> SingleArray:
+    """float32[n, d]: the vectors of a column that are given."""
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or _is_fixed(column.type)):
+        raise InputError(f"vectors are lists of numbers; the column vector holds {column.type}", path=file)
+    lines = first + np.flatnonzero(is_given)
+    given = column.filter(pa.array(is_given))
+    widths = pc.list_value_length(given).to_numpy(zero_copy_only=False)
+    if not len(given):
+        return np.zeros((0, 0), np.float32)
+    problem = f"the vector has not {widths[0]:,} components, as others have"
+    _refuse(file, lines, np.not_equal(widths, widths[0]), problem)
+    numbers = given.flatten().cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
+    vectors: SingleArray = numbers.reshape(len(given), int(widths[0]))
+    _refuse(file, lines, np.asarray(~np.isfinite(vectors).all(axis=1)), "the vector holds what is no finite number")
+    return vectors
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_fixed_size_list(kind))
+
+
+def _refuse(file: str, lines: IntArray, bad: BoolArray, problem: str) -> None:
+    if bad.any():
+        raise InputError(problem, path=file, line=int(lines[int(np.argmax(bad))]))
+
+
+def _some_at_once(vectors: Iterable[SingleArray | None]) -> Iterator[tuple[int, Sequence[SingleArray | None]]]:
+    first, some = 0, list[SingleArray | None]()
+    for vector in vectors:
+        some.append(vector)
+        if len(some) == _ROWS_AT_ONCE:
+            yield first, some
+            first, some = first + len(some), []
+    if some:
+        yield first, some
