@@ -141,7 +141,7 @@ def test_what_cannot_work_is_refused_and_leaves_nothing(case: str, tmp_path: Pat
     done = evaluate(tmp_path, server, corpus=corpus)
     assert done.status == 2
     assert message in done.stderr
-    assert there(server) == []
+    assert (there(server), server.stats().extra["objects"]) == ([], [])
 
 
 def test_equal_ids_are_refused_before_anything_is_made(tmp_path: Path, server: Standin) -> None:

@@ -32,8 +32,8 @@ GRID = {
     "embedding_model": ["text-embedding-004", "text-embedding-005"],
 }
 MOMENTS: dict[str, Callable[[Stats], bool]] = {
-    "documents are uploaded": lambda stats: stats.extra["uploads"] > 10,
     "corpora are made": lambda stats: stats.extra["created"] > 4,
+    "documents are uploaded": lambda stats: stats.extra["uploads"] > 10,
     "imports begin": lambda stats: stats.queries.get("ImportRagFiles", 0) > 1,
     "imports are polled": lambda stats: sum(len(files) == DOCUMENTS for files in stats.extra["imports"].values()) > 2,
     "corpora are complete": lambda stats: (

@@ -1,7 +1,9 @@
 """Build the corpora of an experiment in one project and region: what exists is reused, what is missing is imported.
 
 documents ─► find ─┬─ complete ───────────────────────────────────────────────────► use
-                   └─ incomplete, none ─► stage files ─► create ─► import, verify ───┘
+                   └─ incomplete, none ─► create ─► stage files ─► import, verify ───┘
+
+Corpora are made first, since that shows whether the service takes the embedding model: what it refuses leaves nothing.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -122,11 +124,13 @@ class Builder:
         }
         self._report(f"corpora: {len(wanted)} needed, {len(complete)} of them exist")
         lacking = [identity for identity in wanted if identity not in complete]
-        if lacking:
-            self._stage({identity: named[identity].parameters.staging for identity in lacking})
+        staging = {identity: named[identity].parameters.staging for identity in lacking}
+        for folder in sorted(set(staging.values())):
+            Objects(folder).probe()
         made, problems = self._create({each: wanted[each] for each in lacking if each not in before}, named)
         if problems:
             return Built((), tuple(problems))
+        self._stage(staging)
         names = {**{each: before[each].corpus.name for each in lacking if each in before}, **made}
         fillings = [self._filling(wanted[each], names[each], named[each]) for each in lacking]
         results = [*self._fill(fillings, named), *self._reuse(complete, named)]
@@ -158,18 +162,28 @@ class Builder:
         return Use(self._site.api.location, identity, folders, written, failed)
 
     def _stage(self, folders: Mapping[str, str]) -> None:
-        """Upload the documents, before anything is made that needs them.
+        """Upload the documents. If that is refused, corpora that were made just now are deleted: they hold nothing.
 
         Args:
             folders: for each corpus, by identity, the folder of its staging.
+
+        Raises:
+            InputError: it is refused.
         """
-        for folder in sorted(set(folders.values())):
-            objects, uses = Objects(folder), Uses(folder)
-            objects.probe()
-            for identity in (identity for identity, own in folders.items() if own == folder):
-                uses.save(self._use(identity, {}))
-            uploaded = objects.upload(self._documents, self._documents.staged(folder))
-            self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
+        try:
+            for folder in sorted(set(folders.values())):
+                self._upload(folder, [identity for identity, own in folders.items() if own == folder])
+        except InputError:
+            self._site.delete(sorted(self._new))
+            raise
+
+    def _upload(self, folder: str, identities: Sequence[str]) -> None:
+        """Upload the documents to a folder, for some corpora."""
+        uses = Uses(folder)
+        for identity in identities:
+            uses.save(self._use(identity, {}))
+        uploaded = Objects(folder).upload(self._documents, self._documents.staged(folder))
+        self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
 
     def _create(
         self, missing: Mapping[str, Wanted], named: Mapping[str, Request]
