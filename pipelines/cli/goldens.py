@@ -1,5 +1,6 @@
 """The commands that make a benchmark from documents, and that people review, correct and export it with."""
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -63,10 +64,12 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
         from rankbeam.pipelines.goldens.load import load_goldens
         from rankbeam.pipelines.goldens.plan import costs_of, refuse_above_budget
         from rankbeam.pipelines.goldens.rounds import plan_of
+        from rankbeam.pipelines.goldens.stages import refuse_dataflow
         from rankbeam.pipelines.run.options import pipeline_options
 
         own = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
         options = pipeline_options(beam_options, own)
+        refuse_dataflow(options)
         loaded = load_goldens(file, output)
         plan = plan_of(loaded)
         if loaded.max_cost is not None:
@@ -84,11 +87,18 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
 def _made(goldens: "Goldens", plan: "Plan", options: "PipelineOptions") -> "Outcome":
     from rankbeam.pipelines.goldens.make import make as make_goldens
     from rankbeam.pipelines.goldens.progress import CallsOfPools
+    from rankbeam.pipelines.portable.job_server import job_server
+    from rankbeam.pipelines.portable.quiet import quiet
+    from rankbeam.pipelines.run.options import is_portable
     from rankbeam.pipelines.run.progress import shown
     from rankbeam.transforms.clients.storage import spill
 
     try:
-        with shown(CallsOfPools(0, 0, goldens.pools)):
+        with ExitStack() as stack:
+            if is_portable(options):
+                stack.enter_context(quiet())
+                stack.enter_context(job_server(options))
+            stack.enter_context(shown(CallsOfPools(0, 0, goldens.pools)))
             return in_background(lambda: make_goldens(goldens, plan, options))
     except KeyboardInterrupt:
         folder = spill.folder()

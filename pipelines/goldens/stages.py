@@ -10,6 +10,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rankbeam.pipelines.run import notices
 from rankbeam.pipelines.run.build import new_pipeline
 from rankbeam.pipelines.run.evaluate import RunFailed, quiet_beam, refusals, spilling
+from rankbeam.pipelines.run.options import is_dataflow
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of
@@ -19,6 +20,7 @@ from rankbeam.transforms.goldens import parts
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.errors import InputError
 
 Record = TypeVar("Record")
 
@@ -67,6 +69,17 @@ def run_stage(
         list(parts.read_parts(folder, parts.USAGE, Usage)),
         list(parts.read_parts(folder, parts.WARNINGS, str)),
     )
+
+
+def refuse_dataflow(options: PipelineOptions) -> None:
+    """Refuse Dataflow, where every stage of every round would be a job of its own.
+
+    Raises:
+        InputError: the options name it.
+    """
+    if is_dataflow(options):
+        problem = "each stage of each round would be a job, and quotas, not machines, limit how fast calls are made"
+        raise InputError(f"goldens do not run on Dataflow: {problem}; leave out --runner, or name a job server")
 
 
 def _connect(

@@ -14,6 +14,7 @@ from support.campaigns import SHARE, sized
 from support.cli import rankbeam_process
 from support.data import REPOSITORY
 from support.flink import missing_prism, prism
+from support.goldens import goldens_file, stable
 from support.remote import answers, dataset, http, signalled, write_experiment
 from support.runs import without_run
 from support.standins import serve
@@ -101,3 +102,11 @@ def test_an_interrupt_ends_the_calls_and_the_next_run_continues(tmp_path: Path) 
         assert standin.stats().calls == begun.calls < QUERIES
         evaluated(path, tmp_path / "out", *OPTIONS)
         assert standin.stats().calls == QUERIES
+
+
+def test_a_benchmark_equals_the_local_runners(tmp_path: Path) -> None:
+    path = goldens_file(tmp_path, items=4, reviews={"pool": 3})
+    for name, options in {"local": [], "prism": OPTIONS}.items():
+        outcome = rankbeam_process("goldens", path, "--output", str(tmp_path / name), *options)
+        assert outcome.status == 0, outcome.stderr[-4000:]
+    assert stable(tmp_path / "prism") == stable(tmp_path / "local")

@@ -133,3 +133,9 @@ def test_a_word_that_is_neither_a_command_nor_a_path_is_refused() -> None:
     assert outcome.status == 2
     assert "No such command 'reviw'" in outcome.stderr
     assert rankbeam("goldens", "nowhere.yaml").stderr == "rankbeam: nowhere.yaml: no such file\n"
+
+
+def test_dataflow_is_refused_before_documents_are_read(tmp_path: Path) -> None:
+    outcome = rankbeam("goldens", goldens_file(tmp_path), "--runner=DataflowRunner", "--project=p")
+    assert outcome.status == 2
+    assert "goldens do not run on Dataflow: each stage of each round would be a job" in outcome.stderr
