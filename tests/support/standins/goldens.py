@@ -149,3 +149,22 @@ def _tag(sentence: str) -> str:
 
 def _sentences(text: str) -> list[str]:
     return [found.strip() for found in _SENTENCE.findall(re.sub(r"^\[\d+\] ", "", text, flags=re.M)) if found.strip()]
+
+
+def _all_yes(sections: Sections, system: str) -> dict[str, Any]:
+    return {name: {"reason": "yes", "verdict": "yes"} for name in checks(sections, system)}
+
+
+def _answered_by_quotes(sections: Sections, _: str) -> dict[str, Any]:
+    quotes = [quote for _, quote in _ITEM.findall(sections["quotes"])]
+    return {"answerable": True, "answer": " ".join(quotes), "claims": quotes}
+
+
+def _all_supported(sections: Sections, _: str) -> dict[str, Any]:
+    name, verdict = ("nuggets", "support") if "nuggets" in sections else ("claims", "supported")
+    rows = [{"id": int(item), "reason": "yes", "verdict": verdict} for item, _ in _ITEM.findall(sections[name])]
+    return {"verdicts": rows}
+
+
+AGREED = {"standalone": _all_yes, "answerable": _answered_by_quotes, "verdicts": _all_supported}
+"""What a model says that says yes to everything, by the first key of its answer."""

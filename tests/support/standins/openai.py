@@ -21,7 +21,7 @@ class OpenAi(HttpConnection):
         if request.target != "/v1/chat/completions":
             raise LookupError(f"there is nothing at {request.target}")
         said = {message["role"]: message["content"] for message in body["messages"]}
-        question = Question(said.get("system", ""), said["user"])
+        question = Question(said.get("system", ""), said["user"], body["model"])
         return question.name, (body, question)
 
     def answer(self, visit: Visit, asked: Any) -> None:
