@@ -23,6 +23,8 @@ from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.goldens.items import Asked, Golden
 
+_TOKENS = ("input", "cached", "output")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -154,14 +156,35 @@ def _asked(progress: Progress) -> Iterable[Asked]:
 
 
 def _costs(goldens: Goldens, items: Iterable[Golden], progress: Progress) -> Iterable[dict[str, Any]]:
-    """Tokens and cost of every item; facts that several items share count for each of them."""
-    services = {each.name: goldens.pools[each.pool or ""] for each in (goldens.writer, goldens.checker)}
+    """Tokens and cost of every item and of each of its calls; facts that several items share count for each of them.
+
+    They are those of all attempts, of failed ones, too: so they stand outside of what equal answers make equal.
+    """
     for item in items:
         pooled = progress.pooled.get(item.made.item_id)
         asked = [*item.made.asked, *(() if pooled is None else pooled.asked)]
-        names = ("input", "cached", "output")
-        tokens = {name: sum(getattr(one, name) for one in asked) for name in names}
-        costs = [services[one.service].cost(1, Tokens(one.input, one.cached, one.output)) for one in asked]
+        costs = [_cost(goldens, one) for one in asked]
         known = [one for one in costs if one is not None]
-        total = round(sum(known), 9) if len(known) == len(costs) else None
-        yield {"query_id": item.made.item_id, "calls": len(asked), "tokens": tokens, "cost": total}
+        yield {
+            "query_id": item.made.item_id,
+            "calls": len(asked),
+            "tokens": {name: sum(getattr(one, name) for one in asked) for name in _TOKENS},
+            "cost": round(sum(known), 9) if len(known) == len(costs) else None,
+            "by_call": [
+                {
+                    "content_key": one.key,
+                    "step": one.step,
+                    "service": one.service,
+                    "tokens": {name: getattr(one, name) for name in _TOKENS},
+                    "cost": cost,
+                }
+                for one, cost in zip(asked, costs, strict=True)
+            ],
+        }
+
+
+def _cost(goldens: Goldens, asked: Asked) -> float | None:
+    """What a call cost; None where no price is known."""
+    quota = goldens.pools[goldens.models[asked.service].pool or ""]
+    cost = quota.cost(1, Tokens(asked.input, asked.cached, asked.output))
+    return None if cost is None else round(cost, 9)

@@ -10,8 +10,14 @@ from support.goldens import HELPDESK, goldens_file, stable
 
 ELSEWHERE = {
     "plain": {"PYTHONHASHSEED": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC"},
-    "other": {"PYTHONHASHSEED": "4711", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TZ": "Asia/Tokyo"},
-}  # fmt: skip
+    "other": {
+        "PYTHONHASHSEED": "4711",
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "TZ": "Asia/Tokyo",
+    },
+}
 
 
 @pytest.mark.campaign

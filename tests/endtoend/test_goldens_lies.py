@@ -86,3 +86,16 @@ def test_what_is_true_is_accepted_and_every_call_is_on_record(out: Path) -> None
     costs = {row["query_id"]: row["tokens"] for row in lines(out / "costs.jsonl")}
     assert costs.keys() == {row["_id"] for row in lines(out / "queries.jsonl")}
     assert all(tokens["input"] > 0 < tokens["output"] for tokens in costs.values())
+
+
+def test_tokens_of_a_call_are_found_by_the_key_that_provenance_names(out: Path) -> None:
+    paid = {row["query_id"]: row for row in lines(out / "costs.jsonl")}
+    for row in lines(out / "provenance.jsonl"):
+        own = paid[row["query_id"]]
+        by_key = {one["content_key"]: one for one in own["by_call"]}
+        assert {call["content_key"]: call["step"] for call in row["calls"]}.items() <= {
+            key: one["step"] for key, one in by_key.items()
+        }.items()
+        assert own["calls"] == len(own["by_call"]) == len(row["calls"]) + len(row["pool"])
+        for name in ("input", "output"):
+            assert own["tokens"][name] == sum(one["tokens"][name] for one in own["by_call"])
