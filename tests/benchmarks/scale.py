@@ -23,7 +23,7 @@ import scale_counts
 from data import make
 from machine import described
 from measure import measure
-from scale_counts import METRICS, empty_batch_bytes, state_bytes
+from scale_counts import METRICS, empty_batch, state_bytes
 from sizes import PARQUET_BYTES_PER_ROW, Size, Variant
 
 from rankbeam.pipelines.run.buckets import number_of
@@ -66,7 +66,8 @@ class Figures:
 
     Attributes:
         start_s, query_s, row_s: CPU seconds of a start, of a query, and of a row of one configuration.
-        query_bytes, row_bytes, batch_bytes: of a query, a row and an empty batch in a shuffle.
+        query_bytes, row_bytes: of a query and a row in a shuffle.
+        batch_s, batch_bytes: of an empty batch in a shuffle.
     """
 
     start_s: float
@@ -74,23 +75,25 @@ class Figures:
     row_s: float
     query_bytes: float
     row_bytes: float
+    batch_s: float
     batch_bytes: float
 
     @classmethod
-    def of(cls, runs: dict[tuple[int, int], Counted], batch_bytes: float) -> "Figures":
+    def of(cls, runs: dict[tuple[int, int], Counted], batch_s: float, batch_bytes: float) -> "Figures":
         """The figures by which the model meets what was measured."""
         sizes = np.array([[1, queries, queries * DEPTH * many] for queries, many in runs], float)
-        seconds = np.linalg.solve(sizes, [each.cpu_s for each in runs.values()])
+        seconds = np.linalg.solve(sizes, [each.cpu_s - batch_s * each.batches for each in runs.values()])
         plain = [each.shuffled - batch_bytes * each.batches for each in runs.values()]
         size, *_ = np.linalg.lstsq(sizes[:, 1:], np.array(plain), rcond=None)
-        return cls(*seconds.tolist(), *size.tolist(), batch_bytes)
+        return cls(*seconds.tolist(), *size.tolist(), batch_s, batch_bytes)
 
     def run(self, queries: int, configurations: int) -> Counted:
         """What a run takes, by the model; a worker holds one bucket, several times as large as its files."""
         rows = queries * DEPTH * configurations
         batches = shuffled_batches(queries, configurations)
         shuffled = self.query_bytes * queries + self.row_bytes * rows + self.batch_bytes * batches
-        return Counted(batches, shuffled, self.start_s + self.query_s * queries + self.row_s * rows, math.nan)
+        seconds = self.start_s + self.query_s * queries + self.row_s * rows + self.batch_s * batches
+        return Counted(batches, shuffled, seconds, math.nan)
 
 
 def buckets_of(queries: int, configurations: int) -> int:
@@ -160,7 +163,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rankbeam-scale-") as temporary:
         folder = given.data or Path(temporary)
         os.environ["TMPDIR"] = temporary
-        figures = Figures.of({each: counted(folder, *each) for each in MEASURED}, empty_batch_bytes())
+        figures = Figures.of({each: counted(folder, *each) for each in MEASURED}, *empty_batch())
         sys.stdout.write("\n".join([*described(), str(figures), "", *table(figures), ""]))
         for queries in given.check:
             found, model = counted(folder, queries, 1), figures.run(queries, 1)

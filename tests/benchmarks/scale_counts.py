@@ -7,6 +7,7 @@ import json
 import pickle
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -30,6 +31,7 @@ from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 
 METRICS = ("nDCG@10", "AP", "RR", "R@100", "P@10")
+_TIMES = 5_000
 BATCHES = "GroupByBucket"
 """The steps that shuffle batches of rows; others shuffle paths, and states, which runners combine before."""
 
@@ -74,10 +76,14 @@ def _shuffled(pipeline: object) -> list[str]:
     return [collection for each in groups for collection in each.inputs.values()]
 
 
-def empty_batch_bytes() -> int:
-    """Of a batch without rows, between two stages."""
+def empty_batch() -> tuple[float, int]:
+    """CPU seconds and bytes that a batch without rows takes between two stages: taken, written and read."""
     batches.register()
-    return len(pickle.dumps(pa.RecordBatch.from_pylist([], schema=columns.RANKINGS)))
+    batch, some = pa.RecordBatch.from_pylist([], schema=columns.RANKINGS), pa.array([], pa.int64())
+    began = time.process_time()
+    for _ in range(_TIMES):
+        pickle.loads(pickle.dumps(batch.take(some)))  # noqa: S301  our own
+    return (time.process_time() - began) / _TIMES, len(pickle.dumps(batch))
 
 
 def state_bytes(configurations: int, replicates: int, queries: int = 1100) -> int:
