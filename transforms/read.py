@@ -33,6 +33,7 @@ from rankbeam.transforms.records.dataset import DatasetSummary, References
 from rankbeam.transforms.records.rankings.retrieved import by_query
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 19, 32 << 20
+_BUCKETS_AT_ONCE, _MOST_AT_ONCE = 512, 4
 """Bytes divided at once: each bucket gets a piece of every part, and small pieces have more overhead than data."""
 
 batches.register()
@@ -191,7 +192,7 @@ class ReadFn(beam.DoFn):
         """Yield the file's rows by bucket, a large part of it at a time."""
         workers: Workers[list[Bucketed]] = Workers()
         part = None
-        for part in parts_of(self._reader(element)):
+        for part in parts_of(self._reader(element), self._buckets):
             count(Counter.ROWS_READ, part.num_rows)
             yield from chain.from_iterable(workers.submit(self._divide, part))
         yield from chain.from_iterable(workers.finish())
@@ -313,13 +314,20 @@ def mark(element: Bucketed, source: int) -> SourceRows:
     return bucket, (source, batch)
 
 
-def parts_of(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Combine batches, without their line numbers, into larger ones."""
+def parts_of(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
+    """Combine batches, without their line numbers, into larger ones.
+
+    Args:
+        given: batches with line numbers.
+        buckets: into how many each is divided; for many of them batches are up to four times as large, since an element
+            of few rows costs more than its rows.
+    """
+    times = max(1, min(_MOST_AT_ONCE, buckets // _BUCKETS_AT_ONCE))
     pending: list[pa.RecordBatch] = []
     for batch in given:
         pending.append(batch.drop_columns(["line"]))
         rows_found, size = sum(each.num_rows for each in pending), sum(each.nbytes for each in pending)
-        if rows_found >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
+        if rows_found >= times * _ROWS_AT_ONCE or size >= times * _BYTES_AT_ONCE:
             yield pa.concat_batches(pending) if len(pending) > 1 else pending[0]
             pending = []
     if pending:

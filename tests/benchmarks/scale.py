@@ -31,7 +31,7 @@ from rankbeam.pipelines.run.buckets import number_of
 DEPTH, JUDGED = 100, 15
 """Results, and about as many judgements, of a query."""
 BLOCK_ROWS = 1 << 19
-"""Rows that are read before they are divided among buckets, as in `transforms/read.py`."""
+"""Rows that are read before they are divided among up to 1,024 buckets, as in `transforms/read.py`."""
 MEASURED = ((1_000, 1), (20_000, 1), (20_000, 4))
 """Queries and configurations: as many as there are unknowns."""
 REPEATED = 3
@@ -109,9 +109,10 @@ def shuffled_batches(queries: int, configurations: int) -> int:
     A block of grouped rows has some queries, and so meets at most as many buckets.
     """
     buckets = buckets_of(queries, configurations)
+    block_rows = BLOCK_ROWS * max(1, min(4, buckets // 512))
 
     def of_file(rows_of_query: int) -> int:
-        blocks = math.ceil(queries * rows_of_query / BLOCK_ROWS)
+        blocks = math.ceil(queries * rows_of_query / block_rows)
         return blocks * min(buckets, math.ceil(queries / blocks))
 
     return configurations * of_file(DEPTH) + of_file(JUDGED) + buckets
