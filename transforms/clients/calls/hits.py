@@ -13,6 +13,7 @@ from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError, InputError
 
 _READ_AT_ONCE = 128
+_MOST_ADDED = 20_000
 
 Read = tuple[Flight, Reply, list[Any]]
 """A call, the reply to it, and the outcome that each requesting task reads from it."""
@@ -39,6 +40,10 @@ class Hits:
     def added(self, key: str, reach: Reach | None) -> None:
         """This lane adds an answer to the ledger that is not in the index yet."""
         self._added[key] = reach
+
+    def has_many(self) -> bool:
+        """Whether so many answers are not in the index that it is time to refresh it: there they take less memory."""
+        return len(self._added) >= _MOST_ADDED
 
     def take(self, flight: Flight) -> bool:
         """Take a call if the ledger answers it; returns whether it does."""

@@ -181,16 +181,14 @@ class LaneRun:
         return self._records[pool].name
 
     async def _make_calls(self) -> None:
-        leases = [
-            self._ledger.lease(
-                f"quota pool {self._stage.accounts.get(pool) or pool}, lane {self._lane.number}", self._clock
-            )
-            for pool in self._lane.pools
-        ]
+        number, accounts = self._lane.number, [self._stage.accounts.get(pool) or pool for pool in self._lane.pools]
+        leases = [self._ledger.lease(f"quota pool {name}, lane {number}", self._clock) for name in accounts]
         pause = next(iter(self._pools.values())).admission.pause
         records = list(self._records.values())
         clock = self._clock.monotonic
-        async with Upkeep(self._ledger, leases, self._writer, records, self._look_again, self.stop, pause, clock):
+        async with Upkeep(
+            self._ledger, leases, self._writer, records, self._look_again, self.stop, pause, clock, self._hits.has_many
+        ):
             try:
                 for name, pool in self._pools.items():
                     pool.ask_last(await asyncio.to_thread(self._ledger.tried, name, self._lane.number))

@@ -19,7 +19,7 @@ from rankbeam.transforms.records.errors import InputError
 
 _TICK_S = 0.25
 _POLL_S = 1.0
-_LOOK_EVERY_S = 50.0
+_LOOK_EVERY_S, _LOOK_LEAST_S = 50.0, 2.0
 _NOTE_EVERY_S = 5.0
 _STOP_EVERY_S = 1.0  # a cancelled run may begin calls for that long
 _logger = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ class Upkeep:
         stop: lets no further call begin.
         sleep: waits; raises Stopped when the lane should end.
         clock: in seconds.
+        is_look_due: whether to look up answers earlier than usual.
     """
 
     def __init__(
@@ -51,10 +52,11 @@ class Upkeep:
         stop: Callable[[], None],
         sleep: Sleep,
         clock: Callable[[], float] = time.monotonic,
+        is_look_due: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ledger, self._writer, self._records = ledger, writer, records
         self._leases = sorted(leases, key=lambda lease: lease.name)  # the same order in all runs: no deadlock
-        self._look, self._stop, self._sleep, self._clock = look, stop, sleep, clock
+        self._look, self._is_look_due, self._stop, self._sleep, self._clock = look, is_look_due, stop, sleep, clock
         self._failing_since: float | None = None
         self._problem: InputError | None = None
         self._asked_to_stop = -math.inf
@@ -165,7 +167,8 @@ class Upkeep:
             raise InputError("the run was cancelled; no answer is lost", path=self._ledger.folder)
 
     async def _look_again(self) -> None:
-        if self._clock() - self._looked >= _LOOK_EVERY_S:
+        since_s = self._clock() - self._looked
+        if since_s >= _LOOK_EVERY_S or (since_s >= _LOOK_LEAST_S and self._is_look_due()):
             self._looked = self._clock()
             with suppress(InputError):  # optional: it saves calls, and is repeated later
                 await self._look()
