@@ -101,6 +101,25 @@ def test_another_python_may_lie_in_a_folder_with_a_space(folder: Path) -> None:
     assert planned(folder, "demo", "PYTHON=/opt/my python/python3")[0] == ["/opt/my python/python3", *CREATE[1:]]
 
 
+def test_ci_runs_campaigns_too_but_not_whole(folder: Path) -> None:
+    put(folder, "bin/python", 2000)
+    put(folder, ".installed-demo", 3000)
+    put(folder, ".installed-dev", 3000)
+    (folder / ".ci").mkdir()
+    shutil.copy(REPOSITORY / ".ci" / "run", folder / ".ci" / "run")
+    program = folder / "bin" / "make"  # writes down what it is called with
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$CAMPAIGN_SHARE $*"\n')
+    (folder / "bin" / "chromium").write_text("#!/bin/sh\n")
+    for each in program.parent.iterdir():
+        each.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run([folder / ".ci" / "run"], env={"PATH": path}, capture_output=True, text=True, check=True)
+    share, *goals = done.stdout.split()
+    assert 0 < float(share) < 1
+    assert planned(folder, *goals) == [*CHECK, TEST, CAMPAIGN]
+
+
 def test_a_missing_python_is_named(folder: Path) -> None:
     done = make(folder, "demo", "PYTHON=python-that-is-not-there")
     assert done.returncode == 2
