@@ -3,14 +3,15 @@
     make mutants                                                        everything: some hours
     make mutants MUTANTS="--each 20 --seed 7 transforms/kernels/ranking"
 
-Every mutant runs in a copy of the repository, against the module's doctests, the tests that import the module, and
-those in the folder that mirrors its own, until one fails; not against whole runs (tests/endtoend). A mutant that runs
-much longer than the module does counts as killed. Survivors are listed with their lines. Some of them change nothing
-that could be seen.
+Every mutant runs in a copy of the repository, in a process forked from one that has imported the libraries, against
+the module's doctests and the test files that concern it (`tests_of`) until one fails; not against whole runs
+(tests/endtoend). A mutant that runs much longer than the module does counts as killed. Each is printed with its line
+when it has run, and a module's score when all of its mutants have. Some survivors change nothing that could be seen.
 
 mutmut and cosmic-ray have no option for a sample by a seed, which is what makes a run of minutes comparable.
 """
 
+import importlib
 import os
 import re
 import resource
@@ -23,8 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import hypothesis  # noqa: F401  what most tests import is imported once, before processes are forked
-import numpy  # noqa: F401  likewise
 import pytest
 from mutations import Mutant, mutants
 
@@ -33,32 +32,50 @@ SHARED_DATA = Path(os.environ.get("RANKBEAM_SHARED_DATA") or REPOSITORY.parent /
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", ".hypothesis", ".*_cache", "__pycache__", "out", "build", "dist")
 OPTIONS = ("-x", "-q", "-n0", "-pno:cacheprovider", "-mnot campaign", "--hypothesis-seed=0", "--durations=1")
 LOG = "mutants.log"
+# What tests import besides rankbeam is imported once, before processes are forked; as in support.processes, without a
+# thread.
+LIBRARIES = ("apache_beam.runners.portability.fn_api_runner.fn_runner", "duckdb", "google.cloud.bigquery", "grpc.aio",
+             "httpx", "hypothesis", "pyarrow.dataset", "pyarrow.parquet", "scipy.stats")  # fmt: skip
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 FLOORS = ("kernels", "records", "clients", "stages", "pipelines")
 TIMES_LONGER, AND_SECONDS, WAIT_S = 4, 20, 900
 
 
 @dataclass(frozen=True)
 class Job:
-    """A mutant to run the tests of its module against."""
+    """A mutant to run the tests of its module against, and how many there are of that module."""
 
     module: Path
     mutant: Mutant
+    of: int
     tests: Sequence[str]
     cpu_s: int
 
 
 def tests_of(module: Path) -> list[str]:
-    """The module's doctests, then the test files that import it, then those of the folder that mirrors its own."""
+    """The module's doctests, and the test files that concern it; those that are named after it come first.
+
+    A file concerns it that imports it, or lies in the folder that mirrors its own and imports its package, which may
+    pass on what is in it. Where there is none, all of that folder do.
+    """
     parts = module.with_suffix("").parts
     package, name = ".".join(("rankbeam", *parts[:-1])), parts[-1]
     dotted = package if name == "__init__" else f"{package}.{name}"
-    imported = re.compile(rf"{re.escape(dotted)}\b(?!\.)|from {re.escape(package)} import .*\b{name}\b")
-    unit = [path for floor in FLOORS for path in sorted((REPOSITORY / "tests" / floor).rglob("test_*.py"))]
-    importing = [path for path in unit if imported.search(path.read_text(encoding="utf-8"))]
+    of_module = re.compile(rf"{re.escape(dotted)}\b(?!\.)|from {re.escape(package)} import .*\b{name}\b")
+    of_package = re.compile(rf"(from|import) {re.escape(package)}\b(?!\.)")
     is_stage = len(parts) == 2 or parts[1] in ("retrieve", "write")
-    folder = Path("stages") if is_stage else Path(*parts[parts[0] == "transforms" : -1])
-    beside = [path for path in unit if path.is_relative_to(REPOSITORY / "tests" / folder)]
-    files = dict.fromkeys([path for path in importing if path in beside] + importing + beside)
+    folder = REPOSITORY / "tests" / (Path("stages") if is_stage else Path(*parts[parts[0] == "transforms" : -1]))
+    unit = {
+        path: path.read_text(encoding="utf-8")
+        for floor in FLOORS
+        for path in sorted((REPOSITORY / "tests" / floor).rglob("test_*.py"))
+    }
+    beside = [path for path in unit if path.parent == folder]
+    named = [path for path in beside if path.stem.startswith(f"test_{name}")]
+    importing = [path for path, text in unit.items() if of_module.search(text)]
+    passed_on = [path for path in beside if of_package.search(unit[path])]
+    first = [path for path in importing if path.parent == folder]
+    files = dict.fromkeys(named + first + importing + passed_on) or dict.fromkeys(beside)
     return [f"rankbeam/{module}", *(str(path.relative_to(REPOSITORY)) for path in files)]
 
 
@@ -88,8 +105,10 @@ def jobs_of(modules: Sequence[Path], each: int, seed: int, folder: Path) -> Iter
         if status:
             said = (folder / LOG).read_text(encoding="utf-8", errors="replace")
             raise click.ClickException(f"the tests of {module} fail without a mutant:\n{said}")
-        cpu_s = int(TIMES_LONGER * (used.ru_utime + used.ru_stime)) + AND_SECONDS
-        yield from (Job(module, mutant, tests, cpu_s) for mutant in sample)
+        own_s = used.ru_utime + used.ru_stime
+        cpu_s = int(TIMES_LONGER * own_s) + AND_SECONDS
+        click.echo(f"{len(sample)} mutants of {module}: {len(tests)} files, {own_s:.0f} CPU s without a mutant")
+        yield from (Job(module, mutant, len(sample), tests, cpu_s) for mutant in sample)
 
 
 def survivors(folders: Sequence[Path], jobs: Iterator[Job]) -> Iterator[tuple[Job, bool]]:
@@ -121,7 +140,10 @@ def command(paths: Sequence[Path], each: int, seed: int, processes: int) -> None
     roots = paths or (Path("transforms"), Path("pipelines"))
     files = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*.py")))]
     modules = [file.resolve().relative_to(REPOSITORY) for file in files]
-    killed, all_of = dict[Path, int](), dict[Path, int]()
+    results = dict[Path, list[bool]]()
+    os.environ |= ONE_THREAD
+    for library in LIBRARIES:
+        importlib.import_module(library)
     with tempfile.TemporaryDirectory(prefix="mutants-") as parent:
         folders = [Path(parent, str(number), "rankbeam") for number in range(processes + 1)]
         for folder in folders:
@@ -129,13 +151,17 @@ def command(paths: Sequence[Path], each: int, seed: int, processes: int) -> None
             for environment in REPOSITORY.glob(".venv*"):
                 (folder / environment.name).symlink_to(environment)
         for job, survived in survivors(folders[1:], jobs_of(modules, each, seed, folders[0])):
-            all_of[job.module] = all_of.get(job.module, 0) + 1
-            killed[job.module] = killed.get(job.module, 0) + (not survived)
-            if survived:
-                click.echo(f"survived  {job.module}:{job.mutant.line}: {job.mutant.change}")
-    for module, count in [*all_of.items(), (Path("all"), sum(all_of.values()))]:
-        of_module = killed.get(module, sum(killed.values()))
-        click.echo(f"{of_module / max(count, 1):5.0%}  {of_module:3} of {count:3}  {module}")
+            results.setdefault(job.module, []).append(not survived)
+            click.echo(f"{'survived' if survived else 'killed':8}  {job.module}:{job.mutant.line}: {job.mutant.change}")
+            if len(results[job.module]) == job.of:
+                click.echo(score(str(job.module), results[job.module]))
+    click.echo("\n".join(score(str(module), killed) for module, killed in results.items()))
+    click.echo(score("all", [killed for of_module in results.values() for killed in of_module]))
+
+
+def score(name: str, killed: Sequence[bool]) -> str:
+    """The line of a module: which share of its mutants the tests kill."""
+    return f"{sum(killed) / max(len(killed), 1):5.0%}  {sum(killed):3} of {len(killed):3}  {name}"
 
 
 if __name__ == "__main__":

@@ -160,10 +160,11 @@ def _server() -> socket.socket:
     if os.getpid() not in _servers:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        path = [str(TESTS), os.environ.get("PYTHONPATH")]
         with theirs:
             server = subprocess.Popen(
                 [sys.executable, "-m", "support.fork_server", str(theirs.fileno())],
-                env={**os.environ, **ONE_THREAD, "PYTHONPATH": str(TESTS)},
+                env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, path))},
                 cwd=TESTS, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
         _servers[os.getpid()] = ours
