@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support import processes
 from support.campaigns import sized
 from support.data import REPOSITORY
 from support.inputs import tab_texts, trec_qrels, trec_run, write
 
+PIPED = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 DONE, FAILED, REFUSED, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
 COMMAND = [sys.executable, "-m", "rankbeam"]
 QUERIES = 4000
@@ -69,7 +71,8 @@ def test_input_that_is_refused(arguments: list[str]) -> None:
 def test_output_to_a_file_is_complete(files: tuple[str, str], tmp_path: Path) -> None:
     path = tmp_path / "printed.csv"
     with path.open("w") as printed:
-        outcome = run(["score", *files, "-m", "RR", "-m", "P@1", "-q", "--format", "csv"], stdout=printed)
+        arguments = ["score", *files, "-m", "RR", "-m", "P@1", "-q", "--format", "csv"]
+        outcome = processes.run(processes.COMMAND, *arguments, stdout=printed)
     assert outcome.returncode == DONE, outcome.stderr
     rows = list(csv.DictReader(io.StringIO(path.read_text())))
     assert len(rows) == 2 * (QUERIES + 1)
@@ -80,9 +83,10 @@ def test_output_to_a_file_is_complete(files: tuple[str, str], tmp_path: Path) ->
 
 @pytest.mark.parametrize("lines", [0, 1])
 def test_a_pipe_that_is_closed_early(files: tuple[str, str], lines: int) -> None:
-    command = [*COMMAND, "score", *files, "-m", "RR", "-m", "P@1", "-q", "--format", "csv"]
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
-    with subprocess.Popen(command, **piped) as process:  # type: ignore[call-overload]
+    arguments = ["score", *files, "-m", "RR", "-m", "P@1", "-q", "--format", "csv"]
+    with processes.Process(processes.COMMAND, *arguments, **PIPED) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         found = [process.stdout.readline() for _ in range(lines)]  # as head -1 does
         process.stdout.close()
         told = process.stderr.read()
@@ -121,7 +125,7 @@ class Plugin:
 
     folder: Path
 
-    def command(self, *, waits: bool) -> list[str]:
+    def arguments(self, *, waits: bool) -> list[str]:
         write(self.folder / "queries.tsv", tab_texts([("q1", "text")]))
         write(self.folder / "qrels", trec_qrels([("q1", "d", 1.0)]))
         retriever = {"type": "own", "waits": waits}
@@ -132,7 +136,7 @@ class Plugin:
             "metrics": ["RR"],
             "output": {"path": "out"},
         }
-        return [*COMMAND, "evaluate", write(self.folder / "e.yaml", yaml.safe_dump(experiment))]
+        return ["evaluate", write(self.folder / "e.yaml", yaml.safe_dump(experiment))]
 
     def environment(self) -> dict[str, str]:
         package = self.folder / "package"
@@ -146,10 +150,9 @@ class Plugin:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     plugin = Plugin(tmp_path)
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
-    # A shell starts what it runs in the background with SIGINT ignored, and CI may be such a shell.
-    piped["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(plugin.command(waits=True), env=plugin.environment(), **piped) as process:  # type: ignore[call-overload]
+    arguments, environment = plugin.arguments(waits=True), plugin.environment()
+    with processes.Process(processes.COMMAND, *arguments, env=environment, **PIPED) as process:
+        assert process.stderr is not None
         before = list(takewhile(lambda line: "asked" not in line, process.stderr))
         assert process.poll() is None, before
         process.send_signal(number)
@@ -163,15 +166,8 @@ def test_a_run_that_is_interrupted(tmp_path: Path, number: signal.Signals) -> No
 
 def test_a_bug_prints_its_traceback(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path)
-    outcome = subprocess.run(
-        plugin.command(waits=False),
-        env=plugin.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-        timeout=120,
-    )
+    arguments, environment = plugin.arguments(waits=False), plugin.environment()
+    outcome = processes.run(processes.COMMAND, *arguments, env=environment, timeout=120)
     assert (outcome.returncode, outcome.stdout) == (FAILED, "")
     assert "Traceback (most recent call last):" in outcome.stderr
     assert "ZeroDivisionError: a bug of its author's" in outcome.stderr
