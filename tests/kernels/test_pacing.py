@@ -121,3 +121,10 @@ def test_lanes_share_the_calls_as_they_share_the_pace(calls: int, lanes: int) ->
     assert sum(shares) == 25
     assert sum(counts) == calls
     assert all(abs(count - calls * share / 25) <= share for count, share in zip(counts, shares, strict=True))
+
+
+def test_tokens_that_are_not_counted_have_a_mean_of_none_and_slow_nothing() -> None:
+    pacer = Pacer({1.0: 2}, 0.5)
+    assert (pacer.mean_tokens(), pacer.spend(0.0, 50.0)) == (0.0, None)
+    pacer.push_back(0.0)
+    assert pacer.pace(0.0) == 0.5  # two calls a second: one of two was refused
