@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 def module(package: str, name: str) -> Any:
     """Import one module of a package's `types`, and none of the others, which `__init__` of both would import.
 
-    It is for a process that uses nothing else of the package, such as that of a stand-in.
+    The others are imported as soon as something else of the package is used: tests fork a process that has imported
+    the stand-ins, and let it run clients.
 
     Args:
         package: such as "google.cloud.discoveryengine_v1".
@@ -23,8 +25,21 @@ def module(package: str, name: str) -> Any:
 
 
 def _without_init(package: str) -> ModuleType:
-    """A package whose modules can be imported, and that holds nothing itself."""
+    """A package whose modules can be imported, and that runs its `__init__` only when it is asked for anything else."""
     parent, _, name = package.rpartition(".")
+    places = importlib.import_module(parent).__path__
     made = ModuleType(package)
-    made.__path__ = [str(Path(path, name)) for path in importlib.import_module(parent).__path__]
+    made.__path__ = [str(Path(path, name)) for path in places]
+
+    def whole(attribute: str) -> Any:
+        if attribute.startswith("__") or any(Path(path, f"{attribute}.py").exists() for path in made.__path__):
+            raise AttributeError(attribute)  # a module is imported alone
+        del made.__getattr__
+        made.__spec__ = PathFinder.find_spec(package, list(places))
+        assert made.__spec__ is not None
+        assert made.__spec__.loader is not None
+        made.__spec__.loader.exec_module(made)
+        return getattr(made, attribute)
+
+    made.__getattr__ = whole  # type: ignore[method-assign]  the hook of PEP 562
     return made
