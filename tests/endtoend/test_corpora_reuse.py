@@ -1,13 +1,15 @@
 """Corpora that are used again, and deleted: what they lack is said each time, and no document is left over."""
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import rag_corpora as rag
-from support.cli import rankbeam
+from support.cli import rankbeam, rankbeam_process
 from support.job_server import job_server
 from support.standins import Standin
 
@@ -115,13 +117,32 @@ def test_what_is_kept_for_the_run_is_deleted_by_the_process_that_follows_its_job
     assert server.stats().extra["created"] == 1
 
 
+def test_a_corpus_that_others_delete_during_its_import_is_built_anew_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rag.rag_engine(tmp_path, monkeypatch, seconds_per_file=0.2) as server, ThreadPoolExecutor(1) as beside:
+        path = experiment(tmp_path, server)
+        run = beside.submit(rankbeam_process, "evaluate", path)
+        while not server.stats().queries.get("ImportRagFiles") and not run.done():
+            time.sleep(0.05)
+        name = server.stats().extra["corpora"][0]["name"]
+        place = (rag.LOCATION, "--api-endpoint", server.url)
+        assert rankbeam("corpora", "delete", *place, name, "--yes").status == 0
+        ended, again = run.result(), rankbeam("evaluate", path)
+        (there,) = server.stats().extra["corpora"]
+    assert ended.status == 1, ended.stderr
+    assert f"corpus kb: {name} was deleted by others meanwhile; run again to build it anew" in ended.stderr
+    assert again.status == 0, again.stderr
+    assert (there["name"] != name, there["files"]) == (True, DOCUMENTS)
+
+
 def test_several_regions_are_listed_at_once(tmp_path: Path, server: Standin) -> None:
     elsewhere = {"location": "projects/p/locations/europe-west4"}
     assert rankbeam("evaluate", experiment(tmp_path, server)).status == 0
     assert rankbeam("evaluate", experiment(tmp_path, server, corpus=elsewhere)).status == 0
     both = rankbeam(
         "corpora", "list", "projects/p/locations/us-central1,europe-west4", "--api-endpoint", server.url
-    ).stdout.splitlines()
+    ).stdout.splitlines()[2:]
     assert [line.split("/")[3] for line in both] == ["us-central1", "europe-west4"]
     names = [line.split()[0] for line in both]
     place = ("projects/p/locations/us-central1,europe-west4", "--api-endpoint", server.url)

@@ -234,7 +234,7 @@ class Builder:
 
     def _result(self, filled: Filled, request: Request) -> "BuiltCorpus | Problem":
         if filled.error is not None:
-            return Problem.of(request.name, filled.error)
+            return Problem.with_corpus(request.name, filled.resource, filled.error)
         objects = Objects(request.parameters.staging)
         results = objects.names(self._documents.staged(request.parameters.staging).results(filled.resource))
         if failed := failed_documents(filled, objects):
@@ -245,38 +245,41 @@ class Builder:
 
     def _reuse(self, complete: Mapping[str, Existing], named: Mapping[str, Request]) -> "list[BuiltCorpus | Problem]":
         used = {each: complete[each].about.used(named[each].parameters.keep, self._now) for each in complete}
-        changed = {each: own for each, own in used.items() if _is_longer(complete[each].about, own)}
-        outcomes = self._site.update([(complete[each].corpus.name, own) for each, own in changed.items()])
-        problems = [
-            Problem.of(named[each].name, outcome)
-            for each, outcome in zip(changed, outcomes, strict=True)
-            if isinstance(outcome, CallError)
+        changed = [
+            (complete[each].corpus.name, own) for each, own in used.items() if _is_longer(complete[each].about, own)
         ]
+        outcomes = dict(zip((name for name, _ in changed), self._site.update(changed), strict=True))
         lacking = self._lacking(complete)
-        number = self._documents.fingerprint.documents
-        return [
-            *(reused(complete[each].corpus.name, own, lacking[each], number) for each, own in used.items()),
-            *problems,
-        ]
+        results: list[BuiltCorpus | Problem] = []
+        for identity, own in used.items():
+            resource, failures = complete[identity].corpus.name, lacking[identity]
+            updated = outcomes.get(resource, "")
+            if isinstance(failures, CallError):
+                results.append(Problem.with_corpus(named[identity].name, resource, failures))
+            elif isinstance(updated, CallError):
+                results.append(Problem.with_corpus(named[identity].name, resource, updated))
+            else:
+                results.append(reused(resource, own, failures, self._documents.fingerprint.documents))
+        return results
 
-    def _lacking(self, complete: Mapping[str, Existing]) -> dict[str, tuple[Failure, ...]]:
-        """For each complete corpus the documents that it lacks; it is asked for them only where there are some.
-
-        Raises:
-            CallError: the files of a corpus cannot be listed.
-        """
+    def _lacking(self, complete: Mapping[str, Existing]) -> "dict[str, tuple[Failure, ...] | CallError]":
+        """For each complete corpus the documents that it lacks; it is asked for them only where there are some."""
         without_text = len(self._documents.without_text)
         some = [identity for identity, each in complete.items() if each.about.failed > without_text]
         names = frozenset(name for folder in self._documents.folders for name in folder.names)
-        failed: dict[str, dict[str, str]] = {identity: {} for identity in complete}
         resources = [complete[identity].corpus.name for identity in some]
-        for identity, lacking in zip(some, self._site.lacking(resources, names), strict=True):
-            if isinstance(lacking, CallError):
-                raise lacking
-            known = _known_reasons(complete[identity].about)
-            documents = {document_of(name): reason for name, reason in lacking.items()}
-            failed[identity] = {doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}
-        return {identity: failures_of(each, self._documents) for identity, each in failed.items()}
+        lacking: dict[str, tuple[Failure, ...] | CallError] = dict.fromkeys(complete, failures_of({}, self._documents))
+        for identity, files in zip(some, self._site.lacking(resources, names), strict=True):
+            lacking[identity] = (
+                files if isinstance(files, CallError) else self._failures(complete[identity].about, files)
+            )
+        return lacking
+
+    def _failures(self, own: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
+        """The documents that a corpus lacks, with the reasons that were known when files were imported."""
+        known = _known_reasons(own)
+        documents = {document_of(name): reason for name, reason in files.items()}
+        return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 
     def _watch(self, operation: Operation) -> None:
         """Report an import now and then."""

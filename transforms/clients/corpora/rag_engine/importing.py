@@ -137,7 +137,7 @@ class ImportFiles(DataWork[Track]):
             try:
                 filled.append((yield from _Import(self, filling, item).steps()))
             except CallError as error:
-                filled.append(Filled(filling.about, filling.resource, error=_explained(error, filling.resource)))
+                filled.append(Filled(filling.about, filling.resource, error=error))
         return tuple(filled)
 
 
@@ -262,10 +262,3 @@ def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[st
         uris += [place] if len(lacking) == len(folder.names) else [f"{place}/{name}" for name in lacking]
     if files:
         yield uris, files
-
-
-def _explained(error: CallError, resource: str) -> CallError:
-    if error.kind is not FailureKind.NOT_FOUND:
-        return error
-    gone = f"{resource} was deleted while files were imported into it; run again to build it anew ({error.message})"
-    return CallError(error.kind, gone, error.attempts)

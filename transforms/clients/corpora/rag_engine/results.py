@@ -38,6 +38,13 @@ class Problem:
         """The problem behind an error."""
         return cls(name, error.message, error.kind in _REFUSED)
 
+    @classmethod
+    def with_corpus(cls, name: str, resource: str, error: CallError) -> "Problem":
+        """The problem behind an error of a request about a corpus that was there: others may have deleted it."""
+        if error.kind is not FailureKind.NOT_FOUND:
+            return cls.of(name, error)
+        return cls(name, f"{resource} was deleted by others meanwhile; run again to build it anew ({error.message})")
+
 
 def failed_documents(filled: Filled, objects: Objects) -> dict[str, str]:
     """For each document that could not be imported the reason, from the results of imports where lists give none."""
