@@ -19,6 +19,7 @@ from rankbeam.transforms.kernels.near import Vectors
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.goldens.items import Made, State
+from rankbeam.transforms.records.goldens.sources import Source, Span
 
 Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
 """Does the tasks of a stage in a round; returns their records."""
@@ -41,6 +42,17 @@ class Finding:
     library: Library
     do: Do
     warnings: list[str] = field(default_factory=list)
+
+    def with_context(self, sources: Sequence[Source]) -> list[Source]:
+        """Sources with passages of other documents about the same matter: those that bm25 finds by the span's words."""
+        if not self.goldens.context:
+            return list(sources)
+        return [replace(source, context=self._context(source)) for source in sources]
+
+    def _context(self, source: Source) -> tuple[Span, ...]:
+        own = {span.doc_id for span in source.spans}
+        best = self._search.best(source.spans[0].text)
+        return tuple(span for span in best if span.doc_id not in own)[: self.goldens.context]
 
     def vectors(self, items: Sequence[Made], number: int) -> tuple[Vectors, dict[str, Missing]]:
         """The embeddings of questions, where duplicates are found by them.

@@ -75,6 +75,7 @@ class Goldens:
         span_tokens: of a span, at most.
         writer, checker: the models.
         wanted: what is to be made.
+        context: passages of other documents for each span.
         reviews: what is checked.
         pool: how documents are found that are graded.
         duplicates: how they are found by embeddings; None where they are not.
@@ -94,6 +95,7 @@ class Goldens:
     writer: Service
     checker: Service
     wanted: Wanted
+    context: int
     reviews: Reviews
     pool: Pooling
     duplicates: Duplicates | None

@@ -133,6 +133,7 @@ def about(goldens: Goldens, plan: Plan, progress: Progress, lacking: list[dict[s
         "offline": goldens.writer.parameters.offline is not None,
         "model_versions": _versions(progress),
         "prompts": prompt_names(),
+        "context": goldens.context,
         "reviews": asdict(goldens.reviews),
         "pool": goldens.pool.documents,
         "pool_retrievers": [{"type": each.kind, **each.parameters.decisive()} for each in goldens.pool.retrievers],

@@ -203,6 +203,8 @@ class GoldensModel(_Model):
         checker: the name of the model that checks; better another one than the writer.
         items: so many questions.
         types: of questions: a list, or a mapping to their shares in relation to each other.
+        context: so many passages of other documents are found for each span, and distilled to sentences that questions
+            may use, too.
         profiles: a JSON file of the dimensions that questions vary by, as Auto RAG Eval's `qa_profiles.json`.
         reviews: what is checked, as `ReviewsModel` describes it.
         split: names of splits, and their shares in relation to each other. A topic is in one split as a whole.
@@ -219,6 +221,7 @@ class GoldensModel(_Model):
     checker: Word
     items: Annotated[int, Field(ge=1, le=1_000_000)]
     types: dict[str, Count] = Field(default_factory=lambda: {name: one.share for name, one in TYPES.items()})
+    context: Annotated[int, Field(ge=0, le=10)] = 0
     profiles: Word | None = None
     reviews: ReviewsModel = Field(default_factory=ReviewsModel)
     split: Annotated[dict[Name, Share], Field(min_length=1)] = Field(default_factory=lambda: {"test": 1.0})

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import load
@@ -119,7 +119,8 @@ class Costs:
 def costs_of(goldens: Goldens, plan: Plan) -> Costs:
     """What a benchmark would cost; reads the ledger, and makes no call."""
     work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions)
-    sources = plan.round(1, [], ())
+    anywhere = plan.library.passages[: goldens.context]  # which ones is not known before a search
+    sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]
     sizes = [*rehearsed(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
     graded = [*_graded(goldens, plan), *_looked_up(goldens, plan)]
     types = Counter(candidate.type for source in sources for candidate in source.candidates)

@@ -99,6 +99,7 @@ class Making:
         finding = Finding(self.goldens, self.plan.library, partial(self._done, progress), progress.warnings)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.made, {made.item_id for made in progress.accepted})
+            sources = finding.with_context(sources)
             if not sources or progress.is_interrupted:
                 break
             progress.rounds = number

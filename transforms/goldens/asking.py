@@ -17,8 +17,10 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.goldens import forms
 from rankbeam.transforms.records.goldens.items import Asked
 
-WRITTEN = frozenset({"facts", "question", "unanswerable", "closed_book"})
+WRITTEN = frozenset({"facts", "distill", "question", "unanswerable", "closed_book"})
 """The steps of the writing model; all others are of the checking one."""
+FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID})
+"""Failures that would come again with the same call."""
 JUDGED = ("support", "nugget_assign", "grade")
 """The steps that are asked as a judge is asked."""
 

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.goldens.asking import Asking, Reading
+from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.goldens.items import Pooled, PoolGrade
 from rankbeam.transforms.records.goldens.sources import Span
 
 STAGE = "grade"
-_FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID})
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,6 @@ class GradePassages:
 
 def _grade(passage: Span, outcome: Any) -> PoolGrade:
     if isinstance(outcome, CallError):
-        failure = None if outcome.kind in _FINAL else outcome.kind
+        failure = None if outcome.kind in FINAL else outcome.kind
         return PoolGrade(passage.id, passage.doc_id, None, outcome.message, failure)
     return PoolGrade(passage.id, passage.doc_id, outcome.value.grade, outcome.value.reason)

@@ -21,6 +21,7 @@ from rankbeam.transforms.records.judgements import Judged, Verdict
 
 OUTPUT_TOKENS: Mapping[str, int] = {
     "facts": 900,
+    "distill": 40,
     "question": 300,
     "unanswerable": 80,
     "checks": 300,
@@ -125,6 +126,7 @@ def _derived(values: Mapping[str, Any], _: str) -> Derived:
 
 _VALUES: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "facts": _facts,
+    "distill": lambda *_: (0,),
     "question": _draft,
     "unanswerable": lambda _, name: Draft(name, "x" * _QUOTE),
     "checks": _checks,

@@ -3,7 +3,8 @@
     facts ──► question ──► leak? ──► checks, answer derived anew ──► compared by claims ──► closed book
                                      (critics, a second round)
 
-All candidates of a source go through the steps side by side, so that they share the facts.
+All candidates of a source go through the steps side by side, so that they share the facts, and the sentences of other
+documents that belong to them (`distilling`).
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from rankbeam.transforms.clients.models.local import share, stems
-from rankbeam.transforms.goldens.asking import Asking, Reading
+from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
+from rankbeam.transforms.goldens.distilling import distilled
 from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
 from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
 from rankbeam.transforms.records.calls.call import Call
@@ -31,7 +33,6 @@ STAGE = "write"
 LEAST_AGREEMENT = 0.8
 """F1 of the claims of the answer and of one derived from the quotes alone."""
 
-_FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID})
 _OF_UNANSWERABLE: Mapping[str, YesNo] = {
     "standalone": YesNo.YES,
     "answerable_from_quotes": YesNo.NO,
@@ -91,7 +92,11 @@ class WriteItems:
         """Write and check all candidates; returns what became of each."""
         texts = {str(number): span.text for number, span in enumerate(item.spans)}
         (facts,) = yield [self.asking.call("facts", {"texts": texts})]
-        made = yield from together([_Writing(self, item, candidate).steps(facts) for candidate in item.candidates])
+        asked: list[Asked] = []
+        if item.context and isinstance(facts, Reading) and facts.value.facts:
+            facts, asked = yield from distilled(self.asking, item, facts)
+        writings = [_Writing(self, item, candidate, list(asked)) for candidate in item.candidates]
+        made = yield from together([writing.steps(facts) for writing in writings])
         return tuple(made)
 
     def read(self, call: Call, reply: Reply) -> Reading:
@@ -101,7 +106,7 @@ class WriteItems:
     def calls(self, item: Source) -> range:
         """How many calls a source takes: the least, and one more than the most."""
         most = 7 + 2 * len(CRITICS) * self.reviews.critics
-        return range(1, 1 + len(item.candidates) * most + 1)
+        return range(1, 1 + len(item.context) + len(item.candidates) * most + 1)
 
 
 @dataclass(eq=False)
@@ -124,7 +129,7 @@ class _Writing:
             return self._made(State.REJECTED, rejected.reason, rejected.detail)
         except CallError as error:
             detail = f"{error.kind}: {error.message}"
-            if error.kind in _FINAL:
+            if error.kind in FINAL:
                 return self._made(State.REJECTED, self.reason, detail)
             return self._made(State.FAILED, None, detail, error.kind)
         return self._made(State.ACCEPTED)
@@ -157,13 +162,10 @@ class _Writing:
         return self.candidate.type == UNANSWERABLE
 
     def _write(self, facts: Facts) -> Asks:
-        is_linked = len(self.source.spans) > 1
+        usable = facts.facts if not self._is_unanswerable else [each for each in facts.facts if self._is_own(each)]
         values: dict[str, Any] = {
             "profile": _described(self.candidate, self.work.dimensions),
-            "facts": {
-                str(number): f"(text {fact.source}) {fact.text}" if is_linked else fact.text
-                for number, fact in enumerate(facts.facts)
-            },
+            "facts": {str(number): self._named(fact) for number, fact in enumerate(usable)},
         }
         if self._is_unanswerable:
             (draft,) = yield from self._ask(("unanswerable", {**values, "texts": self._texts()}))
@@ -172,16 +174,29 @@ class _Writing:
             (draft,) = yield from self._ask(("question", {**values, "type": described}))
         self.known |= {"question": draft.question, "answer": draft.answer, "nuggets": draft.nuggets}
         used = [facts.facts[number] for number in draft.facts]
-        self.known["evidence"] = tuple(_evidence(self.source.spans[fact.source], fact) for fact in used)
-        if not self._is_unanswerable and len({fact.source for fact in used}) < len(self.source.spans):
-            raise _Rejected(Reason.NOT_WRITTEN, "rests on one of the two texts only")
+        passages = (*self.source.spans, *self.source.context)
+        self.known["evidence"] = tuple(_evidence(passages[fact.source], fact) for fact in used)
+        own = {fact.source for fact in used if self._is_own(fact)}
+        if not self._is_unanswerable and len(own) < len(self.source.spans):
+            which = "one of the two texts only" if len(self.source.spans) > 1 else "other documents only"
+            raise _Rejected(Reason.NOT_WRITTEN, f"rests on {which}")
         return draft
+
+    def _is_own(self, fact: Fact) -> bool:
+        return fact.source < len(self.source.spans)
+
+    def _named(self, fact: Fact) -> str:
+        """A fact as the writer reads it: with the text that it is from, where there are several."""
+        if not self._is_own(fact):
+            return f"(further document) {fact.text}"
+        return f"(text {fact.source}) {fact.text}" if len(self.source.spans) > 1 else fact.text
 
     def _refuse_leak(self, draft: Draft) -> None:
         language = self.work.reviews.language
         asked = words(draft.question)
-        self.known["common_run"] = max(longest_common_run(asked, words(span.text)) for span in self.source.spans)
-        whole = frozenset[str]().union(*(stems(span.text, language) for span in self.source.spans))
+        passages = (*self.source.spans, *self.source.context)
+        self.known["common_run"] = max(longest_common_run(asked, words(span.text)) for span in passages)
+        whole = frozenset[str]().union(*(stems(span.text, language) for span in passages))
         self.known["overlap"] = round(share(stems(draft.question, language), whole), 4)
         if self.known["common_run"] > MOST_COMMON_WORDS:
             raise _Rejected(Reason.LEAK, f"{self.known['common_run']} words in a row are those of the text")
@@ -237,7 +252,7 @@ class _Writing:
             values = {"query": draft.question, "nuggets": nuggets, "answer": answer}
             (assigned,) = yield from self._ask(("nugget_assign", values))
         except CallError as error:
-            if error.kind not in _FINAL:
+            if error.kind not in FINAL:
                 raise
             return
         vital = np.array([nugget.vital for nugget in draft.nuggets])

@@ -22,7 +22,7 @@ ELSEWHERE = "This sentence answers a question that another document was said to 
 
 _ITEM = re.compile(r"^\[(\d+)\] (.*?)(?=\n\[\d+\] |\Z)", re.MULTILINE | re.DOTALL)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
-_OF_TEXT = re.compile(r"^\(text (\d+)\) ")
+_OF_TEXT = re.compile(r"^\((text \d+|further document)\) ")
 _TAG = re.compile(r"tag-(\w{8})")
 _LIE = re.compile(r"lie=(\w+)")
 OUTSIDE = "Besides, it is free of charge on the moon."

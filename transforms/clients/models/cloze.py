@@ -21,7 +21,8 @@ _LEAST_STEMS = 6
 _AROUND = 5  # words on each side of a gap: fewer than give the text away
 _LEAST_SHARE = 0.5
 _WORD = re.compile(r"\S+")
-_OF_TEXT = re.compile(r"^\(text (\d+)\) ")
+_OF_TEXT = re.compile(r"^\((?:text (\d+)|further document)\) ")
+_LEAST_COMMON = 3
 
 
 def write(prompt: Prompt, language: str) -> str | None:
@@ -48,6 +49,16 @@ def _facts(prompt: Prompt, language: str) -> dict[str, Any]:
         long = [part for part in parts if len(stems(part, language)) >= _LEAST_STEMS]
         found += [{"text": part, "source": int(number), "quote": part} for part in long[:_FACTS]]
     return {"facts": found}
+
+
+def _distill(prompt: Prompt, language: str) -> dict[str, Any]:
+    """Sentences that share word stems with the facts."""
+    known = frozenset[str]().union(*(stems(text, language) for text in prompt.values["facts"].values()))
+    found = {number: stems(text, language) for number, text in prompt.values["sentences"].items()}
+    chosen = [
+        int(number) for number, own in found.items() if len(own) >= _LEAST_STEMS and len(own & known) >= _LEAST_COMMON
+    ]
+    return {"sentences": sorted(chosen)[:_FACTS]}
 
 
 def _question(prompt: Prompt, language: str) -> dict[str, Any]:
@@ -136,7 +147,13 @@ def _verdict(passes: bool, reason: str) -> dict[str, str]:
 
 
 _WRITERS: Mapping[str, Callable[[Prompt, str], dict[str, Any]]] = MappingProxyType(
-    {"facts": _facts, "question": _question, "unanswerable": _unanswerable, "closed_book": _closed_book}
+    {
+        "facts": _facts,
+        "distill": _distill,
+        "question": _question,
+        "unanswerable": _unanswerable,
+        "closed_book": _closed_book,
+    }
 )
 _CHECKERS: Mapping[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = MappingProxyType(
     {"checks": _checks, "critic": _critic, "consensus": _critic, "derive": _derive}

@@ -2,6 +2,7 @@
 
     step            values of its prompt                         reads as
     facts           texts {number: text}                         Facts: those whose quote stands in its text
+    distill         facts, sentences {number: text}              numbers of sentences
     question        facts {number: text}, type, profile          Draft
     unanswerable    facts, profile                               Draft without nuggets and facts
     checks          question, answer, quotes                     Vote, one a criterion
@@ -119,6 +120,10 @@ class _Facts(Form):
     facts: Annotated[list[_Fact], Field(max_length=_MOST_FACTS)]
 
 
+class _Distilled(Form):
+    sentences: list[int]
+
+
 class _Nugget(Form):
     text: Text
     vital: bool
@@ -202,6 +207,13 @@ def _facts(values: Mapping[str, Any], answer: str) -> Facts:
     return Facts(tuple(facts), len(given) - len(facts))
 
 
+def _distilled(values: Mapping[str, Any], answer: str) -> tuple[int, ...]:
+    given = parsed(_Distilled, answer)
+    if unknown := sorted({number for number in given.sentences if str(number) not in values["sentences"]}):
+        raise malformed(f"sentences: there is no sentence {unknown[0]}")
+    return tuple(sorted({*given.sentences}))
+
+
 def _draft(values: Mapping[str, Any], answer: str) -> Draft:
     given = parsed(_Draft, answer)
     unknown = sorted({number for number in given.facts if str(number) not in values["facts"]})
@@ -250,6 +262,7 @@ def _verdict(values: type[StrEnum]) -> dict[str, Any]:
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "facts": _facts,
+    "distill": _distilled,
     "question": _draft,
     "unanswerable": _unanswerable,
     "checks": _checks,
@@ -262,6 +275,7 @@ _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0}
 _TRUTH: dict[str, Any] = {"type": "boolean"}
 _SCHEMAS: Mapping[str, dict[str, Any]] = {
     "facts": object_of(facts=list_of(object_of(text=TEXT, source=_NUMBER, quote=TEXT))),
+    "distill": object_of(sentences=list_of(_NUMBER)),
     "question": object_of(
         question=TEXT, answer=TEXT, facts=list_of(_NUMBER), nuggets=list_of(object_of(text=TEXT, vital=_TRUTH))
     ),

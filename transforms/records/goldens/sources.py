@@ -65,10 +65,12 @@ class Source:
     Attributes:
         spans: one, or two of different documents.
         candidates: the questions.
+        context: passages of other documents about the same matter, of which questions may use sentences.
     """
 
     spans: tuple[Span, ...]
     candidates: tuple[Candidate, ...]
+    context: tuple[Span, ...] = ()
 
     @property
     def name(self) -> str:

@@ -1,0 +1,49 @@
+"""Context of facts: passages of other documents, reduced to the sentences that are about the same matter."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
+from rankbeam.transforms.kernels.sentences import sentences
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.goldens.forms import Fact
+from rankbeam.transforms.records.goldens.items import Asked
+from rankbeam.transforms.records.goldens.sources import Source, Span
+
+Distilled = tuple[Reading | CallError, list[Asked]]
+
+
+def distilled(asking: Asking, item: Source, facts: Reading) -> Generator[Sequence[Call], Sequence[Any], Distilled]:
+    """Choose sentences of the passages around a source. One whose call was refused for good adds none.
+
+    Args:
+        asking: the models.
+        item: the source, with its context.
+        facts: of its spans.
+
+    Returns:
+        The facts with those sentences, or the error of a call that may succeed later; and the calls.
+    """
+    own = {str(number): fact.text for number, fact in enumerate(facts.value.facts)}
+    parts = [_sentences(passage, len(item.spans) + number) for number, passage in enumerate(item.context)]
+    outcomes = yield [
+        asking.call("distill", {"facts": own, "sentences": {str(place): one.quote for place, one in enumerate(part)}})
+        for part in parts
+    ]
+    for outcome in outcomes:
+        if isinstance(outcome, CallError) and outcome.kind not in FINAL:
+            return outcome, []
+    chosen = [(part, one) for part, one in zip(parts, outcomes, strict=True) if isinstance(one, Reading)]
+    further = [part[place] for part, reading in chosen for place in reading.value]
+    known = replace(facts.value, facts=(*facts.value.facts, *further))
+    return replace(facts, value=known), [reading.asked for _, reading in chosen]
+
+
+def _sentences(passage: Span, source: int) -> list[Fact]:
+    """The sentences of a passage, each as a fact that is its own quote."""
+    return [
+        Fact(passage.text[start:end], source, start, end, passage.text[start:end])
+        for start, end in sentences(passage.text)
+    ]
