@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 PEERS := .venv-peers
 EMULATORS := .venv-emulators
 EMULATED := tests/support/emulators/requirements.txt
+ADK := .venv-adk
 GO_MODULE := tests/support/emulators/go
 GO_PROGRAM := github.com/goccy/bigquery-emulator
 GO_VERSION = $(shell sed -n 's|.*$(GO_PROGRAM) \(v[0-9.]*\).*|\1|p' $(GO_MODULE)/go.mod)
@@ -21,7 +22,7 @@ PRISM := $(CACHE)/prism-v2.77.0
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test campaign check benchmark pace intervals simulate races mutants flink flink-test docs picture format clean go-emulator flink-jars prism
+.PHONY: help demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs picture format clean go-emulator flink-jars prism
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -68,6 +69,9 @@ flink: $(STAMP)-dev flink-jars ## run the demo on a Flink cluster of this machin
 flink-test: $(STAMP)-dev flink-jars prism ## run the tests on a Flink cluster and on Prism, which campaign runs once these are fetched
 	@CAMPAIGN_SHARE=1 "$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_flink.py tests/endtoend/test_prism.py
 
+adk-test: $(STAMP)-dev $(ADK)/.installed ## let google-adk's own loader read an exported benchmark, which campaign does once this was run
+	@"$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_goldens_adk.py
+
 docs: $(STAMP)-dev ## build the site of docs/ in out/site; a broken link or anchor is an error
 	@"$(BIN)/properdocs" build --quiet --strict --config-file mkdocs.yml
 
@@ -79,7 +83,7 @@ format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" format .
 
 clean: ## remove the environments and all generated files
-	rm -rf $(VENV) $(PEERS) $(EMULATORS) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(EMULATORS) $(ADK) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # The environment is updated only when pyproject.toml changes; all other runs work offline.
 $(BIN)/python:
@@ -103,6 +107,12 @@ $(PEERS)/.installed: pyproject.toml
 	@"$(PYTHON)" -m venv $(PEERS)
 	@"$(PEERS)/bin/python" -m pip install --quiet --editable ".[benchmark]"
 	@"$(PEERS)/bin/python" -m pip install --quiet --no-deps "$(BEIR)"
+	@touch $@
+
+$(ADK)/.installed: tests/support/adk/requirements.txt
+	@echo "Installing google-adk into $(ADK) (once, about a minute)"
+	@"$(PYTHON)" -m venv $(ADK)
+	@"$(ADK)/bin/python" -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 # Emulators need other versions of packages than rankbeam. Without them `make test` skips the tests that need them, with

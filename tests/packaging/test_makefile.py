@@ -151,7 +151,9 @@ def test_make_alone_shows_the_commands(folder: Path) -> None:
         "races",
         "mutants",
     )
-    assert shown == [["make", name] for name in (*names, "flink", "flink-test", "docs", "picture", "format", "clean")]
+    assert shown == [
+        ["make", name] for name in (*names, "flink", "flink-test", "adk-test", "docs", "picture", "format", "clean")
+    ]
 
 
 def test_emulators_are_installed_once_and_again_when_their_versions_change(folder: Path) -> None:

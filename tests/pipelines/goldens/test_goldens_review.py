@@ -142,19 +142,3 @@ def test_an_evalset_whose_name_has_a_hyphen_is_refused_with_advice(out: Path, tm
     assert outcome.status == 2
     assert "not 'help-desk'; write help_desk.evalset.json" in outcome.stderr
     assert not wrong.exists()
-
-
-def test_adk_reads_the_evalset_with_its_own_models_and_loader(out: Path, tmp_path: Path) -> None:
-    pytest.importorskip("google.adk", reason="google-adk is not installed; its models and loader read the EvalSet")
-    from google.adk.evaluation.eval_set import EvalSet
-    from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_file
-
-    path = tmp_path / "helpdesk.evalset.json"
-    assert rankbeam("goldens", "export", str(out), "--format", "adk", "--output", str(path)).status == 0
-    read = EvalSet.model_validate_json(path.read_text())
-    assert read == load_eval_set_from_file(str(path), "helpdesk")
-    queries = {row["_id"]: row for row in lines(out / "queries.jsonl")}
-    for case in read.eval_cases:
-        (invocation,) = case.conversation
-        assert invocation.user_content.parts[0].text == queries[case.eval_id]["text"]
-        assert invocation.final_response.parts[0].text == queries[case.eval_id]["metadata"]["answer"]
