@@ -2,7 +2,7 @@
 
 items.jsonl, rejected.jsonl, about.json      what was made: everything else follows from it
 reviews.jsonl                                what people decided
-queries.jsonl, qrels/, splits/, …            for readers: the same items and decisions give the same bytes
+queries.jsonl, qrels/, splits/, tables/, …   for readers: the same items and decisions give the same bytes
 costs.jsonl, usage.json                      tokens and cost, which depend on retries
 manifest.json                                hashes of all of them but those of cost; written last
 """
@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens import publishing
+from rankbeam.transforms.goldens import publishing, tabling
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.goldens.items import Golden, Made, Review
+from rankbeam.transforms.records.goldens.tables import TABLES
 
 ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (
     "items.jsonl", "rejected.jsonl", "reviews.jsonl", "about.json", "manifest.json",
@@ -90,6 +91,8 @@ class Folder:
         self.write("evidence.jsonl", json_lines(row for item in items for row in publishing.evidence(item)))
         self.write("nuggets.jsonl", json_lines(map(publishing.reference, items)))
         self.write("provenance.jsonl", json_lines(publishing.provenance(item, about["prompts"]) for item in items))
+        for name, content in tabling.files_of(about["name"], items, self.rejected(), reviews).items():
+            self.write(f"tables/{name}.parquet", content)
         for name in about["splits"]:
             self._publish_split(name, [item for item in items if item.split == name], reviews)
         self._write_manifest(about, items, reviews)
@@ -109,7 +112,7 @@ class Folder:
     def _write_manifest(self, about: Mapping[str, Any], items: Sequence[Golden], reviews: Mapping[str, Review]) -> None:
         split = ["queries", "nuggets", "evidence"]
         names = ["queries", "corpus", "chunks", "evidence", "nuggets", "provenance", "items", "rejected"]
-        paths = [f"{name}.jsonl" for name in names] + ["coverage.json"]
+        paths = [f"{name}.jsonl" for name in names] + ["coverage.json"] + [f"tables/{name}.parquet" for name in TABLES]
         for name in about["splits"]:
             paths += [f"qrels/{name}.tsv", *(f"splits/{name}/{kind}.jsonl" for kind in split)]
         counts = {name: sum(item.split == name for item in items) for name in about["splits"]}

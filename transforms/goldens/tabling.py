@@ -1,0 +1,97 @@
+"""The tables of a benchmark: the same questions as its JSON lines, in Parquet with known types."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rankbeam.transforms.goldens import publishing
+from rankbeam.transforms.records.goldens.items import Golden, Made, Review
+from rankbeam.transforms.records.goldens.tables import TABLES
+from rankbeam.transforms.records.goldens.types import UNANSWERABLE
+
+Row = dict[str, Any]
+
+
+def files_of(
+    benchmark: str, items: Sequence[Golden], rejected: Sequence[Made], reviews: Mapping[str, Review]
+) -> dict[str, bytes]:
+    """By name of the table, its file.
+
+    Args:
+        benchmark: its name.
+        items: that are in.
+        rejected: that are not.
+        reviews: the decisions of people, by item.
+    """
+    rows: Mapping[str, Iterator[Row]] = {
+        "items": (_item(item, reviews) for item in items),
+        "evidence": (_evidence(row) for item in items for row in publishing.evidence(item)),
+        "judgements": (_judgement(row) for item in items for row in publishing.judgements(item)),
+        "votes": (row for made in (*(item.made for item in items), *rejected) for row in _votes(made)),
+        "rejected": (_rejected(made) for made in rejected),
+    }
+    return {name: _parquet(benchmark, list(rows[name]), schema) for name, schema in TABLES.items()}
+
+
+def _item(item: Golden, reviews: Mapping[str, Review]) -> Row:
+    made = item.made
+    answerable = made.type != UNANSWERABLE
+    return {
+        "query_id": made.item_id,
+        "question": made.question,
+        "answer": made.answer if answerable else None,
+        "answerable": answerable,
+        "type": made.type,
+        "topic": f"{made.topic:02}",
+        "split": item.split,
+        "difficulty": item.difficulty or None,
+        "bm25_rank": item.rank,
+        "agreement": made.agreement,
+        "closed_book": made.closed_book,
+        "reviewed": made.item_id in reviews,
+        "profile": [{"name": name, "value": value} for name, value in made.profile],
+        "flags": list(item.flags),
+        "spans": list(made.spans),
+    }
+
+
+def _evidence(row: Mapping[str, Any]) -> Row:
+    return {name: row[name] for name in ("query_id", "doc_id", "start", "end", "quote")}
+
+
+def _judgement(row: tuple[str, str, int, str]) -> Row:
+    return dict(zip(("query_id", "doc_id", "grade", "source"), row, strict=True))
+
+
+def _votes(made: Made) -> Iterator[Row]:
+    for vote in made.votes:
+        yield {"query_id": made.item_id, **{name: str(value) for name, value in asdict(vote).items()}}
+
+
+def _rejected(made: Made) -> Row:
+    return {
+        "query_id": made.item_id,
+        "type": made.type,
+        "topic": f"{made.topic:02}",
+        "state": str(made.state),
+        "reason": None if made.reason is None else str(made.reason),
+        "detail": made.detail,
+        "question": made.question or None,
+    }
+
+
+def _parquet(benchmark: str, rows: list[Row], schema: pa.Schema) -> bytes:
+    table = pa.Table.from_pylist([_storable({"benchmark": benchmark, **row}) for row in rows], schema=schema)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _storable(row: Row) -> Row:
+    """The row without halves of characters, which models may write and no file can hold."""
+    texts = {name: value.encode("utf-8", "replace").decode() for name, value in row.items() if isinstance(value, str)}
+    return {**row, **texts}
