@@ -4,8 +4,6 @@ import os
 import zipfile
 from pathlib import Path
 
-import httpx
-
 from rankbeam.transforms.clients.public.kept import FOLDER, Collection, filling, kept_in
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -18,7 +16,7 @@ NAMES = (
     "mrtydi", "msmarco", "msmarco-v2", "nfcorpus", "nq", "nq-train", "quora", "scidocs", "scifact", "trec-covid",
     "trec-covid-beir", "trec-covid-v2", "vihealthqa", "webis-touche2020",
 )  # fmt: skip
-_TIMEOUT = httpx.Timeout(30.0)
+_WAIT_S = 30.0
 
 
 def fetch(name: str, split: str) -> Collection:
@@ -49,11 +47,13 @@ def fetch(name: str, split: str) -> Collection:
 
 
 def _download(name: str, folder: Path) -> None:
+    import httpx  # which imports rich: slow, and few experiments name a collection
+
     url = f"{(os.environ.get(MIRROR) or PUBLISHED).rstrip('/')}/{name}.zip"
     with filling(folder, f"BEIR's {name}") as part:
         archive = part / "archive.zip"
         try:
-            with archive.open("wb") as file, httpx.stream("GET", url, timeout=_TIMEOUT, follow_redirects=True) as reply:
+            with archive.open("wb") as file, httpx.stream("GET", url, timeout=_WAIT_S, follow_redirects=True) as reply:
                 reply.raise_for_status()
                 for block in reply.iter_bytes():
                     file.write(block)
