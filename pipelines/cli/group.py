@@ -3,12 +3,15 @@
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from rankbeam.pipelines.cli.guides import guide
 from rankbeam.pipelines.run import command_line
 
 TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
 _LONGEST_SENTENCE = 1_000
+_PLACES = ("FILE", "DIR", "DIR2", "EXPERIMENT")
 
 allow_disjoint = click.option(
     "--allow-disjoint", is_flag=True, help="Continue where runs or the corpus share no id with the judgements."
@@ -18,8 +21,39 @@ allow_disjoint = click.option(
 wide = click.option("--wide", is_flag=True, help="Show all columns of tables, however narrow the terminal is.")
 
 
+class _Place(click.types.StringParamType):
+    """A path or an address: shells complete files, and nothing is looked for before the command does."""
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002  click's signature
+        param: click.Parameter,  # noqa: ARG002  click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
 class Command(click.Command):
-    """A command that lists of commands describe with its whole first sentence, instead of cutting it short."""
+    """A command whose help names its page, and whose places shells complete.
+
+    Lists of commands describe it with its whole first sentence, instead of cutting it short.
+    """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        for param in self.params:
+            is_text = isinstance(param.type, click.types.StringParamType | click.types.UnprocessedParamType)
+            if is_text and (isinstance(param, click.Argument) or param.metavar in _PLACES):
+                param.type = _Place()
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Name the page behind the options."""
+        names: list[str | None] = []
+        while ctx.parent is not None:
+            names.append(ctx.info_name)
+            ctx = ctx.parent
+        formatter.write_paragraph()
+        formatter.write(f"Guide: {guide(names[-1] if names else None)}\n")
 
     def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002  click's limit is what cuts it short
         """The first sentence of the help."""

@@ -1,0 +1,34 @@
+"""The page of the documentation that each command's help names."""
+
+from collections.abc import Mapping
+
+DOCUMENTATION = "https://github.com/rankbeam/rankbeam/blob/main/docs"
+
+GUIDES: Mapping[str, str] = {
+    "cancel": "cloud",
+    "compare": "statistics",
+    "corpora": "corpora",
+    "evaluate": "start",
+    "gate": "gates",
+    "goldens": "goldens",
+    "init": "start",
+    "ledger": "services",
+    "plan": "services",
+    "report": "start",
+    "runs": "tables",
+    "schema": "experiment",
+    "score": "from-trec_eval",
+    "status": "cloud",
+    "validate": "experiment",
+    "warehouse": "cloud",
+}
+"""The page of every command and its subcommands."""
+
+
+def guide(command: str | None) -> str:
+    """The address of the page of a command; None for the program's own.
+
+    >>> guide("gate").rpartition("/")[2]
+    'gates.md'
+    """
+    return f"{DOCUMENTATION}/{'index' if command is None else GUIDES[command]}.md"
