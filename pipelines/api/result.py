@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.parts import UNRELIABLE, doubt, has_doubt
 from rankbeam.transforms.records.common_columns import COMMON
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -51,7 +52,8 @@ class Result:
         """One row a configuration, the best by the first metric first.
 
         Columns: `configuration`; for every metric its mean, `METRIC low` and `METRIC high`, the ends of the interval;
-        `queries` that were scored by the first metric, and `failed` ones.
+        `queries` that were scored by the first metric, and `failed` ones; `few_queries`: an interval rests on fewer
+        than 20 queries, and is unreliable.
         """
         rows = self._results.leaderboard()
         means = {row["config_id"]: self._means(row["config_id"]) for row in rows}
@@ -62,7 +64,8 @@ class Result:
                 columns[f"{metric}{suffix}"] = pa.array(values, pa.float64())
         for name in ("queries", "failed"):
             columns[name] = pa.array([getattr(means[row["config_id"]][0], name) for row in rows], pa.int64())
-        return pa.table(columns)
+        few = [any(mean.is_unreliable for mean in means[row["config_id"]]) for row in rows]
+        return pa.table(columns | {"few_queries": pa.array(few, pa.bool_())})
 
     def per_query(self) -> pa.Table:
         """One row a configuration, query and metric.
@@ -136,7 +139,8 @@ class Result:
             means = self._means(row["config_id"])
             cells = "".join(f"<td>{html.escape(_cell(mean))}</td>" for mean in means)
             rows.append(f"<tr><th>{html.escape(row['name'])}</th>{cells}<td>{means[0].queries:,}</td></tr>")
-        notes = "".join(f"<p>warning: {html.escape(warning)}</p>" for warning in self.warnings)
+        warnings = self.warnings + ([UNRELIABLE] if has_doubt(self._results) else [])
+        notes = "".join(f"<p>warning: {html.escape(warning)}</p>" for warning in warnings)
         caption = html.escape(self._results.named)
         head = f"<caption>{caption}</caption><thead><tr>{heads}</tr></thead>"
         return f"<table>{head}<tbody>{''.join(rows)}</tbody></table>{notes}"
@@ -148,7 +152,7 @@ def _cell(mean: ConfigurationMetric) -> str:
         return "–"
     if mean.ci_low is None or mean.ci_high is None:
         return f"{mean.mean:.4f}"
-    return f"{mean.mean:.4f} [{mean.ci_low:.3f}, {mean.ci_high:.3f}]"
+    return f"{mean.mean:.4f} [{mean.ci_low:.3f}, {mean.ci_high:.3f}]{doubt(mean)}"
 
 
 _PER_QUERY = pa.schema(

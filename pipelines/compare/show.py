@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 
 from rankbeam.pipelines.compare.compare import Compared, NamedComparison
+from rankbeam.pipelines.show.parts import UNRELIABLE
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, printable
 from rankbeam.transforms.records import tables
@@ -58,7 +59,8 @@ def sentences(compared: Compared) -> list[str]:
         verdicts = groups.setdefault((each.row.metric, each.row.slice, _against(each, compared)), {})
         verdicts.setdefault(each.row.verdict(compared.statistics.confidence), []).append(each.configuration)
     confidence = f"{100 * compared.statistics.confidence:g}% confidence"
-    return [
+    doubt = [f"{UNRELIABLE}."] if any(each.row.is_unreliable for each in compared.rows) else []
+    return doubt + [
         f"{metric}{'' if name == ALL else f' over {name}'}, against {baseline} at {confidence}: {_verdicts(verdicts)}."
         for (metric, name, baseline), verdicts in groups.items()
     ]
@@ -103,7 +105,7 @@ def table(compared: Compared) -> Table:
             each.configuration,
             each.baseline,
             _signed(row.difference, 4),
-            _interval(row.ci_low, row.ci_high),
+            _interval(row.ci_low, row.ci_high) + ("‡" if row.is_unreliable else ""),
             *map(_p_value, (row.p_value, row.p_adjusted)),
             f"{row.wins:,}/{row.ties:,}/{row.losses:,}",
             f"{row.queries:,}" + (f" ({row.unpaired:,})" if unpaired else ""),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.leaderboard import doubt
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.scores.rows import Comparison
 
@@ -41,7 +42,8 @@ def _best(study: Study) -> list[Fact]:
     rivals = sum(bool(study.mean(each, metric).may_be_best) for each in order[1:])
     different = f"no significant difference from {words.count(rivals, 'other')}"
     reach = words.interval(best.ci_low, best.ci_high)
-    note = f"{words.value(best.mean)}, {study.confidence} interval {reach}" if best.interval else words.value(best.mean)
+    interval = f", {study.confidence} interval {reach}{doubt(best)}" if best.interval else ""
+    note = words.value(best.mean) + interval
     return [Fact(f"Best by {metric}", study.titles[order[0]], f"{note}; {different}" if rivals else note)]
 
 
@@ -63,7 +65,7 @@ def _gain(study: Study) -> list[Fact]:
 def _difference(study: Study, row: Comparison, sign: int, against: str) -> Fact:
     ends = sorted(sign * end for end in (row.ci_low, row.ci_high) if end is not None)
     reach = words.interval(ends[0], ends[1], sign=True) if len(ends) == 2 else ""
-    interval = f", {study.confidence} interval {reach}" if reach else ""
+    interval = f", {study.confidence} interval {reach}{doubt(row)}" if reach else ""
     difference = sign * (row.difference or 0.0)
     is_clear = study.is_significant(row)
     tone = "" if not is_clear else "good" if difference > 0 else "bad"

@@ -6,6 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import forest, words
+from rankbeam.pipelines.report.leaderboard import doubt
 from rankbeam.pipelines.report.scales import Scale
 from rankbeam.pipelines.report.study import LEADING, Study
 from rankbeam.transforms.records.scores.rows import Comparison
@@ -109,7 +110,7 @@ def _compared(study: Study, one: int, row: Comparison, scale: Scale | None) -> C
         row=row,
         is_significant=study.is_significant(row),
         difference=words.signed(row.difference),
-        interval=words.interval(row.ci_low, row.ci_high, sign=True),
+        interval=words.interval(row.ci_low, row.ci_high, sign=True) + doubt(row),
         **{name: words.probability(getattr(row, name)) for name in ("p_value", "p_adjusted", "q_value")},
         effect_size=words.signed(row.effect_size, 2),
         detectable=words.value(row.detectable),

@@ -8,7 +8,7 @@ from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.scales import Scale, ticks, values_scale
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.equals import without_value
-from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import COUNTS, Comparison, ConfigurationMetric
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
 
@@ -87,7 +87,12 @@ def board(study: Study, metric: str) -> Board:
 
 def reach(row: ConfigurationMetric) -> str:
     """How far an interval reaches from the mean, on the side of the further end."""
-    return "" if row.reach is None else f"±{row.reach:.3f}"
+    return "" if row.reach is None else f"±{row.reach:.3f}{doubt(row)}"
+
+
+def doubt(row: ConfigurationMetric | Comparison) -> str:
+    """What stands behind an interval that rests on few queries."""
+    return "‡" if row.is_unreliable else ""
 
 
 def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Scale | None) -> Place:
@@ -99,7 +104,7 @@ def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Sc
         row=row,
         is_cut_short=study.is_cut_short(row),
         mean=words.value(row.mean),
-        interval=words.interval(row.ci_low, row.ci_high),
+        interval=words.interval(row.ci_low, row.ci_high) + doubt(row),
         joint=words.interval(row.joint_low, row.joint_high),
         bounds=words.interval(row.lowest, row.highest) if row.failed else "exact",
         ties=words.interval(row.tie_lowest, row.tie_highest) if _ties_matter(row) else "no matter",

@@ -22,6 +22,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.report.trend import trend
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.scores.rows import FEW_QUERIES
 
 _SCRIPTS = ("core", "address", "panels", "filters", "histogram", "answers", "rankings", "queries", "downloads", "start")
 _STYLES = ("base", "charts", "tables", "answers")
@@ -62,6 +63,7 @@ def render(results: Results, against: Against | None = None) -> str:
             overview=_overview(study),
             swept=swept,
             against=against,
+            few_queries=FEW_QUERIES,
             has_trend=any(panel["trend"] for panel in found),
             parameters=swept_parameters,
             has_maps=any(panel["maps"] for panel in found),

@@ -100,6 +100,12 @@ class Study:
     def _compared(self) -> pa.Table:
         return self.results.table("comparisons")
 
+    @property
+    def has_doubt(self) -> bool:
+        """Whether an interval rests on few queries."""
+        means, pairs = self.results.means.values(), self.comparisons
+        return any(row.is_unreliable for row in means) or any(pair.row.is_unreliable for pair in pairs)
+
     @cached_property
     def usage(self) -> list[dict[str, Any]]:
         """The rows of `usage`; none of a run that has no such table."""

@@ -5,7 +5,7 @@ import functools
 import io
 import json
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.run import Results
@@ -14,6 +14,7 @@ from rankbeam.transforms.records.common_columns import COMMON
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.metrics.trec_names import trec_name, trec_order
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import Status
 from rankbeam.transforms.records.slices import ALL
 
@@ -44,7 +45,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
                 "cut_short": [name for name in results.metrics if (row["config_id"], name) in results.cut_short],
                 "slices": {
                     name: {
-                        metric: {each: getattr(results.means[row["config_id"], name, metric], each) for each in numbers}
+                        metric: _numbers(results.means[row["config_id"], name, metric], numbers)
                         for metric in results.metrics
                     }
                     for name in results.slices
@@ -68,6 +69,10 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
             for row in results.query_metrics(config_id)
         ]
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _numbers(row: ConfigurationMetric, names: Sequence[str]) -> dict[str, Any]:
+    return {**{name: getattr(row, name) for name in names}, "few_queries": row.is_unreliable}
 
 
 _SCORED = (Status.OK.label, Status.EMPTY.label)

@@ -7,10 +7,13 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     NONE,
+    UNRELIABLE,
     Slices,
     best_mean,
     count_columns,
     counts,
+    doubt,
+    has_doubt,
     left_out,
     mark,
     offline_notes,
@@ -20,7 +23,7 @@ from rankbeam.pipelines.show.parts import (
 from rankbeam.pipelines.show.significance import Significance
 from rankbeam.pipelines.show.tabular import Table, markdown_rows, printable
 from rankbeam.pipelines.show.tabular import markdown_text as _markdown
-from rankbeam.transforms.records.scores.rows import ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import FEW_QUERIES, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
 _LATEX_SPECIALS = {
@@ -82,7 +85,7 @@ def _markdown_cell(results: Results, mean: ConfigurationMetric, best: float | No
     value = f"{mean.mean:.4f}"
     strong = f"**{value}**" if mean.mean == best else value
     raised = f"<sup>{superscript}</sup>" if superscript else ""
-    reach = "" if mean.ci_low is None else f" [{mean.ci_low:.3f}, {mean.ci_high:.3f}]"
+    reach = "" if mean.ci_low is None else f" [{mean.ci_low:.3f}, {mean.ci_high:.3f}]{doubt(mean)}"
     return strong + mark(results, mean) + raised + reach
 
 
@@ -120,6 +123,7 @@ def _markdown_notes(results: Results, significance: Significance) -> str:
     if any(mean.ci_low is not None for mean in results.means.values()):
         notes += f", {100.0 * results.run['statistics']['confidence']:g}% confidence intervals in brackets"
     notes += f". {CUT_SHORT}" if results.cut_short else ""
+    notes += f". {UNRELIABLE}" if has_doubt(results) else ""
     if not significance.tested:
         return notes + "."
     raised = "Superscripts name the configurations that a value is significantly better than"
@@ -191,6 +195,8 @@ def _latex_caption(results: Results, significance: Significance) -> str:
     ]
     if results.cut_short:
         notes.append(f"{_DAGGER} {_latex(CUT_SHORT.partition(' ')[2])}.")
+    if any(mean.is_unreliable for row in results.configurations for mean in overall(results, row["config_id"])):
+        notes.append(f"Means of fewer than {FEW_QUERIES} queries, whose tests and intervals are unreliable.")
     if absent := _left_out(results, significance):
         notes.append(f"Left out of the means: {'; '.join(absent)}.")
     notes += [_latex(note) + "." for note in offline_notes(results)]

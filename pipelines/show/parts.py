@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rankbeam.pipelines.results.equals import distinct, named, without_value
 from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import COUNTS, FEW_QUERIES, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
 
 _MOST_SLICES = 12
@@ -21,6 +21,26 @@ def best_mean(results: Results, name: str, metric: str) -> float | None:
 
 
 CUT_SHORT = "† looks at more documents than top_k leaves"
+
+
+UNRELIABLE = f"‡ fewer than {FEW_QUERIES} queries: the interval is unreliable"
+
+
+def doubt(mean: ConfigurationMetric) -> str:
+    """What stands behind an interval that rests on few queries; "" behind others."""
+    return "‡" if mean.is_unreliable else ""
+
+
+def has_doubt(results: Results) -> bool:
+    """Whether an interval that tables show rests on few queries."""
+    shown = {ALL: results.metrics} | {name: results.metrics[:1] for name in results.slices if name != ALL}
+    ids = [row["config_id"] for row in results.configurations]
+    return any(
+        results.means[each, name, metric].is_unreliable
+        for each in ids
+        for name, metrics in shown.items()
+        for metric in metrics
+    )
 
 
 def mark(results: Results, mean: ConfigurationMetric) -> str:

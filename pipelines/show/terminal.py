@@ -7,11 +7,14 @@ from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
+    UNRELIABLE,
     Slices,
     best_by,
     best_mean,
     count_columns,
     counts,
+    doubt,
+    has_doubt,
     left_out,
     mark,
     offline_notes,
@@ -37,6 +40,8 @@ def as_text(results: Results, screen: Screen = WHOLE) -> str:
     for part in slices_by_attribute(results):
         sliced = part.too_many
         parts.append(screen.prose(sliced) if sliced else screen.table(_by_slice(results, part, rows)))
+    if has_doubt(results):
+        parts.append(screen.prose(UNRELIABLE))
     return "\n\n".join(parts)
 
 
@@ -124,5 +129,5 @@ def _cell(results: Results, row: ConfigurationMetric) -> str:
     if row.mean is None:
         return row.absent
     # Near an end of the range one side of an interval is the longer; a plain ± has to hold both.
-    reach = "" if row.reach is None else f" ±{row.reach:.3f}"
+    reach = "" if row.reach is None else f" ±{row.reach:.3f}{doubt(row)}"
     return f"{row.mean:.4f}{mark(results, row)}{reach}"

@@ -12,6 +12,10 @@ COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 """The columns that count queries other than those with results and a score."""
 
 
+FEW_QUERIES = 20
+"""Over fewer queries than these an interval may hold less often than it says: its level is that of large samples."""
+
+
 @dataclass(frozen=True)
 class ConfigurationMetric:
     """One metric of one configuration over one slice, as `tables.CONFIGURATION_METRICS` describes it."""
@@ -62,6 +66,11 @@ class ConfigurationMetric:
     def interval(self) -> tuple[float, float] | None:
         """Both ends of the mean's interval; None where there is none."""
         return None if self.ci_low is None or self.ci_high is None else (self.ci_low, self.ci_high)
+
+    @property
+    def is_unreliable(self) -> bool:
+        """Whether there is an interval that rests on few queries."""
+        return self.interval is not None and self.queries < FEW_QUERIES
 
     @property
     def reach(self) -> float | None:
@@ -132,6 +141,11 @@ class Comparison:
     def of(cls, row: Mapping[str, Any]) -> "Comparison":
         """A row of the table; absent columns are None."""
         return cls(**_known(cls, row))
+
+    @property
+    def is_unreliable(self) -> bool:
+        """Whether there is an interval that rests on few queries."""
+        return self.ci_low is not None and self.queries < FEW_QUERIES
 
     @property
     def corrected_p_value(self) -> float | None:

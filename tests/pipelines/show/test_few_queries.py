@@ -1,0 +1,47 @@
+"""Over fewer than 20 queries every interval is marked as unreliable, wherever it is shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.cli import rankbeam
+from support.inputs import trec_qrels, trec_run, write
+from support.pages import Page
+
+import rankbeam as api
+from rankbeam.pipelines import report
+from rankbeam.pipelines.results.find import find_run
+
+UNRELIABLE = "‡ fewer than 20 queries: the interval is unreliable"
+
+
+def scored(folder: Path, queries: int) -> tuple[str, str, str, str]:
+    """The arguments of `score` for so many judged queries and two runs of them."""
+    names = [f"q{number}" for number in range(queries)]
+    qrels = write(folder / "qrels", trec_qrels([(name, "d", 1.0) for name in names]))
+    ranks = [
+        [(name, "d" if place % modulus else "other", 1.0) for place, name in enumerate(names)] for modulus in (2, 3)
+    ]
+    runs = [write(folder / f"{number}.run", trec_run(rows)) for number, rows in enumerate(ranks)]
+    return "score", qrels, *runs
+
+
+@pytest.mark.parametrize(("queries", "is_marked"), [(19, True), (20, False)])
+def test_intervals_are_marked_everywhere(tmp_path: Path, queries: int, is_marked: bool) -> None:
+    arguments = [*scored(tmp_path, queries), "-m", "RR", "--output", str(tmp_path / "out")]
+    table = rankbeam(*arguments).stdout
+    shown = [
+        table,
+        rankbeam(*arguments, "--format", "markdown").stdout,
+        rankbeam("compare", str(tmp_path / "out")).stdout,
+        rankbeam("compare", str(tmp_path / "out"), "--format", "markdown").stdout,
+        Page.of(report.build(find_run(str(tmp_path / "out")))).text,
+    ]
+    assert [UNRELIABLE in text for text in shown] == [is_marked] * len(shown)
+    assert [text.count("‡") > 1 for text in shown] == [is_marked] * len(shown)
+    assert ("fewer than 20 queries" in rankbeam(*arguments, "--format", "latex").stdout) == is_marked
+    document = json.loads(rankbeam(*arguments, "--format", "json").stdout)
+    assert document["leaderboard"][0]["slices"]["all"]["RR"]["few_queries"] == is_marked
+    result = api.score(arguments[1], arguments[2:4], ["RR"])
+    assert result.leaderboard()["few_queries"].to_pylist() == [is_marked] * 2
+    assert (UNRELIABLE in result._repr_html_()) == is_marked
