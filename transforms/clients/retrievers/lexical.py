@@ -6,7 +6,7 @@ import Stemmer
 from pydantic import field_validator
 
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
-from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS, Analysis
+from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS, WORDS, Analysis, Tokenizer
 from rankbeam.transforms.clients.retrievers.index.units import Indexed, indexed
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
@@ -19,13 +19,17 @@ class LexicalParameters(RetrieverParameters):
     Attributes:
         stemming: a Snowball algorithm such as "english", or "none".
         stop_words: a language whose stop words are dropped, "none", or a list of words.
+        tokenizer: "words" takes runs of two or more letters, digits and underscores, accents kept; "bigrams" takes
+            pairs of neighbouring characters in Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese.
         fields: the parts of a document that are indexed; chunks are indexed with the title of their document.
     """
 
     stemming: str = "english"
     stop_words: str | tuple[str, ...] = "english"
     fields: tuple[Literal["title", "text"], ...] = ("title", "text")
+    tokenizer: Tokenizer = WORDS
 
+    added: ClassVar[frozenset[str]] = frozenset({"tokenizer"})
     needs: ClassVar[tuple[str, ...]] = ("queries", "corpus")
     searches: ClassVar[frozenset[str]] = frozenset({"chunks"})
 
@@ -66,4 +70,4 @@ class LexicalParameters(RetrieverParameters):
         """
         if documents.path is None:
             raise InputError("a retriever by words needs dataset.corpus")
-        return indexed(documents, Analysis(self.stemming, self.stop_words), self.fields)
+        return indexed(documents, Analysis(self.stemming, self.stop_words, self.tokenizer), self.fields)

@@ -13,6 +13,7 @@ from itertools import accumulate
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, ByteArray, IntArray
+from rankbeam.transforms.kernels.search.bigrams import pairs_and_words
 from rankbeam.transforms.kernels.text import substrings
 
 PATTERN = re.compile(r"(?u)\b\w\w+\b")
@@ -58,6 +59,26 @@ def words_of(texts: Sequence[str]) -> Words:
         inside[first:last] = _in_original(texts[number], inside[first:last])
     encoded = substrings(data, byte_of[start], byte_of[end]).dictionary_encode()
     return Words(encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64), text_of, inside)
+
+
+def pairs_of(texts: Sequence[str]) -> Words:
+    """The words of texts; of scripts without blanks between words, pairs of characters instead.
+
+    >>> words = pairs_of(["東京都", "x OK"])
+    >>> words.vocabulary, words.word.tolist(), words.text.tolist(), words.start.tolist()
+    (['東京', '京都', 'ok'], [0, 1, 2], [0, 0, 1], [0, 1, 2])
+    """
+    numbers: dict[str, int] = {}
+    rows: list[tuple[int, int, int]] = []
+    for place, text in enumerate(texts):
+        lowered = text.lower()
+        found = [(numbers.setdefault(term, len(numbers)), place, start) for term, start in pairs_and_words(lowered)]
+        if len(lowered) != len(text) and found:
+            starts = _in_original(text, np.array([start for _, _, start in found]))
+            found = [(term, at, int(start)) for (term, at, _), start in zip(found, starts, strict=True)]
+        rows += found
+    word, text_of, start = np.array(rows, np.int64).reshape(-1, 3).T
+    return Words(list(numbers), word, text_of, start)
 
 
 def _characters(text: str) -> tuple[BoolArray, ByteArray, IntArray]:

@@ -1,13 +1,18 @@
 """How texts become terms: words in lower case, without stop words, cut to their stems."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import Stemmer
 from bm25s import stopwords
 
-from rankbeam.transforms.kernels.search.words import PATTERN
+from rankbeam.transforms.kernels.search.bigrams import pairs_and_words
+from rankbeam.transforms.kernels.search.words import PATTERN, Words, pairs_of, words_of
+
+Tokenizer = Literal["words", "bigrams"]
+WORDS: Tokenizer = "words"
 
 STOP_WORDS = (
     "chinese", "danish", "dutch", "english", "english_plus", "french", "german", "italian",
@@ -23,10 +28,21 @@ class Analysis:
     Attributes:
         stemming: a Snowball algorithm, or "none".
         stop_words: a language whose stop words are dropped, "none", or a list of words.
+        tokenizer: "words"; or "bigrams", pairs of characters for scripts without blanks between words.
     """
 
     stemming: str
     stop_words: str | tuple[str, ...]
+    tokenizer: Tokenizer = WORDS
+
+    @property
+    def parameters(self) -> list[object]:
+        """All that decides the terms, as JSON values; indexes that an earlier release kept have the first two."""
+        return [self.stemming, self.stop_words, *([] if self.tokenizer == WORDS else [self.tokenizer])]
+
+    def words(self, texts: Sequence[str]) -> Words:
+        """What the texts consist of, before stop words are dropped and stems cut."""
+        return words_of(texts) if self.tokenizer == WORDS else pairs_of(texts)
 
     @cached_property
     def dropped(self) -> frozenset[str]:
@@ -44,7 +60,11 @@ class Analysis:
 
     def of_text(self, text: str) -> list[str]:
         """The terms of a text, in order."""
-        return [term for term in self.terms(PATTERN.findall(text.lower())) if term is not None]
+        if self.tokenizer == WORDS:
+            given = PATTERN.findall(text.lower())
+        else:
+            given = [term for term, _ in pairs_and_words(text.lower())]
+        return [term for term in self.terms(given) if term is not None]
 
     @cached_property
     def _stemmer(self) -> Any:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from rankbeam.transforms.clients.retrievers.index.analysis import Analysis
 from rankbeam.transforms.clients.retrievers.index.collection import Collection
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.kernels.search.words import words_of
 
 _TERMS, _STARTS, _COUNTS, _VOCABULARY = "terms.i32", "starts.i32", "counts.i32", "vocabulary.json"
 Numbers = npt.NDArray[np.int32]
@@ -40,8 +39,7 @@ class Tokens:
 @lru_cache(1)
 def tokens_of(collection: Collection, analysis: Analysis) -> Tokens:
     """The tokens of a collection, made or found on its shelf."""
-    parameters = [analysis.stemming, analysis.stop_words]
-    folder = collection.shelf.get("tokens", parameters, lambda into: _make(collection, analysis, into))
+    folder = collection.shelf.get("tokens", analysis.parameters, lambda into: _make(collection, analysis, into))
     counts = np.fromfile(folder / _COUNTS, np.int32).reshape(-1, 2).astype(np.int64)
     vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
     return Tokens(vocabulary, mapped(folder / _TERMS), mapped(folder / _STARTS), counts[:, 0], counts[:, 1])
@@ -74,7 +72,7 @@ def _write_raw(
     of_word: dict[str, int] = {}
     counts = []
     for titles, texts in collection.batches():
-        words = words_of([part for pair in zip(titles, texts, strict=True) for part in pair])
+        words = analysis.words([part for pair in zip(titles, texts, strict=True) for part in pair])
         known = list(map(of_word.get, words.vocabulary))
         new = [place for place, number in enumerate(known) if number is None]
         for place, term in zip(new, analysis.terms([words.vocabulary[place] for place in new]), strict=True):

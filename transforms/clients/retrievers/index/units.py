@@ -1,16 +1,17 @@
 """What a retriever ranks: documents or chunks, with their tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from rankbeam.transforms.clients.retrievers.index.analysis import Analysis
+from rankbeam.transforms.clients.retrievers.index.analysis import WORDS, Analysis
 from rankbeam.transforms.clients.retrievers.index.collection import Collection, collection_of
 from rankbeam.transforms.clients.retrievers.index.tokens import Tokens, mapped, tokens_of
 from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.kernels.search.bigrams import has_pairs
 from rankbeam.transforms.kernels.search.postings import Pieces, Postings, build, within
 from rankbeam.transforms.kernels.search.words import concatenated
 from rankbeam.transforms.records.chunking import Chunking
@@ -19,6 +20,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Ranking
 
 _SPANS = "spans.i32"
+_TERMS_LOOKED_AT, _SHARE_OF_UNDIVIDED = 10_000, 0.1
 _ROWS_AT_ONCE = 4000
 _POSTINGS = ("unit", "count", "length")
 
@@ -139,7 +141,7 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
     tokens = tokens_of(collection, analysis)
     chunking = documents.chunking
     cut = None if chunking is None else [chunking.by, chunking.size, chunking.overlap]
-    parameters = [analysis.stemming, analysis.stop_words, sorted(fields), cut]
+    parameters = [*analysis.parameters[:2], sorted(fields), cut, *analysis.parameters[2:]]
     folder = collection.shelf.get("postings", parameters, lambda into: _index(units, tokens, fields, into))
     offsets = np.fromfile(folder / "offsets.i64", np.int64)
     if not offsets[-1]:
@@ -147,7 +149,19 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
     arrays = (mapped(folder / f"{name}.i32") for name in _POSTINGS)
     terms = {term: place for place, term in enumerate(tokens.vocabulary)}
     seen = fields if chunking is None else ("text",)
-    return Indexed(units, terms, Postings(offsets, *arrays), analysis, tuple(collection.warnings(seen)), parameters)
+    warnings = (*collection.warnings(seen), *_undivided(tokens, analysis))
+    return Indexed(units, terms, Postings(offsets, *arrays), analysis, warnings, parameters)
+
+
+def _undivided(tokens: Tokens, analysis: Analysis) -> Iterator[str]:
+    """That words are whole sentences, where a script has no blanks between words."""
+    some = tokens.vocabulary[:: max(1, len(tokens.vocabulary) // _TERMS_LOOKED_AT)]
+    share = sum(map(has_pairs, some)) / max(1, len(some))
+    if analysis.tokenizer == WORDS and share >= _SHARE_OF_UNDIVIDED:
+        yield (
+            f"{share:.0%} of the terms are in scripts without blanks between words (Chinese, Japanese, Korean, Thai "
+            "…), where a term is a run of characters that queries rarely repeat; set tokenizer: bigrams"
+        )
 
 
 def _index(units: Units, tokens: Tokens, fields: tuple[str, ...], folder: Path) -> None:
