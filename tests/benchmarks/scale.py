@@ -23,24 +23,24 @@ import scale_counts
 from data import make
 from machine import described
 from measure import measure
-from scale_counts import METRICS, empty_batch, state_bytes
-from sizes import PARQUET_BYTES_PER_ROW, Size, Variant
+from scale_counts import METRICS, empty_batch, state_of
+from sizes import Size, Variant
 
 from rankbeam.pipelines.run.buckets import number_of
 
 DEPTH, JUDGED = 100, 15
 """Results, and about as many judgements, of a query."""
+FILE_BYTES = 13.9
+"""Of a result, in a run of Parquet."""
 BLOCK_ROWS = 1 << 19
 """Rows that are read before they are divided among up to 1,024 buckets, as in `transforms/read.py`."""
 MEASURED = ((1_000, 1), (20_000, 1), (20_000, 4))
-"""Queries and configurations: as many as there are unknowns."""
+"""Queries and configurations."""
 REPEATED = 3
 """Of which the fewest CPU seconds count: other programs make them more."""
 WORKERS, SLICES, REPLICATES = 32, 50, 1000
 CPU_HOUR, GB_SHUFFLED = 0.06, 0.011
-"""Dollars: about what clouds charge for a core with its memory, and for shuffling; change them here."""
-HOT_MERGES_PER_S = 200
-"""States of 8 MB that one worker merges."""
+"""Dollars, assumed: for a core with its memory, and for shuffling. Put your own here."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,12 @@ class Figures:
     """What is measured.
 
     Attributes:
-        start_s, query_s, row_s: CPU seconds of a start, of a query, and of a row of one configuration.
+        start_s, row_s: CPU seconds of a start, and of a row of one configuration with its share of the query.
         query_bytes, row_bytes: of a query and a row in a shuffle.
         batch_s, batch_bytes: of an empty batch in a shuffle.
     """
 
     start_s: float
-    query_s: float
     row_s: float
     query_bytes: float
     row_bytes: float
@@ -82,8 +81,9 @@ class Figures:
     def of(cls, runs: dict[tuple[int, int], Counted], batch_s: float, batch_bytes: float) -> "Figures":
         """The figures by which the model meets what was measured."""
         sizes = np.array([[1, queries, queries * DEPTH * many] for queries, many in runs], float)
-        seconds = np.linalg.solve(sizes, [each.cpu_s - batch_s * each.batches for each in runs.values()])
+        spent = [each.cpu_s - batch_s * each.batches for each in runs.values()]
         plain = [each.shuffled - batch_bytes * each.batches for each in runs.values()]
+        seconds, *_ = np.linalg.lstsq(sizes[:, [0, 2]], np.array(spent), rcond=None)
         size, *_ = np.linalg.lstsq(sizes[:, 1:], np.array(plain), rcond=None)
         return cls(*seconds.tolist(), *size.tolist(), batch_s, batch_bytes)
 
@@ -92,13 +92,13 @@ class Figures:
         rows = queries * DEPTH * configurations
         batches = shuffled_batches(queries, configurations)
         shuffled = self.query_bytes * queries + self.row_bytes * rows + self.batch_bytes * batches
-        seconds = self.start_s + self.query_s * queries + self.row_s * rows + self.batch_s * batches
+        seconds = self.start_s + self.row_s * rows + self.batch_s * batches
         return Counted(batches, shuffled, seconds, math.nan)
 
 
 def buckets_of(queries: int, configurations: int) -> int:
     """As the pipeline divides them, where runs are files of Parquet."""
-    largest = queries * DEPTH * PARQUET_BYTES_PER_ROW
+    largest = round(queries * DEPTH * FILE_BYTES)
     values = queries * configurations * len(METRICS) * 32
     return number_of(largest, largest * configurations + values)
 
@@ -125,19 +125,24 @@ def table(figures: Figures) -> Iterator[str]:
     for queries in (100_000, 1_000_000, 10_000_000):
         for many in (1, 10, 40):
             run = figures.run(queries, many)
-            states = WORKERS * SLICES * state_bytes(many, REPLICATES) / 1e9
+            states = WORKERS * SLICES * state_of(many, REPLICATES)[0] / 1e9
             hours, gb = run.cpu_s / 3600, run.shuffled / 1e9 + states
             cells = [f"{queries * DEPTH / 1e6:,.0f}M", f"{many}", f"{queries * DEPTH * many:,}"]
             cells += [f"{buckets_of(queries, many):,}", f"{run.batches:,.0f}", f"{run.shuffled / 1e9:,.1f}"]
             cells += [f"{states:,.1f}", f"{hours:,.2f}", f"{hours * CPU_HOUR + gb * GB_SHUFFLED:,.2f}"]
             yield f"| {' | '.join(cells)} |"
     yield ""
-    yield "| configurations | one slice | all, 50 slices | hot key: states of the slice `all` | s to merge them |"
+    yield "| configurations | one slice | all, 50 slices | hot key: states of the slice `all` | CPU s to merge them |"
     yield "|---:|---:|---:|---:|---:|"
     for many in (1, 10, 40):
-        size = state_bytes(many, REPLICATES)
-        seconds = WORKERS * size / 8e6 / HOT_MERGES_PER_S
-        cells = [f"{many}", f"{size / 1e6:,.2f} MB", f"{SLICES * size / 1e6:,.0f} MB", f"{WORKERS}", f"{seconds:,.2f}"]
+        size, seconds = state_of(many, REPLICATES)
+        cells = [
+            f"{many}",
+            f"{size / 1e6:,.2f} MB",
+            f"{SLICES * size / 1e6:,.0f} MB",
+            f"{WORKERS}",
+            f"{WORKERS * seconds:,.2f}",
+        ]
         yield f"| {' | '.join(cells)} |"
 
 

@@ -31,7 +31,7 @@ from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 
 METRICS = ("nDCG@10", "AP", "RR", "R@100", "P@10")
-_TIMES = 5_000
+_TIMES, _MERGES = 5_000, 20
 BATCHES = "GroupByBucket"
 """The steps that shuffle batches of rows; others shuffle paths, and states, which runners combine before."""
 
@@ -86,8 +86,8 @@ def empty_batch() -> tuple[float, int]:
     return (time.process_time() - began) / _TIMES, len(pickle.dumps(batch))
 
 
-def state_bytes(configurations: int, replicates: int, queries: int = 1100) -> int:
-    """Of the state of one slice: it does not grow above 1,024 queries."""
+def state_of(configurations: int, replicates: int, queries: int = 1100) -> tuple[int, float]:
+    """Bytes of the state of one slice, at its largest from 1,024 queries on, and CPU seconds to read and merge it."""
     evaluation = Evaluation(
         configurations=tuple(Configuration(str(i), str(i), 0, "", "{}", None, None) for i in range(configurations)),
         metrics=tuple(map(parse_metric, METRICS)),
@@ -104,7 +104,12 @@ def state_bytes(configurations: int, replicates: int, queries: int = 1100) -> in
         for i in range(configurations)
     )
     partition = ScoredPartition(ids, {"all": np.ones(queries, bool)}, scored)
-    return len(pickle.dumps(RunAggregate.of(partition, evaluation)))
+    state = RunAggregate.of(partition, evaluation)
+    stored, merged = pickle.dumps(state), state
+    began = time.process_time()
+    for _ in range(_MERGES):
+        merged = merged.merge(pickle.loads(stored))  # noqa: S301  our own
+    return len(stored), (time.process_time() - began) / _MERGES
 
 
 if __name__ == "__main__":
