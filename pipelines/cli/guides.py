@@ -13,6 +13,7 @@ GUIDES: Mapping[str, str] = {
     "goldens": "goldens",
     "init": "start",
     "ledger": "services",
+    "log": "gates",
     "plan": "services",
     "report": "start",
     "runs": "tables",
@@ -26,9 +27,9 @@ GUIDES: Mapping[str, str] = {
 
 
 def guide(command: str | None) -> str:
-    """The address of the page of a command; None for the program's own.
+    """The address of the page of a command; of the index for the program's own, and for one without a page.
 
     >>> guide("gate").rpartition("/")[2]
     'gates.md'
     """
-    return f"{DOCUMENTATION}/{'index' if command is None else GUIDES[command]}.md"
+    return f"{DOCUMENTATION}/{GUIDES.get(command or '', 'index')}.md"
