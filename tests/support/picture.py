@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-WIDTH, HEIGHT = 1280, 830
+WIDTH, HEIGHT = 1280, 860
 QUALITY = 60  # of WebP: text stays sharp at 60 kB
 
 
