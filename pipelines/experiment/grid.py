@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,6 +16,7 @@ from rankbeam.pipelines.experiment.components import GENERATE, Generating, Retri
 from rankbeam.pipelines.experiment.corpora import CORPUS, Corpora
 from rankbeam.pipelines.experiment.drafts import CONFIGURATION, Draft, Drafts, Target, drafts_of
 from rankbeam.pipelines.experiment.generate import GenerateParameters
+from rankbeam.pipelines.experiment.labels import Labels
 from rankbeam.pipelines.experiment.services import Services
 from rankbeam.pipelines.experiment.template_files import Templates
 from rankbeam.transforms.records.errors import InputError
@@ -33,12 +34,14 @@ class Around:
         services: the models.
         templates: the files of templates.
         corpora: what retrievers may search.
+        labels: of the values of the grid.
     """
 
     located: Located
     services: Services
     templates: Templates
     corpora: Corpora
+    labels: Labels = field(default_factory=dict)
 
 
 def cells(around: Around, given: Sequence[Given], grid: Grid, problems: list[InputError]) -> list[Cell]:
@@ -85,9 +88,10 @@ def _cells(around: Around, given: Given, drafts: Drafts, grid: Grid, problems: l
         problems += draft.wrong_beside(located, _chosen(draft.role, targets, first))
     if TOP_K in first and given.top_k is not None:
         problems += reach.beyond_most(located, (*drafts.place, TOP_K), drafts.retriever.kind, drafts.model, given.top_k)
-    for combination in itertools.product(*(grid[name] for name in targets)):
-        values = dict(zip(targets, combination, strict=True))
-        label = ",".join(f"{name}={value}" for name, value in values.items())
+    for places in itertools.product(*(range(len(grid[name])) for name in targets)):
+        chosen = dict(zip(targets, places, strict=True))
+        values = {name: grid[name][place] for name, place in chosen.items()}
+        label = ",".join(f"{name}={around.labels[name][place]}" for name, place in chosen.items())
         wrong = [problem for draft in drafts.all for problem in _wrong_parameters(located, draft, targets, values)]
         generator = None if wrong else _generating(around, drafts.generate, targets, values, wrong)
         retriever = None if wrong else _retrieving(around, drafts, targets, values, wrong)

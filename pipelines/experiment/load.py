@@ -19,6 +19,7 @@ from rankbeam.pipelines.experiment.goldens_dataset import with_files
 from rankbeam.pipelines.experiment.grid import Around
 from rankbeam.pipelines.experiment.inputs import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.judging import called_services, judging_of, shown, with_judged
+from rankbeam.pipelines.experiment.labels import labels_of, wrong_labels
 from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.public_dataset import with_public_files
@@ -71,7 +72,8 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
     given = model.configurations or ()
     searched = named_by([each.retriever for each in given])
     corpora = corpora_of(located, model.corpora, searched, problems)
-    around = Around(located, services, Templates(folder), corpora)
+    problems += wrong_labels(located)
+    around = Around(located, services, Templates(folder), corpora, labels_of(located.value.get("grid")))
     expanded = configurations.expand(around, given, model.grid, dialects, model.dataset.unit, problems)
     judging = judging_of(located, model.judge, services, folder, problems)
     metrics = {

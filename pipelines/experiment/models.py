@@ -3,9 +3,19 @@
 import itertools
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from rankbeam.pipelines.experiment.generate import JudgeModel
+from rankbeam.pipelines.experiment.labels import values_of
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.read_source import Location
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
@@ -245,6 +255,14 @@ class OutputModel(_Model):
     bigquery: Word | None = None
 
 
+Swept = Annotated[
+    list[Any],
+    BeforeValidator(values_of),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": {}}]}),
+]
+"""The values of a parameter of the grid: a list, or values by labels."""
+
+
 class ExperimentModel(_Model):
     """The whole file.
 
@@ -252,7 +270,8 @@ class ExperimentModel(_Model):
         name: of the experiment.
         dataset: what is asked and judged.
         configurations: the systems under test.
-        grid: parameters and their values; every configuration is repeated for each combination. `top_k` and
+        grid: parameters and their values, a list or values by labels, which stand for long ones in names
+            (`corpus: {small: projects/…}`); every configuration is repeated for each combination. `top_k` and
             `vector_distance_threshold` cost no further calls.
         services: models that answer and judge, each named once: its type and that type's parameters.
         corpora: what the documents are cut into, each named once: its type and that type's parameters. A retriever
@@ -278,7 +297,7 @@ class ExperimentModel(_Model):
     name: Word
     dataset: DatasetModel
     configurations: Annotated[list[ConfigurationModel], Field(min_length=1)]
-    grid: dict[str, list[Any]] = Field(default_factory=dict)
+    grid: dict[str, Swept] = Field(default_factory=dict)
     services: dict[str, Any] = Field(default_factory=dict)
     corpora: dict[str, Any] = Field(default_factory=dict)
     quotas: dict[str, Any] = Field(default_factory=dict)

@@ -50,17 +50,21 @@ def parameters(study: Study) -> list[Parameter]:
     """The parameters in which configurations differ, those with the fewest values first; a text is no parameter."""
     rows = {place: flat(json.loads(study.results.configurations[place]["parameters"])) for place in study.titles}
     names = dict.fromkeys(name for row in rows.values() for name in row)
-    known = [_parameter(name, {place: row.get(name) for place, row in rows.items()}) for name in names]
+    labels = study.results.labels
+    known = [
+        _parameter(name, {place: row.get(name) for place, row in rows.items()}, labels.get(name.rpartition(".")[2], {}))
+        for name in names
+    ]
     differing = [each for each in known if 1 < len(each.values) <= MOST_VALUES]
     return sorted(differing, key=lambda each: len(each.values))[:MOST_PARAMETERS]
 
 
-def _parameter(name: str, of: dict[int, Any]) -> Parameter:
+def _parameter(name: str, of: dict[int, Any], labels: dict[str, str]) -> Parameter:
     order = sorted(of.values(), key=lambda value: (isinstance(value, str), value if _is_number(value) else 0))
     return Parameter(
         name.removeprefix(_INSIDE),
-        {place: _written(value) for place, value in of.items()},
-        list(dict.fromkeys(map(_written, order))),
+        {place: labels.get(json.dumps(value)) or _written(value) for place, value in of.items()},
+        list(dict.fromkeys(labels.get(json.dumps(value)) or _written(value) for value in order)),
     )
 
 

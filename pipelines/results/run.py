@@ -134,6 +134,16 @@ class Results:
         return load(self.run["experiment_yaml"], self.output)
 
     @cached_property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """By the name of a parameter without its component, what stands for its values, as JSON, in names."""
+        grid = self.given.value.get("grid") or {}
+        return {
+            name.rpartition(".")[2]: {json.dumps(value): str(label) for label, value in values.items()}
+            for name, values in grid.items()
+            if isinstance(values, dict)
+        }
+
+    @cached_property
     def baseline(self) -> str:
         """The name of the configuration that the others were compared with."""
         names: list[str] = [row["name"] for row in self.configurations]

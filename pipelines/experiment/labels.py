@@ -1,0 +1,43 @@
+"""Labels of values that the grid sweeps: what stands for a long value in names, tables and plots.
+
+A configuration's identity is its values, never a label.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.transforms.records.errors import InputError
+
+_SIGNS = ",:="
+"""What names of configurations are made with."""
+
+Labels = Mapping[str, Sequence[str]]
+"""By parameter of the grid, what stands for each of its values in names."""
+
+
+def labels_of(grid: object) -> Labels:
+    """The labels of a grid as it was given; a value without one stands for itself.
+
+    >>> labels_of({"corpus": {"small": "projects/p/c/1"}, "top_k": [5, 10]})
+    {'corpus': ('small',), 'top_k': ('5', '10')}
+    """
+    given = grid if isinstance(grid, dict) else {}
+    return {str(name): tuple(map(str, values)) for name, values in given.items() if isinstance(values, dict | list)}
+
+
+def values_of(given: Any) -> Any:
+    """The values alone, of a list of them or of values by their labels."""
+    return list(given.values()) if isinstance(given, dict) else given
+
+
+def wrong_labels(located: Located) -> Iterator[InputError]:
+    """Labels that would make a name ambiguous."""
+    given = located.value.get("grid")
+    for name, values in (given if isinstance(given, dict) else {}).items():
+        for label in values if isinstance(values, dict) else ():
+            if not str(label).strip() or any(sign in str(label) for sign in _SIGNS):
+                problem = (
+                    f"the label {label!r} is empty, or has one of {' '.join(_SIGNS)}, which separate parts of names"
+                )
+                yield located.error(("grid", str(name), label), problem)
