@@ -37,9 +37,11 @@ PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_tex
 # What a template does not offer of `rankbeam evaluate`, and why.
 NOT_OFFERED = {
     "wait": "the launcher leaves when the job is described",
-    "wait_for_lease": "a job waits for a lease in any case, and nobody sits before it",
-    "form": "there is nobody to show results to",
-    "allow_disjoint": "a job that nobody watches should not go on with ids that never meet",
+    "wait_for_lease": "a job waits for a lease in any case, and no one sits before it",
+    "form": "no one is there to show results to",
+    "wide": "no one is there to show tables to",
+    "all_rows": "the launcher writes neither the report nor the DuckDB file",
+    "allow_disjoint": "a job that no one watches should not go on with ids that never meet",
     "beam_options": "Dataflow has a field of its own for each, and the launcher passes it on",
 }
 # What a template offers that is Beam's.
