@@ -65,7 +65,7 @@ def recalled(
     stage = Stage("retrieve", {"echo": work(reach)}, {"echo": service}, {"echo": "pool"}, {"pool": FAST}, {})
     batches = list(distinct([Reference.to(batch) for batch in batches_of(tasks)]))
     rows = sum(batch.num_rows for batch in batches)
-    recall = Recall(stage.works, lambda: batches, rows)
+    recall = Recall(stage.works, lambda: batches)
     fan_out = FanOut(stage, Ledger(str(folder)), clock)
     fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), rows, recall))
     values: dict[str, Any] = {}

@@ -55,22 +55,18 @@ class Recall:
     Args:
         works: of the stage.
         batches: reads the lane's batches of tasks, each time from the first.
-        rows: how many rows they have.
 
     Attributes:
-        left: how many tasks the ledger may answer, of those not read yet.
+        has_ended: whether no further task can be recalled, or rejected.
         counted: for each service how many calls were answered.
     """
 
-    def __init__(
-        self, works: Mapping[str, Work[Any]], batches: Callable[[], Iterable[pa.RecordBatch]], rows: int
-    ) -> None:
+    def __init__(self, works: Mapping[str, Work[Any]], batches: Callable[[], Iterable[pa.RecordBatch]]) -> None:
         self._works = {name: work for name, work in works.items() if isinstance(work, OneCall)}
         self._batches = batches
         self._numbers: list[IntArray] = []
         self._rejected: deque[bytes] = deque()
         self._read: Iterator[Recalled] = iter(())
-        self.rows, self.left = rows, 0
         self.counted = Tally(dict.fromkeys((work.service for work in self._works.values()), 0))
         self.has_ended = True
 
@@ -83,8 +79,7 @@ class Recall:
         index = lookup.index
         for batch in self._batches() if self._works else ():
             self._numbers.append(self._numbers_of(batch, index))
-            self.left += int(np.count_nonzero(self._numbers[-1] != NONE))
-        if self.left:
+        if any((numbers != NONE).any() for numbers in self._numbers):
             self.has_ended = False
             self._read = self._values(lookup, index)
 
@@ -121,7 +116,6 @@ class Recall:
         for window in self._windows(index):
             for here, stored in lookup.read_at(index, window.numbers):
                 yield from self._recalled(window.tasks[here].to_pylist(), stored)
-                self.left -= len(stored)
 
     def _windows(self, index: Index) -> Iterator[_Window]:
         tasks: list[pa.Array] = []
