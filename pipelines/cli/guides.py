@@ -14,7 +14,6 @@ GUIDES: Mapping[str, str] = {
     "init": "start",
     "ledger": "services",
     "log": "gates",
-    "log": "gates",
     "plan": "services",
     "report": "start",
     "runs": "tables",
