@@ -45,7 +45,7 @@ def test_numbers_are_ids(tmp_path: Path) -> None:
 
 
 @READERS
-@pytest.mark.parametrize("depth", [500, 2_000, 100_000])
+@pytest.mark.parametrize("depth", [500, 100_000])  # Python 3.13 reads 2,000, earlier ones do not
 @pytest.mark.parametrize("brackets", ["[]", ('{"a":', "}")])
 def test_what_is_nested_deeply_is_read_or_refused(tmp_path: Path, reader: Reader, depth: int, brackets: str) -> None:
     nested = brackets[0] * depth + "1" + brackets[1] * depth
