@@ -52,17 +52,28 @@ def test_only_tables_that_hold_rows_of_a_run_delete_them(bigquery: StrictBigQuer
     }
 
 
-def test_looking_for_earlier_jobs_of_a_run_id_stays_cheap(bigquery: StrictBigQuery, tmp_path: Path) -> None:
-    load(finished(tmp_path / "first", parts=1, rows=1))
-    ((place, job_id),) = (key for key in bigquery.jobs if "publish" in key[1])
-    for night in range(1, 300):
-        bigquery.jobs[place, f"{job_id.removesuffix('_0')}_{night}"] = bigquery.jobs[place, job_id]
-    bigquery.asked.clear()
-    load(finished(tmp_path / "second", minute=1, parts=1, rows=1))
-    asked = {path for method, path in bigquery.asked if method == "jobs.get" and "publish" in path}
-    assert len(asked) < 20
-    assert bigquery.began("publish")[-1].resource["jobReference"]["jobId"].endswith("_300")
-    assert [row["started_at"].minute for row in bigquery.rows("runs")] == [1]
+def publications_asked_for(bigquery: StrictBigQuery) -> set[str]:
+    return {path for method, path in bigquery.asked if method == "jobs.get" and "publish" in path}
+
+
+def test_a_fixed_run_id_looks_up_as_few_jobs_in_every_night(bigquery: StrictBigQuery, tmp_path: Path) -> None:
+    lookups = []
+    for night in range(9):
+        bigquery.asked.clear()
+        load(finished(tmp_path / str(night), minute=night, parts=1, rows=1))
+        lookups.append(len(publications_asked_for(bigquery)))
+        assert [row["started_at"].minute for row in bigquery.rows("runs")] == [night]
+    assert lookups == [1] * 9
+
+
+def test_an_execution_that_is_published_again_and_again_replaces_itself(
+    bigquery: StrictBigQuery, tmp_path: Path
+) -> None:
+    first, second = (finished(tmp_path / str(minute), minute=minute, parts=1, rows=1) for minute in (0, 1))
+    for folders, minute in ((first, 0), (first, 0), (second, 1), (first, 0), (second, 1), (second, 1)):
+        load(folders)
+        assert [row["started_at"].minute for row in bigquery.rows("runs")] == [minute]
+    assert len(bigquery.began("publish")) == 6
 
 
 def test_an_insert_takes_only_rows_of_the_execution(bigquery: StrictBigQuery, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ NAME = r"`([^`]+)`"
 ROWS = re.compile(rf"SELECT [\w, ]+ FROM {NAME}")
 RAISE = re.compile(r"SELECT ERROR\((?:'([^']*)'|CONCAT\('([^']*)', (\w+)\))\) FROM (.+) WHERE (.+)")
 DELETE = re.compile(rf"DELETE FROM {NAME} WHERE (.+)")
-LOOK = re.compile(r"SELECT name FROM \((.+)\) WHERE (.+) GROUP BY name")
-NAMED = re.compile(rf"SELECT run_id, '(\w+)' AS name FROM {NAME}")
+LOOK = re.compile(r"SELECT name, MAX\(started_at\) AS began FROM \((.+)\) WHERE (.+) GROUP BY name")
+NAMED = re.compile(rf"SELECT run_id, started_at, '(\w+)' AS name FROM {NAME}")
 INSERT = re.compile(rf"INSERT INTO {NAME} \((.+)\) SELECT (.+) FROM {NAME} WHERE (.+)")
 CONDITION = re.compile(r"(\w+) (!?=) @(\w+)")
 TEXT = re.compile(rf"{NAME}|(?<=ERROR\()'[^']*'|(?<=CONCAT\()'[^']*'")
@@ -103,8 +103,8 @@ class Script:
         else:
             raise Refusal("invalidQuery", f"Syntax error: {text}")
 
-    def look(self, query: str) -> list[str]:
-        """What a query answers that asks which tables have some rows.
+    def look(self, query: str) -> list[tuple[str, datetime]]:
+        """What a query answers that asks which tables have some rows, and when the last execution of these began.
 
         Raises:
             Refusal: it is another query.
@@ -113,7 +113,8 @@ class Script:
         if match is None:
             raise Refusal("invalidQuery", f"Syntax error: {query}")
         named = [NAMED.fullmatch(each) for each in match[1].split(" UNION ALL ")]
-        return [each[1] for each in named if each and self._chosen(f"`{each[2]}`", match[2])]
+        chosen = [(each[1], self._chosen(f"`{each[2]}`", match[2])) for each in named if each]
+        return [(name, max(row["started_at"] for row in rows)) for name, rows in chosen if rows]
 
     def _chosen(self, source: str, condition: str) -> list[Row]:
         """The rows of a table, or of several, for which a condition holds."""

@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from support.strict_bigquery.jobs import Job, Warehouse
 from support.strict_bigquery.tables import Row, new_table
 
 PROJECT = "test-project"
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 BASE = r"(?:/upload|/resumable/upload)?/bigquery/v2/projects/([^/]+)"
 ROUTES = {
     ("GET", "datasets.get"): re.compile(rf"{BASE}/datasets/([^/]+)"),
@@ -215,9 +217,10 @@ class Handler(BaseHTTPRequestHandler):
         given = json.loads(body)
         place = given.get("location", "US")
         reference = {"projectId": self.bigquery.project, "location": place, "jobId": uuid.uuid4().hex}
-        names = self.bigquery.script(given, place).look(given["query"])
-        rows = [{"f": [{"v": name}]} for name in names]
-        schema = {"fields": [{"name": "name", "type": "STRING", "mode": "NULLABLE"}]}
+        held = self.bigquery.script(given, place).look(given["query"])
+        rows = [{"f": [{"v": name}, {"v": str((began - EPOCH) // MICROSECOND)}]} for name, began in held]
+        types = {"name": "STRING", "began": "TIMESTAMP"}
+        schema = {"fields": [{"name": name, "type": kind, "mode": "NULLABLE"} for name, kind in types.items()]}
         answer = {"jobReference": reference, "schema": schema, "rows": rows, "totalRows": str(len(rows))}
         return 200, {**answer, "jobComplete": True}
 

@@ -1,15 +1,15 @@
 """Publish a run: one transaction replaces the run's rows in all tables by those of the staging tables.
 
-Readers see all of a run or nothing of it. Jobs that publish one run_id have numbered ids, and a job begins only when
-the previous one has ended: so there is one at a time, and rows are replaced, never duplicated. (BigQuery aborts one of
-two transactions that have a DELETE for one table, but may commit two that only add rows: so a new run_id deletes
+Readers see all of a run or nothing of it. The id of a job that publishes a run_id says which execution it replaces, and
+the number of its attempt: so one job at a time replaces an execution, another one begins only when that has ended, and
+rows are replaced, never duplicated. One query finds the execution, however many were published before. (BigQuery aborts
+one of two transactions that have a DELETE for one table, but may commit two that only add rows: so a new run_id deletes
 nothing, and does not wait for others.) Any attempt can be repeated.
 """
 
 import contextlib
 from collections.abc import Collection, Mapping
-from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankbeam.transforms.clients.bigquery import errors, loads, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
@@ -76,14 +76,26 @@ def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str
     )
 
 
-def _holding(session: Session, run: RunFiles) -> set[str]:
-    """The tables that hold rows of a run_id."""
+class _Held(NamedTuple):
+    """What the dataset holds of a run_id.
+
+    Attributes:
+        tables: those that have rows of it.
+        execution: when the execution began that its row in `runs` is of; "" where there is no such row.
+    """
+
+    tables: frozenset[str]
+    execution: str
+
+
+def _held(session: Session, run: RunFiles) -> _Held:
     tables_of_all = " UNION ALL ".join(
-        f"SELECT run_id, '{name}' AS name FROM {session.dataset.table(name).quoted}"  # noqa: S608  names are checked
+        f"SELECT run_id, started_at, '{name}' AS name FROM {session.dataset.table(name).quoted}"  # noqa: S608  names are checked
         for name in _NAMES
     )
-    query = f"SELECT name FROM ({tables_of_all}) WHERE run_id = @run_id GROUP BY name"  # noqa: S608
-    return {row["name"] for row in session.rows(query, parameters(run, "run_id"))}
+    query = f"SELECT name, MAX(started_at) AS began FROM ({tables_of_all}) WHERE run_id = @run_id GROUP BY name"  # noqa: S608
+    began = {row["name"]: row["began"] for row in session.rows(query, parameters(run, "run_id"))}
+    return _Held(frozenset(began), began["runs"].isoformat() if "runs" in began else "")
 
 
 def _delete(table: TableName) -> str:
@@ -120,15 +132,20 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
     Raises:
         BigQueryError: it failed.
     """
-    series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id)}"
+    held, series, number = None, "", 0
     conflicts = 0
-    for number in count(max(0, _jobs_before(session, series) - 1)):  # the last one may be running
+    while True:
+        before, held = held, _held(session, run)
+        if before is None or before.execution != held.execution:
+            series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id, held.execution)}"
+            number = max(0, _jobs_before(session, series) - 1)  # the last one may be running
         job = session.job(f"{series}_{number}")
+        number += 1
         if job is not None and job.state == "DONE":
-            continue  # of an earlier attempt, or of another execution of this run_id
-        # `_holding` stays valid until the job begins: a change needs the job of this number.
-        script = job.query if job else statements(session.dataset, key, _holding(session, run))
-        job = _ended(session, job or session.query(f"{series}_{number}", script, parameters(run)))
+            continue  # it failed, or this execution was published again since
+        # What is held stays so until the job begins: a change needs the job of this number.
+        script = job.query if job else statements(session.dataset, key, held.tables)
+        job = _ended(session, job or session.query(f"{series}_{number - 1}", script, parameters(run)))
         if loads.staging_name(key, "runs") not in job.query:
             continue  # it published another execution
         if not job.error_result:
@@ -146,7 +163,7 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
 
 
 def _jobs_before(session: Session, series: str) -> int:
-    """How many jobs a series has. Few are looked up, as a fixed run_id may have one for every night."""
+    """How many jobs replaced one execution: more than one only where some failed, or it was published again."""
     last, absent = -1, 0
     while session.job(f"{series}_{absent}") is not None:
         last, absent = absent, 2 * absent + 1
