@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.formats.replay import ReplayConflict, ReplayRea
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
-from rankbeam.transforms.read import ReadFiles, mark
+from rankbeam.transforms.read_files import ReadFiles, mark
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.failures import Failure, FailureKind

@@ -25,8 +25,8 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.metrics.names import metric_values, tie_bounds
 from rankbeam.transforms.records.metrics.under_spans import span_values
+from rankbeam.transforms.records.metrics.values import metric_values, tie_bounds
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.cuts import cuts_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of

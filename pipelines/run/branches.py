@@ -10,7 +10,8 @@ import apache_beam as beam
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.options import workers_of
 from rankbeam.transforms.clients.storage.batches import RANKINGS
-from rankbeam.transforms.read import Dataset, ReadRun
+from rankbeam.transforms.read import Dataset
+from rankbeam.transforms.read_files import ReadRun
 from rankbeam.transforms.records.run import Run
 
 

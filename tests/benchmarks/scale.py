@@ -33,7 +33,7 @@ DEPTH, JUDGED = 100, 15
 FILE_BYTES = 13.9
 """Of a result, in a run of Parquet."""
 BLOCK_ROWS = 1 << 19
-"""Rows that are read before they are divided among up to 1,024 buckets, as in `transforms/read.py`."""
+"""Rows that are read before they are divided among up to 1,024 buckets, as in `transforms/read_files.py`."""
 MEASURED = ((1_000, 1), (20_000, 1), (20_000, 4))
 """Queries and configurations."""
 REPEATED = 3

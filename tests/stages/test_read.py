@@ -22,7 +22,8 @@ from support.inputs import (
 )
 from support.pipeline import run
 
-from rankbeam.transforms.read import ReadDataset, ReadRun, judge
+from rankbeam.transforms.read import ReadDataset, judge
+from rankbeam.transforms.read_files import ReadRun
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rankbeam.transforms.read import parts_of
+from rankbeam.transforms.read_files import parts_of
 
 ROWS, BATCHES = 1 << 18, 20
 

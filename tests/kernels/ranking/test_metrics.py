@@ -20,8 +20,9 @@ from support.strategies import EACH_METRIC, collections, judged_rows, large_coll
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
-from rankbeam.transforms.records.metrics.names import metric_values, parse_metric
+from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
+from rankbeam.transforms.records.metrics.values import metric_values
 
 Kernel = Callable[..., FloatArray]
 WholeGrades = Mapping[str, Mapping[str, int]]

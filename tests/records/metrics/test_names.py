@@ -15,10 +15,10 @@ from rankbeam.transforms.records.metrics.names import (
     METRICS,
     SPAN_METRICS,
     Metric,
-    metric_values,
     parse_metric,
 )
 from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
+from rankbeam.transforms.records.metrics.values import metric_values
 
 NAMES = (*METRICS, *ALIASES)
 ONE_SPELLING = {

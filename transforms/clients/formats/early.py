@@ -1,7 +1,7 @@
 """Files whose reading begins before a pipeline asks for them, as soon as the command line has named them.
 
 Beam and Google's clients take a second to import, on one core. A thread reads meanwhile, into memory; a reader that is
-then asked for such a file goes on from there. Whatever nobody asks for is dropped at the end of the block.
+then asked for such a file goes on from there. What is not asked for is dropped at the end of the block.
 """
 
 import sys
@@ -49,11 +49,11 @@ def reading(batches: Mapping[Name, Batches]) -> Iterator[None]:
 
 
 def is_begun(name: Name) -> bool:
-    """Whether the reading of a file has begun, and nobody has asked for it yet."""
+    """Whether the reading of a file has begun, and it was not asked for yet."""
     return name in _begun
 
 
 def begun(name: Name) -> Batches | None:
-    """The batches of a file, where their reading has begun and nobody has asked for them yet."""
+    """The batches of a file, where their reading has begun and they were not asked for yet."""
     found = _begun.pop(name, None)
     return None if found is None else iter(found)

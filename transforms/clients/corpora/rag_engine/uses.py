@@ -82,7 +82,7 @@ class Uses:
         Args:
             location: of these corpora.
             gone: their identities.
-            there: identities of the corpora that are left in this location. One that somebody else deleted needs
+            there: identities of the corpora that are left in this location. One that others deleted needs
                 nothing either; but a use that is new may be of a corpus that is made just now.
 
         Raises:
