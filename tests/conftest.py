@@ -12,8 +12,11 @@ from support import signatures
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-COLLECTED_AFTER = (100_000, 50, 100)
-"""How many new objects the garbage collector waits for: as the command, it looks through fewer of them less often."""
+COLLECTED_AFTER = (50_000, 20, 10)
+"""How many new objects the garbage collector waits for, and how many collections until it looks through older ones.
+
+Fewer of the latter keep memory of earlier pipelines, which refer to themselves: gigabytes in a whole run.
+"""
 
 
 def pytest_xdist_auto_num_workers() -> int:
