@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import click
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 GAP = 3
 """Blanks between two columns."""
@@ -112,11 +112,19 @@ def pieces(text: str, most: int) -> list[str]:
             found.append("")
         rest = part
         while cell_len(rest) > most:
-            head = set_cell_size(rest, most).rstrip()
+            head = _beginning(rest, most)
             found[-1:] = [head, ""]
             rest = rest[len(head) :]
         found[-1] += rest
     return [piece.rstrip() for piece in found if piece.strip()] or [""]
+
+
+def _beginning(text: str, most: int) -> str:
+    """The first letters of a text that fit, at least one."""
+    end = 1
+    while end < len(text) and cell_len(text[: end + 1]) <= most:
+        end += 1
+    return text[:end]
 
 
 def _letters(cell: str) -> int:
