@@ -135,8 +135,14 @@ class Results:
 
     @cached_property
     def labels(self) -> dict[str, dict[str, str]]:
-        """By the name of a parameter without its component, what stands for its values, as JSON, in names."""
-        grid = self.given.value.get("grid") or {}
+        """By the name of a parameter without its component, what stands for its values, as JSON, in names.
+
+        Labels are decoration: a run whose experiment cannot be read has none.
+        """
+        try:
+            grid = self.given.value.get("grid") or {}
+        except (InputError, AttributeError):
+            return {}
         return {
             name.rpartition(".")[2]: {json.dumps(value): str(label) for label, value in values.items()}
             for name, values in grid.items()

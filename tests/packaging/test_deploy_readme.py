@@ -62,6 +62,7 @@ KNOWN = {
     "gcloud scheduler jobs run": (("--location",), 1),
     "gcloud secrets create": (("--replication-policy", "--data-file"), 1),
     "gcloud compute networks subnets update": (("--region", "--enable-private-ip-google-access"), 1),
+    "bq load": (("--source_format",), 2),
     "bq query": (("--use_legacy_sql",), 1),
     "terraform init": ((), 0),
     "terraform apply": ((), 0),
@@ -91,9 +92,8 @@ def commands(text: str) -> Iterator[list[str]]:
             yield words
 
 
-COMMANDS = list(commands(README))
+COMMANDS = [*commands(README), *(words for page in PAGES for words in commands(page.text))]
 OURS = [words[1:] for words in COMMANDS if words[0] == "rankbeam"]
-OURS += [words[1:] for page in PAGES for words in commands(page.text)]
 OTHERS = [words for words in COMMANDS if words[0] != "rankbeam"]
 
 
