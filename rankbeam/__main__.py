@@ -1,7 +1,7 @@
 """The console script: what the command line does, without half a second of what Python does around it.
 
 Beam and Google's clients are some thousand modules. Collecting garbage while they are imported, looking through all of
-them for plugins, and taking them down one by one in the end serves nobody in a process that ends with its work.
+them for plugins, and taking them down one by one in the end serves no purpose in a process that ends with its work.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ def command() -> NoReturn:
     gc.set_threshold(1_000_000, 50, 100)  # a run of days still collects
     _keep_memory()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # whoever stops a run means what Ctrl-C means
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it means what Ctrl-C means
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -31,7 +31,7 @@ def command() -> NoReturn:
     except SystemExit as end:  # click always ends so; anything else is a bug, which Python prints
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(AttributeError, BrokenPipeError):  # closed, or nobody reads any more
+        with suppress(AttributeError, BrokenPipeError):  # closed, or no longer read
             stream.flush()
     os._exit(status)
 
