@@ -185,7 +185,7 @@ def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, s
     first, second = (each["resource"] for each in listed)
     place = (rag.LOCATION, "--api-endpoint", server.url)
 
-    assert rankbeam("corpora", "list", *place).stdout.count("25 files  expires") == 2
+    assert rankbeam("corpora", "list", *place).stdout.count("25 files   expires") == 2
     shown = rankbeam("corpora", "show", path, first.rpartition("/")[2]).stdout
     assert '"chunk_size": 12' in shown
     assert rankbeam("corpora", "delete", path, first).status == 1  # there is no answer to the question
