@@ -111,7 +111,7 @@ def test_a_temp_location_is_tried_before_the_job_is_made(experiment: Path) -> No
     loaded = load_experiment(str(experiment))
     options = pipeline_options([*ON_DATAFLOW, "--temp_location=gs://not-there/temp"])
     with pytest.raises(InputError, match=r"^--temp_location: gs://not-there/temp.*is there a bucket not-there\?"):
-        submit(loaded, new_run(loaded), options)
+        submit(loaded, new_run(loaded), options, waits=True)
 
 
 def gcloud(words: list[str], root: Path) -> None:

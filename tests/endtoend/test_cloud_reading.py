@@ -236,7 +236,8 @@ def test_what_cannot_be_read_is_refused_at_once(tables: Tables, tmp_path: Path) 
     messages = "\n".join(line.removeprefix(f"{path}:") for line in done.stderr.splitlines())
     for words in (
         "dataset.queries: bigquery://", "did you mean 'queries'?", "dataset.qrels: bigquery://",
-        "no column for query_id (one of query_id, query-id, q_id, qid, query; did you mean 'queryid'?); no column for doc_id",
+        "no column for query_id (one of query_id, query-id, q_id, qid, query; did you mean 'queryid'?)",
+        "; no column for doc_id",
         "the table has: queryid, document, grade", "(SELECT 1 AS one): no column for id", "the table has: one",
     ):  # fmt: skip
         assert words in messages
