@@ -138,6 +138,7 @@ def _documents(compared: Compared) -> list[dict[str, object]]:
             **{name: getattr(each, name) for name in ("configuration", "baseline", "config_id", "baseline_id")},
             **{name: getattr(each.row, name) for name in _OWN},
             "verdict": str(each.row.verdict(compared.statistics.confidence)),
+            "few_queries": each.row.is_unreliable,
         }
         for each in compared.rows
     ]

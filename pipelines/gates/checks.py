@@ -9,6 +9,7 @@ from rankbeam.pipelines.compare.compare import Question, compare, slices_matchin
 from rankbeam.pipelines.gates.gates import Gate, Known
 from rankbeam.pipelines.gates.models import FAILURE_RATE, SENTINELS
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.parts import FEW
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -22,8 +23,10 @@ _COLUMNS = {
     "difference_high": "ci_high",
 }
 
+_ENDS = ("low", "high", "difference_low", "difference_high")
+
 Measured = tuple[float | None, str]
-"""A value, or None and the reason for its absence."""
+"""A value, with what makes it doubtful, if anything; or None and the reason for its absence."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Check:
         configuration: name of the configuration; "" where the gate is about none.
         slice: name of the slice.
         found: the value; None where there is none.
-        reason: why there is none.
+        reason: why there is none, or why it is to be doubted.
         is_new: whether that is because the baseline's run lacks the configuration, metric or slice.
     """
 
@@ -188,14 +191,14 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
         return row.failure_rate, ""
     if row.mean is None:
         return None, "no query was scored"
-    return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run))
+    return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run), _doubt(gate, row))
 
 
 def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Measured:
     """A value of a configuration relative to its baseline."""
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
-        return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run))
+        return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run), _doubt(gate, row))
     if configuration not in differences.configurations:
         return None, "the baseline run has no configuration of this name"
     if gate.metric not in differences.metrics:
@@ -210,5 +213,10 @@ def _reason(row: ConfigurationMetric | Comparison, what_for: str, run: Results) 
     return f"too few queries {what_for}: {row.queries:,}"
 
 
-def _found(number: float | None, reason: str) -> Measured:
-    return (None, reason) if number is None or not math.isfinite(number) else (number, "")
+def _doubt(gate: Gate, row: ConfigurationMetric | Comparison) -> str:
+    """Why the end of an interval is to be doubted; "" where it is not, or the gate is about none."""
+    return FEW if gate.value in _ENDS and row.is_unreliable else ""
+
+
+def _found(number: float | None, reason: str, doubt: str) -> Measured:
+    return (None, reason) if number is None or not math.isfinite(number) else (number, doubt)

@@ -23,7 +23,8 @@ def best_mean(results: Results, name: str, metric: str) -> float | None:
 CUT_SHORT = "† looks at more documents than top_k leaves"
 
 
-UNRELIABLE = f"‡ fewer than {FEW_QUERIES} queries: the interval is unreliable"
+FEW = f"fewer than {FEW_QUERIES} queries: the interval is unreliable"
+UNRELIABLE = f"‡ {FEW}"
 
 
 def doubt(mean: ConfigurationMetric) -> str:

@@ -45,3 +45,9 @@ def test_intervals_are_marked_everywhere(tmp_path: Path, queries: int, is_marked
     result = api.score(arguments[1], arguments[2:4], ["RR"])
     assert result.leaderboard()["few_queries"].to_pylist() == [is_marked] * 2
     assert (UNRELIABLE in result._repr_html_()) == is_marked
+    compared = json.loads(rankbeam("compare", str(tmp_path / "out"), "--format", "json").stdout)
+    assert compared["comparisons"][0]["few_queries"] == is_marked
+    gates = write(tmp_path / "gates.yaml", "gates: [{metric: RR, value: low, at_least: 0}]")
+    checks = json.loads(rankbeam("gate", str(tmp_path / "out"), "--experiment", gates, "--format", "json").stdout)
+    reason = "fewer than 20 queries: the interval is unreliable" if is_marked else ""
+    assert [check["reason"] for check in checks["checks"]] == [reason] * 2
