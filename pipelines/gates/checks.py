@@ -9,8 +9,7 @@ from rankbeam.pipelines.compare.compare import Question, compare, slices_matchin
 from rankbeam.pipelines.gates.gates import Gate, Known
 from rankbeam.pipelines.gates.models import FAILURE_RATE, SENTINELS
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.parts import FEW
-from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rankbeam.pipelines.results.equals import distinct, named, without_value
 from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.scores.rows import COUNTS, FEW_QUERIES, ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import COUNTS, FEW, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
 
 _MOST_SLICES = 12
@@ -23,7 +23,6 @@ def best_mean(results: Results, name: str, metric: str) -> float | None:
 CUT_SHORT = "† looks at more documents than top_k leaves"
 
 
-FEW = f"fewer than {FEW_QUERIES} queries: the interval is unreliable"
 UNRELIABLE = f"‡ {FEW}"
 
 

@@ -14,6 +14,7 @@ COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 
 FEW_QUERIES = 20
 """Over fewer queries than these an interval may hold less often than it says: its level is that of large samples."""
+FEW = f"fewer than {FEW_QUERIES} queries: the interval is unreliable"
 
 
 @dataclass(frozen=True)
