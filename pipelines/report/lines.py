@@ -63,14 +63,14 @@ def line_plot(title: str, across: str, curves: Iterable[Curve]) -> LinePlot | No
         curve(*scales, [point[:4] for point in each.points], [_hint(each, point) for point in each.points], place)
         for place, each in enumerate(drawn)
     ]
-    told = "; ".join(
+    summary = "; ".join(
         f"{each.label}: {', '.join(f'{words.value(p[1])} at {p[4]}' for p in each.points)}" for each in drawn
     )
     kind = "plot many" if len(drawn) > _FEW_LINES else "plot"
     return LinePlot(
         title,
         across,
-        svg.picture(WIDTH, HEIGHT, kind, title, told, *parts),
+        svg.picture(WIDTH, HEIGHT, kind, title, summary, *parts),
         [(each.label, sample(place)) for place, each in enumerate(drawn)],
         [
             (each.label, name, words.value(up), words.interval(low, high))

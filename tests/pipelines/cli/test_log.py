@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
 from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.show.trials import trials_of
+from rankbeam.transforms.clients.tracking import mlflow_store, vertex_experiments
 
 EXPERIMENT = """\
 name: Fruit
@@ -65,6 +68,26 @@ def test_mlflow_has_each_configuration_once(out: str, tmp_path: Path) -> None:
         assert run.data.params["retriever.path"].endswith(f"{run.info.run_name}.run")
         assert run.data.tags["rankbeam.run_id"] == "first"
         assert run.info.status == "FINISHED"
+
+
+def test_what_an_interrupted_copy_left_is_replaced(out: str, tmp_path: Path) -> None:
+    from mlflow.tracking import MlflowClient
+
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    client, identity = MlflowClient(store), trials_of(find_run(out))[0].identity
+    left = client.create_run(client.create_experiment("fruit"), tags={mlflow_store.IDENTITY: identity}).info.run_id
+    assert ": 2 of 2 configurations" in rankbeam("log", out, "--mlflow", store).stdout
+    assert client.get_run(left).info.lifecycle_stage == "deleted"
+    assert ": 0 of 2 configurations" in rankbeam("log", out, "--mlflow", store).stdout
+
+
+def test_run_ids_that_vertex_ai_does_not_take_stay_apart(out: str) -> None:
+    trial = trials_of(find_run(out))[0]
+    given = ["nightly-1", "Nightly_1", "nightly_1", "nightly.1"]
+    ids = [vertex_experiments.resource_id("fruit", replace(trial, run_id=each)) for each in given]
+    assert ids[0] == f"fruit-nightly-1-{trial.config_id}"
+    assert len(set(ids)) == len(ids)
+    assert all(each == each.lower() and "_" not in each and "." not in each for each in ids)
 
 
 class Metadata:

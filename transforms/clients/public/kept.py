@@ -1,7 +1,6 @@
 """The folder that public collections are kept in, and folders in it that are there whole or not at all."""
 
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -53,7 +52,10 @@ def filling(folder: Path, what: str) -> Iterator[Path]:
             part = Path(temporary, "part")
             part.mkdir()
             yield part
-            if not folder.exists():
-                shutil.move(part, folder)
+            try:
+                part.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another process has filled it meanwhile
+                    raise
     except OSError as error:
         raise InputError(f"{what} cannot be kept in {folder} ({error}); {FOLDER} names another folder") from error

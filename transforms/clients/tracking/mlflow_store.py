@@ -42,20 +42,23 @@ def log(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
 
 
 def _is_there(client: Any, experiment_id: str, trial: Trial) -> bool:
-    found = client.search_runs([experiment_id], f"tags.`{IDENTITY}` = '{trial.identity}'", max_results=1)
-    return bool(found) and found[0].info.status == "FINISHED"
+    """Whether a trial is there whole; what an interrupted copy left of it is deleted."""
+    runs = client.search_runs([experiment_id], f"tags.`{IDENTITY}` = '{trial.identity}'")
+    unfinished = [run for run in runs if run.info.status != "FINISHED"]
+    for run in unfinished:
+        client.delete_run(run.info.run_id)
+    return len(runs) > len(unfinished)
 
 
 def _write(client: Any, experiment_id: str, trial: Trial) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     started = int(trial.started_at.timestamp() * 1000)
-    tags = {**trial.tags, IDENTITY: trial.identity}
-    run = client.create_run(experiment_id, started, run_name=trial.name)
+    run = client.create_run(experiment_id, started, tags={IDENTITY: trial.identity}, run_name=trial.name)
     client.log_batch(
         run.info.run_id,
         [Metric(name, value, started, 0) for name, value in trial.metrics.items()],
         [Param(name, value[: _LONGEST["params"]]) for name, value in trial.parameters.items()],
-        [RunTag(name, value[: _LONGEST["tags"]]) for name, value in tags.items()],
+        [RunTag(name, value[: _LONGEST["tags"]]) for name, value in trial.tags.items()],
     )
     client.set_terminated(run.info.run_id)

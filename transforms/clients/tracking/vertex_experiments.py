@@ -1,6 +1,7 @@
 """Runs of Vertex AI Experiments, one for each configuration: contexts of Vertex ML Metadata, as Google's SDK makes."""
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -45,8 +46,14 @@ def log(location: str, experiment: str, trials: Sequence[Trial], endpoint: Endpo
 
 
 def resource_id(experiment: str, trial: Trial) -> str:
-    """The id of a run, which begins with its experiment's, as Google's SDK has it."""
-    return f"{experiment}-{trial.identity}".lower().replace("_", "-")
+    """The id of a run, which begins with its experiment's, as Google's SDK has it.
+
+    A run id with other letters than Vertex AI takes ends with its hash, so that no two of them become one.
+    """
+    known = trial.run_id.lower().replace("_", "-").replace(".", "-")
+    if known != trial.run_id:
+        known += f"-{hashlib.sha256(trial.run_id.encode()).hexdigest()[:8]}"
+    return f"{experiment}-{known}-{trial.config_id}"
 
 
 async def _log(location: str, experiment: str, trials: Sequence[tuple[str, Trial]], endpoint: Endpoint | None) -> None:
