@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.models import ImportQuotaModel, QuotaModel
+from rankbeam.pipelines.experiment.quota_models import ImportQuotaModel, QuotaModel
 from rankbeam.pipelines.experiment.quotas import quota_of
 from rankbeam.pipelines.experiment.sources import PlannedSource
 from rankbeam.transforms.records.calls.quota import ImportQuota, Quota

@@ -2,14 +2,12 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from rankbeam.pipelines.experiment.keys import MOST, Count, Section, Word
 from rankbeam.transforms.clients.parameters import Parameters
 
-_MOST = (1 << 31) - 1
-Count = Annotated[int, Field(ge=1, le=_MOST)]
 Samples = Annotated[int, Field(ge=1, le=100)]
-Word = Annotated[str, Field(min_length=1)]
 
 
 class GenerateParameters(Parameters):
@@ -36,14 +34,14 @@ class GenerateParameters(Parameters):
     contexts: Count = 5
     max_context_tokens: Count | None = None
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.0
-    seed: Annotated[int, Field(ge=0, le=_MOST)] = 0
+    seed: Annotated[int, Field(ge=0, le=MOST)] = 0
     max_output_tokens: Count = 1024
-    thinking: Annotated[int, Field(ge=0, le=_MOST)] | None = None
+    thinking: Annotated[int, Field(ge=0, le=MOST)] | None = None
     samples: Samples = 1
     without_contexts: bool = False
 
 
-class JudgeModel(BaseModel):
+class JudgeModel(Section):
     """`judge:`, how answers and contexts are judged.
 
     Attributes:
@@ -55,8 +53,6 @@ class JudgeModel(BaseModel):
         max_output_tokens: of a verdict, or of all that one call asks for.
         strict_version: a run with verdicts of more than one version of the model ends with status 3; else it warns.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     service: Word
     embeddings: Word | None = None

@@ -3,36 +3,18 @@
 import itertools
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from rankbeam.pipelines.experiment.generate import JudgeModel
+from rankbeam.pipelines.experiment.keys import Count, Positive, Price, Section, Word
 from rankbeam.pipelines.experiment.labels import values_of
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.read_source import Location
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.slices import canonical
 
-Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-MOST = (1 << 31) - 1
-Count = Annotated[int, Field(ge=1, le=MOST)]
-Price = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Word = Annotated[str, Field(min_length=1)]
 
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class ReferencesModel(_Model):
+class ReferencesModel(Section):
     """`dataset.answers`: the name of an attribute, or a mapping with one of these keys.
 
     Attributes:
@@ -55,7 +37,7 @@ class ReferencesModel(_Model):
         return self
 
 
-class DatasetModel(_Model):
+class DatasetModel(Section):
     """`dataset:`, paths relative to the experiment file, or on any of Beam's filesystems.
 
     In place of each path there may be a table or view of BigQuery, `bigquery://project.dataset.table`, or a mapping
@@ -99,7 +81,7 @@ class DatasetModel(_Model):
         return self
 
 
-class ConfigurationModel(_Model):
+class ConfigurationModel(Section):
     """One item of `configurations:`.
 
     Attributes:
@@ -128,74 +110,7 @@ class ConfigurationModel(_Model):
         return self
 
 
-class PricesModel(_Model):
-    """Prices of a million tokens, in any currency.
-
-    Attributes:
-        input: of a request.
-        cached: of that part of a request which the service has in its cache; by default as `input`.
-        output: of an answer, thinking among it.
-    """
-
-    input: Price
-    cached: Price | None = None
-    output: Price
-
-
-class QuotaModel(_Model):
-    """One item of `quotas:`; omitted keys take the defaults of the retriever's or the model's type.
-
-    The name is a service's, else a type's, else one that retrievers call with `quota:`. Retrievers of one type share
-    a budget, one for each project and region, or host; all that call one name share that. Services of one type,
-    project, region and model share one.
-
-    Attributes:
-        requests_per_minute: calls begun in any minute, at most; every attempt counts.
-        requests_per_second: the same by the second; give one of both.
-        concurrent_calls: calls in flight at once, at most; by default as many as there are at the full rate.
-        timeout_s: after which one attempt is given up.
-        attempts: how often a call is tried, at most.
-        give_up_after_s: after which no further attempt of a call is begun, pauses included.
-        lanes: streams that share the budget, each on one worker at a time. By default as many as hold the calls that
-            are in flight when an answer takes 5 s, a thousand each; usually 1.
-        tokens_per_minute: tokens of the calls begun in any minute, at most; for services that charge by the token.
-        price_per_1000: of a thousand calls, in any currency, for `rankbeam plan`.
-        price_per_million: of tokens, in any currency.
-    """
-
-    requests_per_minute: Positive | None = None
-    requests_per_second: Positive | None = None
-    concurrent_calls: Count | None = None
-    timeout_s: Positive | None = None
-    attempts: Count | None = None
-    give_up_after_s: Positive | None = None
-    lanes: Count | None = None
-    tokens_per_minute: Positive | None = None
-    price_per_1000: Price | None = None
-    price_per_million: PricesModel | None = None
-
-    @model_validator(mode="after")
-    def _one_rate(self) -> "QuotaModel":
-        if self.requests_per_minute is not None and self.requests_per_second is not None:
-            raise ValueError("has requests_per_minute and requests_per_second; give one of them")
-        return self
-
-
-class ImportQuotaModel(_Model):
-    """`quotas: {rag_engine_import}`: the budget of imports into the corpora of one project and region.
-
-    Attributes:
-        concurrent_calls: imports that run at once, at most; 3 by default.
-        embeddings_per_minute: requests for embeddings of all of them together, at most; 1,400 by default.
-        price_per_million: of a million tokens that are embedded, in any currency, for `rankbeam plan`.
-    """
-
-    concurrent_calls: Count | None = None
-    embeddings_per_minute: Count | None = None
-    price_per_million: Price | None = None
-
-
-class StatisticsModel(_Model):
+class StatisticsModel(Section):
     """`statistics:`, how intervals and comparisons are made.
 
     Attributes:
@@ -213,7 +128,7 @@ class StatisticsModel(_Model):
     min_slice: Count = 10
 
 
-class RaceModel(_Model):
+class RaceModel(Section):
     """`race:`, by which configurations that cannot be the best are asked no further query.
 
     After each look, a configuration is dropped that is significantly worse than the best; the best is dropped with a
@@ -227,7 +142,7 @@ class RaceModel(_Model):
 
     metric: Word
     alpha: Annotated[float, Field(gt=0.0, lt=0.5)] = 0.05
-    looks: Annotated[list[Count], Field(min_length=1)] = [50, 100, 200, 350, 550, 1000]
+    looks: Annotated[list[Count], Field(min_length=1)] = [50, 100, 200, 350, 550, 1000]  # noqa: RUF012  pydantic copies it
 
     @field_validator("looks")
     @classmethod
@@ -237,7 +152,7 @@ class RaceModel(_Model):
         return value
 
 
-class OutputModel(_Model):
+class OutputModel(Section):
     """`output:`.
 
     Attributes:
@@ -263,7 +178,7 @@ Swept = Annotated[
 """The values of a parameter of the grid: a list, or values by labels."""
 
 
-class ExperimentModel(_Model):
+class ExperimentModel(Section):
     """The whole file.
 
     Attributes:
@@ -304,7 +219,7 @@ class ExperimentModel(_Model):
     judge: JudgeModel | None = None
     max_cost: Price | None = None
     max_failure_rate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.05
-    metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)
+    metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)  # noqa: RUF012  pydantic copies it
     slices: list[str] = Field(default_factory=list)
     statistics: StatisticsModel = Field(default_factory=StatisticsModel)
     ties: bool = False

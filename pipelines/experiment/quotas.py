@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.components import Retrieving
-from rankbeam.pipelines.experiment.models import QuotaModel
+from rankbeam.pipelines.experiment.quota_models import QuotaModel
 from rankbeam.pipelines.experiment.services import Service, Services
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route

@@ -8,7 +8,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.cells import DISTANCE, SIMILARITY, TOP_K, Cell, Given
 from rankbeam.pipelines.experiment.components import ANSWERS
 from rankbeam.pipelines.experiment.drafts import Drafts
-from rankbeam.pipelines.experiment.models import MOST
+from rankbeam.pipelines.experiment.keys import MOST
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.records.errors import InputError
 

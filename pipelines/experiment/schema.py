@@ -15,7 +15,8 @@ from rankbeam.pipelines.experiment.cells import DISTANCE
 from rankbeam.pipelines.experiment.corpora import CORPUS
 from rankbeam.pipelines.experiment.generate import GenerateParameters
 from rankbeam.pipelines.experiment.meanings import meanings, summary
-from rankbeam.pipelines.experiment.models import ExperimentModel, ImportQuotaModel, QuotaModel
+from rankbeam.pipelines.experiment.models import ExperimentModel
+from rankbeam.pipelines.experiment.quota_models import ImportQuotaModel, QuotaModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Parameters

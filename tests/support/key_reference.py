@@ -16,14 +16,12 @@ from rankbeam.pipelines.experiment.models import (
     ConfigurationModel,
     DatasetModel,
     ExperimentModel,
-    ImportQuotaModel,
     OutputModel,
-    PricesModel,
-    QuotaModel,
     RaceModel,
     ReferencesModel,
     StatisticsModel,
 )
+from rankbeam.pipelines.experiment.quota_models import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
