@@ -1,17 +1,20 @@
 """Beam's job server: the one that --job_endpoint names, or one that this process starts.
 
 Beam's runners start their job server with a handler of SIGINT of its own, in the process group of this process, where
-Ctrl-C stops the server before it can cancel the job. Here the server has its own session, and ends with the run.
+Ctrl-C stops the server before it can cancel the job. Here the server has its own session, and ends with the run, also
+where this process is killed.
 """
 
+import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from urllib.error import URLError
 
 import grpc
@@ -27,7 +30,7 @@ from apache_beam.runners.portability.job_server import SubprocessJobServer
 from apache_beam.runners.portability.prism_runner import PrismJobServer
 from apache_beam.runners.portability.spark_runner import SparkJarJobServer
 
-from rankbeam.pipelines.portable import engine
+from rankbeam.pipelines.portable import engine, guard
 from rankbeam.pipelines.portable.service import JobService
 from rankbeam.pipelines.run.interrupt import silence_threads
 from rankbeam.pipelines.run.options import runner_name
@@ -38,7 +41,7 @@ _SERVERS: dict[str, Callable[[PipelineOptions], SubprocessJobServer]] = {
     "PrismRunner": PrismJobServer,
     "SparkRunner": SparkJarJobServer,
 }
-_CONNECTING_S, _STARTING_S, _STOPPING_S = 8.0, 120.0, 5.0
+_CONNECTING_S, _STARTING_S = 8.0, 120.0
 _SHOWN = 600  # characters of a job server's log
 
 
@@ -120,12 +123,12 @@ def _command(options: PipelineOptions) -> tuple[list[str], str]:
 
 
 def _process(command: list[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
-    try:
-        return subprocess.Popen(  # noqa: S603  Beam's own command
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-    except OSError as error:
-        raise InputError(f"Beam's job server cannot be started: {command[0]}: {error.strerror}") from error
+    if shutil.which(command[0]) is None:
+        raise InputError(f"Beam's job server cannot be started: {command[0]} is not installed, or not executable")
+    guarded = [sys.executable, "-I", "-S", guard.__file__, *command]
+    return subprocess.Popen(  # noqa: S603  Beam's own command
+        guarded, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+    )
 
 
 def _wait_for(endpoint: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -144,10 +147,5 @@ def _wait_for(endpoint: str, process: "subprocess.Popen[bytes]", log: Path) -> N
     raise InputError(f"Beam's job server does not answer within {_STARTING_S:.0f} s")
 
 
-def _stop(process: "subprocess.Popen[Any]") -> None:
-    process.terminate()
-    try:
-        process.wait(_STOPPING_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    process.communicate()  # the end of its input is what the guard waits for

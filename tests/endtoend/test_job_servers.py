@@ -137,7 +137,7 @@ def test_a_wrong_flink_or_jar_is_refused(tmp_path: Path) -> None:
     assert "Beam's job server cannot be fetched" in said
     jar = write(tmp_path / "a.jar", "no jar")
     said = refused(tmp_path, *flink, f"--flink_job_server_jar={jar}", "--job_server_java_launcher=no-java")
-    assert "Beam's job server cannot be started: no-java: No such file or directory" in said
+    assert "Beam's job server cannot be started: no-java is not installed, or not executable" in said
     said = refused(tmp_path, *flink, f"--flink_job_server_jar={jar}", f"--job_server_java_launcher={sys.executable}")
     assert "Beam's job server ended at once, with status 2" in said  # Python, which has no option -jar
 

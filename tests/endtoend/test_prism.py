@@ -1,12 +1,12 @@
 """Runs on Prism, Beam's own engine for the Job API."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,14 +53,13 @@ def test_every_table_equals_the_local_runners(tmp_path: Path, name: str) -> None
 
 @whole
 def test_a_killed_run_continues_where_it_was(tmp_path: Path) -> None:
-    """SIGKILL of the submitting process, which has the workers; its Prism is left behind, and ends here."""
+    """SIGKILL of the submitting process, which has the workers; its Prism ends with it."""
     with serve("http", answers=answers(KILLED), latency_s=0.2, quota_per_minute=900) as standin:
         base = {"dataset": dataset(tmp_path, KILLED), "quotas": {"http": {"requests_per_minute": 900}}}
         base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
         path = write_experiment(tmp_path, base)
-        arguments = ["evaluate", path, "--run-id", "r", *OPTIONS]
-        with killed(arguments, lambda: standin.stats().calls >= KILLED // 3):
-            assert not (tmp_path / "out" / "runs" / "r").exists()
+        kill(["evaluate", path, "--run-id", "r", *OPTIONS], lambda: standin.stats().calls >= KILLED // 3)
+        assert not (tmp_path / "out" / "runs" / "r").exists()
         results = evaluated(path, tmp_path / "out", *OPTIONS)
         assert standin.stats().calls <= KILLED * 1.05
         assert standin.stats().violations_per_minute == 0
@@ -69,23 +68,26 @@ def test_a_killed_run_continues_where_it_was(tmp_path: Path) -> None:
         assert without_run(local.table(table)) == without_run(results.table(table)), table
 
 
-@contextmanager
-def killed(arguments: list[str], when: Callable[[], bool]) -> Iterator[None]:
-    """Kill a command as soon as something is so, and the processes that it started after the block."""
+def kill(arguments: list[str], when: Callable[[], bool]) -> None:
+    """Kill a command as soon as something is so, and wait for the end of the processes that it started."""
     with subprocess.Popen([sys.executable, "-m", "rankbeam", *arguments], stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 300
         while not when():
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        started = [os.pidfd_open(each) for each in descendants(process.pid)]
         process.kill()
-    try:
-        yield
-    finally:
-        for each in children:
-            with suppress(ProcessLookupError):
-                os.kill(int(each), signal.SIGKILL)
+    assert started
+    for each in started:
+        assert select.select([each], [], [], 60)[0], "a process outlives the command that started it"
+        os.close(each)
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have."""
+    children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [*children, *(each for child in children for each in descendants(child))]
 
 
 def test_an_interrupt_ends_the_calls_and_the_next_run_continues(tmp_path: Path) -> None:
