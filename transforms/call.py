@@ -31,6 +31,7 @@ from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled, Usage
 from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.calls.took import summed
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
@@ -230,7 +231,8 @@ def _summed(used: list[Usage]) -> Usage:
     tokens = sum((usage.tokens for usage in used), Tokens())
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
     records = tuple(name for usage in used for name in usage.records)
-    return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens)
+    took = summed(each for usage in used for each in usage.took)
+    return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens, took=took)
 
 
 def _with(usage: Usage, lost: list[Use]) -> Usage:

@@ -20,14 +20,12 @@ class Judge:
         statuses: of answers that are there, in the order of the columns.
         answers: of each configuration its name, model, prompt hash, counts by status, tokens and cost.
         steps: of the judge: rows of `judge_quality`, or of what the verdicts themselves say.
-        usage: rows of `usage`.
         offline: what models are that are no language models.
     """
 
     statuses: list[str]
     answers: list[Row]
     steps: list[Row]
-    usage: list[Row]
     offline: list[str]
 
 
@@ -42,8 +40,7 @@ def judge(study: Study) -> Judge | None:
     statuses = [status for status in _STATUSES if any(row["status"] == status for row in answers)]
     named = {*(row["model"] for row in answers), *(row["judge"] for row in steps)}
     offline = sorted(name for name in named if name and "no language model" in name)
-    usage = _table(study, "usage", None)
-    return Judge(statuses, _by_configuration(study, answers, statuses), steps, usage, offline)
+    return Judge(statuses, _by_configuration(study, answers, statuses), steps, offline)
 
 
 def _by_configuration(study: Study, answers: Sequence[Row], statuses: Sequence[str]) -> list[Row]:

@@ -21,7 +21,9 @@ from rankbeam.pipelines.report.parameters import heat_maps, parameters
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.report.trend import trend
+from rankbeam.pipelines.report.usage import used
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.usage import seconds
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
 
 _SCRIPTS = ("core", "address", "panels", "filters", "histogram", "answers", "rankings", "queries", "downloads", "start")
@@ -73,6 +75,7 @@ def render(results: Results, against: Against | None = None) -> str:
             dataset=coverage.dataset_facts(study),
             method=coverage.method(study),
             judge=judge(study),
+            used=used(study),
             baseline=study.names[study.baseline],
             has_slices=len(results.slices) > 1,
             data=data,
@@ -129,7 +132,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    environment.filters |= {"count": words.count, "series": words.series}
+    environment.filters |= {"count": words.count, "series": words.series, "seconds": seconds}
     return environment
 
 

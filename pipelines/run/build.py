@@ -94,7 +94,7 @@ def build(
     rows |= dict(_corpus_rows(pipeline, experiment, rows))
     if (usage := _usage(pipeline, experiment, scores.usage, whole)) is not None:
         pools = {**experiment.pools, DATA: experiment.corpus_quotas.data}
-        rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools)
+        rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools, evaluation, _needed_by(experiment))
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
     of_scores = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
     warnings = [*scores.warnings, of_scores] | "EveryWarning" >> beam.Flatten()
@@ -219,6 +219,17 @@ def _usage(
 
         parts.append(pipeline | "CorpusUsage" >> beam.Create(together(experiment.corpus_usage)))
     return parts | "EveryUsage" >> beam.Flatten() if parts else None
+
+
+def _needed_by(experiment: Experiment) -> row.Needed:
+    """Which configurations need the calls of a stage: those of a source, or those that are answered for."""
+    from rankbeam.transforms.clients.retrievers.retrieve import STAGE as RETRIEVE
+    from rankbeam.transforms.judge.work import STAGE as JUDGE
+
+    evaluation = experiment.evaluation
+    every = range(len(evaluation.configurations))
+    sources = {source: evaluation.users(source) for source in range(len(evaluation.sources))}
+    return {RETRIEVE: sources, JUDGE: {position: (position,) for position in every}}
 
 
 def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunEstimates, pa.Table], Verdict]:

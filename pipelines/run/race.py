@@ -28,6 +28,7 @@ from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.calls.took import Took, summed
 from rankbeam.transforms.records.race import Look, order_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.racing import left_after
@@ -69,17 +70,20 @@ def together(usage: Iterable[Usage], rounds: Iterable[Usage]) -> Iterator[Usage]
     """The use of quota pools by a whole race.
 
     The ledger's records of a run hold the calls of all its pipelines, and so does what the last one says of calls and
-    hits. They do not hold tokens: each pipeline knows its own.
+    hits. They hold neither tokens nor durations: each pipeline knows its own.
 
     Args:
         usage: by the last pipeline.
         rounds: by those before.
     """
     tokens: defaultdict[tuple[str, str, str | None], Tokens] = defaultdict(Tokens)
+    took: defaultdict[tuple[str, str, str | None], list[Took]] = defaultdict(list)
     for each in rounds:
         tokens[each.pool, each.stage, each.model] += each.tokens
+        took[each.pool, each.stage, each.model] += each.took
     for each in usage:
-        yield replace(each, tokens=each.tokens + tokens[each.pool, each.stage, each.model])
+        name = each.pool, each.stage, each.model
+        yield replace(each, tokens=each.tokens + tokens[name], took=summed([*each.took, *took[name]]))
 
 
 def _left_of(experiment: Experiment, limit: float | None, used: Iterable[Usage]) -> float | None:

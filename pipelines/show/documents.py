@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.usage import usage_of, usage_rows
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.common_columns import COMMON
 from rankbeam.transforms.records.metrics.names import Metric
@@ -30,6 +31,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
     names = {row["config_id"]: row["name"] for row in results.configurations}
     common = {field.name for field in COMMON} | {"config_id", "slice", "metric"}
     numbers = [name for name in tables.CONFIGURATION_METRICS.names if name not in common]
+    usage = usage_rows(results)
     document: dict[str, Any] = {
         "run_id": results.run_id,
         "experiment": results.run["experiment"],
@@ -42,6 +44,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
             {
                 "configuration": row["name"],
                 "config_id": row["config_id"],
+                "usage": usage_of(usage, row["config_id"]),
                 "cut_short": [name for name in results.metrics if (row["config_id"], name) in results.cut_short],
                 "slices": {
                     name: {

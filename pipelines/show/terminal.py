@@ -23,6 +23,7 @@ from rankbeam.pipelines.show.parts import (
 )
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table, printable
+from rankbeam.pipelines.show.usage import SHARED, usage_table
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -37,6 +38,9 @@ def as_text(results: Results, screen: Screen = WHOLE) -> str:
         *map(screen.prose, _notes(results)),
         *map(screen.table, _tables(results, rows)),
     ]
+    if (used := usage_table(results)) is not None:
+        parts.append(screen.table(used))
+        parts += [screen.prose(SHARED)] if any(cell.endswith("*") for row in used.rows for cell in row) else []
     for part in slices_by_attribute(results):
         sliced = part.too_many
         parts.append(screen.prose(sliced) if sliced else screen.table(_by_slice(results, part, rows)))

@@ -1,6 +1,11 @@
-"""What a run used of its services, in one line for people."""
+"""What a run used of its services, for people."""
 
+from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.usage import seconds, usage_of, usage_rows
+from rankbeam.pipelines.show.tabular import Table
+
+SHARED = "* some of these calls were made once for several configurations, and count for each of them"
 
 
 def usage_lines(results: Results) -> list[str]:
@@ -19,3 +24,40 @@ def usage_lines(results: Results) -> list[str]:
     details = ", ".join([calls, *([of_tokens] if any(tokens) else [])])
     names = ", ".join(dict.fromkeys(row["pool"] for row in unpriced))
     return [f"cost    {cost:,.4g} ({details})" + (f", without {names}: no price is given" if names else "")]
+
+
+def usage_table(results: Results) -> Table | None:
+    """Calls, latency and cost of each configuration; None where no call was answered for any of them.
+
+    Configurations that are cut from another one's rankings, and call nothing besides, have its numbers and no row.
+    """
+    rows = usage_rows(results)
+    shown = [
+        (row["name"], each)
+        for row in distinct(results)
+        for each in usage_of(rows, row["config_id"])
+        if each not in usage_of(rows, row["derived_from"])
+    ]
+    if all(each["p50_s"] is None for _, each in shown):
+        return None
+    has_cost = any(each["cost"] is not None for _, each in shown)
+    return Table(
+        ["latency", "service", "calls", "p50", "p95", *(["cost"] if has_cost else [])],
+        [
+            [
+                name,
+                each["pool"],
+                f"{each['calls']:,}{'*' if each['shared_calls'] else ''}",
+                seconds(each["p50_s"]),
+                seconds(each["p95_s"]),
+                *([_cost(each["cost"])] if has_cost else []),
+            ]
+            for name, each in shown
+        ],
+        left=2,
+        drop=["calls"],
+    )
+
+
+def _cost(cost: float | None) -> str:
+    return "–" if cost is None else f"{cost:,.4g}"

@@ -1,5 +1,6 @@
 """The table `usage`: what each quota pool was used for, and what that cost."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,26 @@ from support.standins import serve
 from rankbeam.pipelines.results.run import Results
 
 QUERIES = 12
+SLOW_S = 0.03
 
 
 def usage(path: str, folder: Path, run_id: str) -> list[dict[str, Any]]:
     """The rows of a run, without the common columns."""
     outcome = rankbeam("evaluate", path, "--run-id", run_id)
     assert outcome.status == 0, outcome.stderr
+    return rows_of(folder, run_id)
+
+
+def rows_of(folder: Path, run_id: str) -> list[dict[str, Any]]:
     common = {"run_id", "experiment", "started_at"}
     rows = Results(str(folder / "out"), run_id).table("usage").to_pylist()
     return [{name: value for name, value in row.items() if name not in common} for row in rows]
+
+
+def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without latencies, and without the share of each configuration."""
+    others = {"p50_s", "p95_s", "configurations"}
+    return [{name: value for name, value in row.items() if name not in others} for row in rows]
 
 
 def test_each_pool_has_a_row_with_its_calls_and_their_cost(tmp_path: Path) -> None:
@@ -39,14 +51,55 @@ def test_each_pool_has_a_row_with_its_calls_and_their_cost(tmp_path: Path) -> No
         path = write_experiment(tmp_path, experiment)
         first, second = (usage(path, tmp_path, run_id) for run_id in ("r1", "r2"))
     calls = {"calls": QUERIES, "ledger_hits": 0}
-    assert first == [
+    assert totals(first) == [
         {**nothing, **calls, "pool": "http", "cost": QUERIES * 2.5 / 1000},
         {**nothing, **calls, "pool": "rag_engine", "cost": None},
     ]
     hits = {"calls": 0, "ledger_hits": QUERIES}
-    assert second == [
+    assert totals(second) == [
         {**nothing, **hits, "pool": "http", "cost": 0.0},
         {**nothing, **hits, "pool": "rag_engine", "cost": None},
     ]
     with duckdb.connect(str(tmp_path / "out" / "results.duckdb"), read_only=True) as database:
         assert database.sql("SELECT sum(calls), sum(ledger_hits) FROM usage").fetchall() == [(24, 24)]
+
+
+def test_latency_and_cost_are_known_of_each_configuration(tmp_path: Path) -> None:
+    """Configurations that differ in top_k share their calls; a fusion needs those of both of its parts."""
+    with (
+        serve("http", answers=answers(QUERIES), latency_s=SLOW_S) as one,
+        serve("rag_engine", answers=answers(QUERIES)) as other,
+    ):
+        experiment = {
+            "dataset": dataset(tmp_path, QUERIES),
+            "quotas": {
+                "http": {"requests_per_minute": 60_000, "price_per_1000": 2.5},
+                "rag_engine": {"requests_per_minute": 60_000},
+            },
+            "configurations": [
+                {"name": "http", "retriever": http(one), "top_k": 20},
+                {"name": "few", "retriever": http(one), "top_k": 5},
+                {"name": "rag", "retriever": rag(other), "top_k": 20},
+                {"name": "both", "retriever": {"type": "fusion", "parts": ["http", "rag"]}, "top_k": 20},
+            ],
+        }
+        path = write_experiment(tmp_path, experiment)
+        shown = rankbeam("evaluate", path, "--run-id", "r1", "--format", "json")
+        first, second = rows_of(tmp_path, "r1"), usage(path, tmp_path, "r2")
+    names = {row["config_id"]: row["name"] for row in Results(str(tmp_path / "out"), "r1").configurations}
+    slow, quick = ({names[of["config_id"]]: of for of in row["configurations"]} for row in first)
+    assert list(slow) == ["http", "few", "both"]
+    assert list(quick) == ["rag", "both"]
+    for row, of in zip(first, (slow, quick), strict=True):
+        for each in of.values():
+            assert (each["calls"], each["shared_calls"]) == (QUERIES, QUERIES)
+            assert (each["p50_s"], each["p95_s"], each["cost"]) == (row["p50_s"], row["p95_s"], row["cost"])
+    assert SLOW_S * 0.99 <= first[0]["p50_s"] <= first[0]["p95_s"]
+    assert [(row["p50_s"], row["p95_s"], row["configurations"]) for row in second] == [(None, None, [])] * 2
+    both = next(each for each in json.loads(shown.stdout)["leaderboard"] if each["configuration"] == "both")
+    assert [(row["pool"], row["calls"], row["p95_s"]) for row in both["usage"]] == [
+        (row["pool"], QUERIES, row["p95_s"]) for row in first
+    ]
+    page = Path(rankbeam("report", str(tmp_path / "out"), "--run-id", "r1").stdout.strip()).read_text()
+    assert 'id="usage"' in page
+    assert "shared with other configurations" in page

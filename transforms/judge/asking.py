@@ -1,7 +1,7 @@
 """How a judge is asked: a question becomes a call, and a reply what was said, checked against what was asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,13 +51,13 @@ class Asking:
     max_output_tokens: int = 4096
 
     def call(self, question: Question, query: str, sample: int) -> Call:
-        """The call that asks a question."""
+        """The call that asks a question: of texts, for no configuration more than for another."""
         if question.step == EMBED:
             assert self.embedder is not None  # noqa: S101  an experiment with such a metric names one
-            return self.embedder.call(Prompt(EMBED, question.values(query)))
+            return replace(self.embedder.call(Prompt(EMBED, question.values(query))), positions=frozenset())
         template = self.templates[question.step]
         settings = {"max_output_tokens": self.max_output_tokens, "sample": sample}
-        return self.model.call(template.prompt(question.values(query), **settings))
+        return replace(self.model.call(template.prompt(question.values(query), **settings)), positions=frozenset())
 
     def read(self, call: Call, reply: Reply) -> Reading:
         """What was said, checked against what was asked.

@@ -4,8 +4,9 @@ One task does all of it for one query, so that whatever configurations share, su
 several of them retrieved, is one call. A call that fails leaves the values without that need it, and no others.
 """
 
+from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.judge.answering import Answering, ended
@@ -110,7 +111,7 @@ class EvaluateAnswers:
                 if begun.status is AnswerStatus.OK:
                     asked = (answering.call(item, begun.contexts, sample) for sample in range(count))
                     calls += [(system.configuration, sample, call) for sample, call in enumerate(asked)]
-        distinct = {call.key: call for _, _, call in calls}
+        distinct = _distinct(calls)
         outcomes = dict(zip(distinct, (yield list(distinct.values())), strict=True))
         for position, sample, call in calls:
             answers[position][sample] = ended(answers[position][sample], outcomes[call.key])
@@ -157,6 +158,14 @@ class EvaluateAnswers:
     def _is_repeated(self, question: Question, call: Call) -> bool:
         place = int((call.key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
         return question.step in REPEATED and place < self.repeat_share
+
+
+def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
+    """Calls by their key, each with the positions of all configurations that it answers for."""
+    positions: defaultdict[str | None, set[int]] = defaultdict(set)
+    for position, _, call in calls:
+        positions[call.key].add(position)
+    return {call.key: replace(call, positions=frozenset(positions[call.key])) for _, _, call in calls}
 
 
 def _values(said: Mapping[Question, Any]) -> dict[Question, Any]:

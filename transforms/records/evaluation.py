@@ -161,9 +161,13 @@ class Evaluation:
 
     def last_of(self, source: int) -> int | None:
         """The highest place of a query that some configuration needs a source for; None where one needs all."""
-        users = [each for i, each in enumerate(self.configurations) if each.source == source or self._uses(i, source)]
-        lasts = [each.last for each in users]
+        lasts = [self.configurations[i].last for i in self.users(source)]
         return None if None in lasts else max((last for last in lasts if last is not None), default=None)
+
+    def users(self, source: int) -> tuple[int, ...]:
+        """Positions of the configurations whose rankings are cut from a source, or fused from it."""
+        known = enumerate(self.configurations)
+        return tuple(i for i, each in known if each.source == source or self._uses(i, source))
 
     @property
     def panels(self) -> tuple[Panel, ...]:

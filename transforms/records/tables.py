@@ -249,6 +249,21 @@ says why; such a gate is missed. `margin` is how far it is on the good side of t
 metric, and a gate that is about no configuration there is has no `config_id`.
 """
 
+USAGE_OF_CONFIGURATION = pa.struct(
+    [
+        required("config_id", pa.string()),
+        required("calls", pa.int64()),
+        required("shared_calls", pa.int64()),
+        pa.field("p50_s", pa.float64()),
+        pa.field("p95_s", pa.float64()),
+        required("input_tokens", pa.int64()),
+        required("cached_tokens", pa.int64()),
+        required("output_tokens", pa.int64()),
+        pa.field("cost", pa.float64()),
+    ]
+)
+"""What one configuration needed of a quota pool; `shared_calls` other configurations needed as well."""
+
 USAGE = pa.schema(
     [
         *COMMON,
@@ -261,12 +276,19 @@ USAGE = pa.schema(
         pa.field("cached_tokens", pa.int64()),
         pa.field("output_tokens", pa.int64()),
         pa.field("cost", pa.float64()),
+        pa.field("p50_s", pa.float64()),
+        pa.field("p95_s", pa.float64()),
+        pa.field("configurations", pa.list_(USAGE_OF_CONFIGURATION)),
     ]
 )
 """One row a stage, quota pool and model; the model is null where the services of the pool are none.
 
 `calls` are attempts, failed ones included, and tokens are what they took; `cached_tokens` are part of `input_tokens`.
-`cost` is in the currency of the experiment's prices, and null where it names none for the pool.
+`cost` is in the currency of the experiment's prices, and null where it names none for the pool. `p50_s` and `p95_s`
+are percentiles of the seconds from the start of an attempt to its answer, within 1%: waiting for the quota, attempts
+that failed and answers of the ledger are left out, and null means that no call was answered. `configurations` has the
+same of calls that retrieve or answer for a configuration; one that several share counts for each of them, so that
+their sums may exceed the row's. Runs of earlier versions have none of the three.
 """
 
 TABLES = {

@@ -1,6 +1,6 @@
 """Rows of the tables, made from scored queries."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +9,7 @@ from rankbeam.transforms.kernels.arrays import IntArray, offsets_of
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.took import Took, took_of
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.scores.panels import column_order
@@ -19,6 +20,9 @@ _STATUSES = pa.array(LABELS)
 
 Cells = tuple[IntArray, IntArray, list[pa.Array]]
 """Cells of the lists of metrics: the query, the position of the metric, and the other fields."""
+
+Needed = Mapping[str, Mapping[int, Collection[int]]]
+"""By the stage of calls and the position that they name, the positions of all configurations that need them."""
 
 
 def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.Table]:
@@ -138,14 +142,18 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
     return pa.Table.from_pylist([row], tables.own_columns(tables.FAILURES))
 
 
-def usage_row(usage: Usage, quotas: Mapping[str, Quota]) -> pa.Table:
+def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:
     """A row of `tables.USAGE`, without the common columns.
 
     Args:
         usage: of a quota pool.
         quotas: of all pools, for their prices.
+        evaluation: whose configurations need the calls.
+        needed_by: what is known of that.
     """
-    tokens = usage.tokens
+    tokens, quota = usage.tokens, quotas[usage.pool]
+    total = next((each for each in usage.took if each.position is None), Took())
+    took = took_of(usage.took, needed_by.get(usage.stage, {}))
     row = {
         "stage": usage.stage,
         "pool": usage.pool,
@@ -155,6 +163,25 @@ def usage_row(usage: Usage, quotas: Mapping[str, Quota]) -> pa.Table:
         "input_tokens": tokens.input,
         "cached_tokens": tokens.cached,
         "output_tokens": tokens.output,
-        "cost": quotas[usage.pool].cost(usage.calls, tokens),
+        "cost": quota.cost(usage.calls, tokens),
+        "p50_s": total.percentile_s(50),
+        "p95_s": total.percentile_s(95),
+        "configurations": [
+            _usage_of(evaluation.configurations[position].config_id, took[position], quota) for position in sorted(took)
+        ],
     }
     return pa.Table.from_pylist([row], tables.own_columns(tables.USAGE))
+
+
+def _usage_of(config_id: str, took: Took, quota: Quota) -> dict[str, object]:
+    return {
+        "config_id": config_id,
+        "calls": took.calls,
+        "shared_calls": took.shared,
+        "p50_s": took.percentile_s(50),
+        "p95_s": took.percentile_s(95),
+        "input_tokens": took.tokens.input,
+        "cached_tokens": took.tokens.cached,
+        "output_tokens": took.tokens.output,
+        "cost": quota.cost(took.calls, took.tokens),
+    }

@@ -26,6 +26,7 @@ class Attempts:
         began: when the first attempt began.
         tokens: tokens of all attempts.
         seconds: duration of all attempts, without pauses.
+        answered_s: duration of the latest attempt that was answered; None before there is one.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class Attempts:
         self.made, self.counted, self.began = 0, 0, math.inf
         self.tokens = NO_TOKENS
         self.seconds = 0.0
+        self.answered_s: float | None = None
         self._malformed: Tally[str] = Tally()
         self._truncated = 0
         self._has_changed_form = False

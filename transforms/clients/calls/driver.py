@@ -49,10 +49,19 @@ class Flight:
     Attributes:
         call: the call.
         wanted_by: the tasks that request it, each with the position of the call in the task's step.
+        wanted_for: configurations that these calls name; None where they name none.
     """
 
     call: Call
     wanted_by: list[tuple[OpenTask, int]]
+    wanted_for: frozenset[int] | None = None
+
+    def positions(self) -> frozenset[int]:
+        """Of all sources or configurations that need it: those that the calls name, else those of its tasks."""
+        if self.wanted_for is not None:
+            return self.wanted_for
+        subjects = (subject for opened, _ in self.wanted_by for subject in opened.task.subjects)
+        return frozenset(position for subject in subjects for position in subject.positions)
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
         """A reply as each of the tasks reads it: a value, or the CallError that its work's `read` raised.
@@ -141,8 +150,10 @@ class Driver:
         flight = None if call.key is None else self._flights.get(call.key)
         if flight is not None and _serves(flight.call, call):
             flight.wanted_by.append((opened, place))
+            if call.positions is not None:
+                flight.wanted_for = (flight.wanted_for or frozenset()) | call.positions
             return
-        flight = Flight(call, [(opened, place)])
+        flight = Flight(call, [(opened, place)], call.positions)
         if call.key is not None:
             self._flights[call.key] = flight
         self._new.append(flight)

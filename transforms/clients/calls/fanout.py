@@ -23,6 +23,7 @@ from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.outcomes import Recalled, Usage, over_budget
 from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.calls.took import Took, summed
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError
 
@@ -150,6 +151,7 @@ class FanOut:
             for (counter, service), number in run.tally.items():
                 used = (self._stage.pools[service], self._stage.model(service) or "")
                 totals.setdefault(used, Tally())[counter] += number
+        took = self._took()
         return [
             Usage(
                 pool,
@@ -159,6 +161,7 @@ class FanOut:
                 self._stage.name,
                 model or None,
                 Tokens(total[Counter.INPUT_TOKENS], total[Counter.CACHED_TOKENS], total[Counter.OUTPUT_TOKENS]),
+                summed(took.get((pool, model), ())),
             )
             for (pool, model), total in sorted(totals.items())
         ]
@@ -198,6 +201,14 @@ class FanOut:
 
     def _most_held(self) -> int:
         return _MOST_HELD_BYTES // len(self._feeds)
+
+    def _took(self) -> dict[tuple[str, str], list[Took]]:
+        """What calls took, by pool and model."""
+        took: dict[tuple[str, str], list[Took]] = {}
+        for _, run in self._runs:
+            for service, each in run.account.took():
+                took.setdefault((self._stage.pools[service], self._stage.model(service) or ""), []).append(each)
+        return took
 
     def _records(self, pool: str) -> tuple[str, ...]:
         """The names of the records of how a pool's lanes used the ledger."""

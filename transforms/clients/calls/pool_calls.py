@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rankbeam.transforms.clients.calls.account import Account
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Attempts
 from rankbeam.transforms.clients.calls.budget import Budget, Reservation
@@ -63,6 +64,7 @@ class PoolCalls:
         services: the services that the pool pays for.
         shared: the connections and breakers of all lanes.
         tally: the counts to add to.
+        account: what calls took, to add to.
         in_flight: runs the calls of the lane.
         is_held: whether no call may begin just now.
         answered: takes a call that was answered.
@@ -78,6 +80,7 @@ class PoolCalls:
         services: Mapping[str, Service],
         shared: SharedServices,
         tally: Counts,
+        account: Account,
         in_flight: InFlight,
         is_held: Callable[[], bool],
         answered: Callable[[Answered], None],
@@ -87,7 +90,7 @@ class PoolCalls:
     ) -> None:
         self._quota, self._services, self._tally = quota, services, tally
         self._in_flight, self._answered, self._failed, self._clock = in_flight, answered, failed, clock
-        self._budget = budget
+        self._account, self._budget = account, budget
         self.admission = Admission(quota, lane, clock, is_held)
         self._open = asyncio.Semaphore(quota.slots(lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
@@ -200,7 +203,9 @@ class PoolCalls:
         except Stopped:
             """What waits behind it stops as well."""
         finally:
-            if not attempts.made:
+            if attempts.made:
+                self._account.add(flight.call.service, flight.positions(), attempts)
+            else:
                 self._next.release()
             self._open.release()
 
@@ -271,7 +276,9 @@ class PoolCalls:
                     breaker.notify()
             raise
         finally:
-            attempts.seconds += self._clock.monotonic() - began
+            took_s = self._clock.monotonic() - began
+            attempts.seconds += took_s
+        attempts.answered_s = took_s
         self._count(call.service, attempts, reply.tokens)
         reservation.cost = self._cost(reply.tokens)
         return reply

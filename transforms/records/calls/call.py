@@ -23,12 +23,14 @@ class Call:
             None for a call whose answer is neither kept nor shared, such as a poll.
         payload: the request, as JSON that the service's connection understands; never edited afterwards.
         reach: how far into a ranking the call goes; None where an answer is whole.
+        positions: of the configurations that the answer is for; None for those of the call's task.
     """
 
     service: str
     key: str | None
     payload: str
     reach: Reach | None = None
+    positions: frozenset[int] | None = None
 
 
 def content_key(request: Mapping[str, Any]) -> str:

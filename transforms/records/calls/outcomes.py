@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.calls.steps import Subject
+from rankbeam.transforms.records.calls.took import Took
 from rankbeam.transforms.records.failures import Failure
 
 OVER_BUDGET = "max_cost: "
@@ -87,6 +88,7 @@ class Usage:
         stage: the stage that made the calls.
         model: the model that was called; None for services that are not models.
         tokens: tokens of all attempts, failed ones included.
+        took: what the calls took that were made: all of them, and those for each position.
     """
 
     pool: str
@@ -96,3 +98,4 @@ class Usage:
     stage: str = ""
     model: str | None = None
     tokens: Tokens = NO_TOKENS
+    took: tuple[Took, ...] = ()

@@ -1,0 +1,65 @@
+"""What calls took that were made: their number, tokens and durations, to be added up over workers."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from rankbeam.transforms.kernels.durations import percentile
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+
+
+@dataclass(frozen=True)
+class Took:
+    """What the calls of one quota pool and model took, those that the ledger answered left out.
+
+    Attributes:
+        position: of the source or configuration that needed the calls; None for all calls.
+        calls: attempts, failed ones included.
+        shared: those of them that further sources or configurations needed.
+        tokens: of all attempts.
+        durations: of attempts that were answered: how many fall into each bin of `kernels.durations`.
+    """
+
+    position: int | None = None
+    calls: int = 0
+    shared: int = 0
+    tokens: Tokens = NO_TOKENS
+    durations: Mapping[int, int] = field(default_factory=dict)
+
+    def __add__(self, other: "Took") -> "Took":
+        """Both together, at the first one's position."""
+        return Took(
+            self.position,
+            self.calls + other.calls,
+            self.shared + other.shared,
+            self.tokens + other.tokens,
+            Counter(self.durations) + Counter(other.durations),
+        )
+
+    def percentile_s(self, percent: int) -> float | None:
+        """A percentile of the durations, in seconds; None where no call was answered."""
+        return percentile(self.durations, percent)
+
+
+def summed(took: Iterable[Took]) -> tuple[Took, ...]:
+    """What calls took, once for each position."""
+    by_position: dict[int | None, Took] = {}
+    for each in took:
+        by_position[each.position] = by_position[each.position] + each if each.position in by_position else each
+    return tuple(by_position.values())
+
+
+def took_of(took: Iterable[Took], needed_by: Mapping[int, Collection[int]]) -> dict[int, Took]:
+    """What calls took that each configuration needed, by its position.
+
+    Args:
+        took: by the position of whatever needed them.
+        needed_by: for each of these positions, those of the configurations that need it.
+    """
+    of: dict[int, Took] = {}
+    for each in took:
+        users = () if each.position is None else needed_by.get(each.position, ())
+        for user in users:
+            here = replace(each, position=user, shared=each.calls if len(users) > 1 else each.shared)
+            of[user] = of[user] + here if user in of else here
+    return of
