@@ -168,7 +168,7 @@ def test_a_judge_that_misbehaves_takes_values_away_and_changes_none(kind: str, t
     assert {found[place] for place in lost} == {("failed", None)}
     failures = Results(str(tmp_path / "faulty"), "r").table("failures").to_pylist()
     assert {(row["query_id"], row["metric"]) for row in failures if row["metric"]} == lost
-    assert "have no answer (malformed)" in outcome.stderr
+    assert f"{len(lost):,} judged values are missing (malformed)" in outcome.stderr
 
 
 @pytest.mark.parametrize("kind", ["gemini", "openai"])

@@ -145,6 +145,8 @@ def test_a_query_without_an_answer_has_failed_and_an_answer_without_a_query_is_c
         ("q3", "replay", "not_found", problem),
         ("q3", "judge", "not_found", f"not judged: {problem}"),
     }
+    assert "1 query has no answer (not_found): " in done.stderr
+    assert "7 judged values are missing (not_found): not judged: " in done.stderr
     row = by_query(folder, "answers")["sparse", "q3"]
     assert (row["status"], row["message"], row["answer"]) == ("failed", problem, None)
 

@@ -1,9 +1,10 @@
 """Failed calls as typed records, of which none is dropped."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class FailureKind(StrEnum):
@@ -55,23 +56,52 @@ class Failure:
     only_thresholds: bool = False
 
 
-def failure_warnings(rows: Iterable[tuple[str, int, str]]) -> list[str]:
-    """Warnings about failures: for each kind, the number of queries and one message of the service.
+class FailedCall(NamedTuple):
+    """What a warning says of a failure.
 
-    Args:
-        rows: kind, attempts and message of each failure.
-
-    >>> failure_warnings([("quota", 3, "slow down"), ("quota", 9, "wait"), ("timeout", 1, "too late")])
-    ['2 queries have no answer (quota): wait', '1 query has no answer (timeout): too late']
+    Attributes:
+        kind: of the failure.
+        attempts: how many were made.
+        message: of the service.
+        query_id: of the call's query.
+        metric: the judged metric that has no value for the query; None where the query has no answer.
     """
-    counts: Counter[str] = Counter()
-    messages: dict[str, tuple[int, str]] = {}
-    for kind, attempts, message in rows:
-        counts[kind] += 1
-        messages[kind] = max(messages.get(kind, (0, "")), (attempts, message))
+
+    kind: str
+    attempts: int
+    message: str
+    query_id: str
+    metric: str | None = None
+
+
+def failure_warnings(calls: Iterable[FailedCall]) -> list[str]:
+    """Warnings about failures: for each kind, how many queries or judged values it concerns, and one message.
+
+    A query counts once, however many configurations have no answer to it; a judge that fails leaves the answer as it is.
+
+    >>> slow, late = FailedCall("quota", 3, "slow down", "q1"), FailedCall("timeout", 1, "too late", "q1")
+    >>> failure_warnings([slow, FailedCall("quota", 9, "wait", "q2"), slow, late])
+    ['2 queries have no answer (quota): wait', '1 query has no answer (timeout): too late']
+    >>> failure_warnings([slow._replace(metric="Faithfulness"), slow._replace(metric="ClaimRecall")])
+    ['2 judged values are missing (quota): slow down']
+    """
+    counts: Counter[tuple[str, bool]] = Counter()
+    queries: defaultdict[str, set[str]] = defaultdict(set)
+    messages: dict[tuple[str, bool], tuple[int, str]] = {}
+    for call in calls:
+        key = call.kind, call.metric is not None
+        counts[key] += call.metric is not None or call.query_id not in queries[call.kind]
+        if call.metric is None:
+            queries[call.kind].add(call.query_id)
+        messages[key] = max(messages.get(key, (0, "")), (call.attempts, call.message))
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [f"{_queries(count)} no answer ({kind}): {messages[kind][1]}" for kind, count in ordered]
+    return [
+        f"{_missing(count, of_judge=of_judge)} ({kind}): {messages[kind, of_judge][1]}"
+        for (kind, of_judge), count in ordered
+    ]
 
 
-def _queries(count: int) -> str:
-    return "1 query has" if count == 1 else f"{count:,} queries have"
+def _missing(count: int, *, of_judge: bool) -> str:
+    if of_judge:
+        return "1 judged value is missing" if count == 1 else f"{count:,} judged values are missing"
+    return "1 query has no answer" if count == 1 else f"{count:,} queries have no answer"

@@ -19,7 +19,7 @@ from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET, Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.evaluation import Statistics
-from rankbeam.transforms.records.failures import failure_warnings
+from rankbeam.transforms.records.failures import FailedCall, failure_warnings
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 
@@ -220,10 +220,10 @@ def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
     return pa.concat_tables([tables.TABLES[name].empty_table(), *parts])
 
 
-def _failures(paths: Iterable[str]) -> Iterator[tuple[str, int, str]]:
-    """The kind, the attempts and the message of every failed call of a query."""
+def _failures(paths: Iterable[str]) -> Iterator[FailedCall]:
+    """The failed calls of queries, and the judged values that are missing."""
     for path in paths:
         with parquet.open_file(path) as file:
-            for batch in file.iter_batches(columns=["kind", "attempts", "message", "query_id"]):
-                of_queries = batch.filter(batch["query_id"].is_valid()).drop_columns(["query_id"])
-                yield from zip(*(column.to_pylist() for column in of_queries.columns), strict=True)
+            for batch in file.iter_batches(columns=list(FailedCall._fields)):
+                of_queries = batch.filter(batch["query_id"].is_valid()).select(list(FailedCall._fields))
+                yield from map(FailedCall, *(column.to_pylist() for column in of_queries.columns))
