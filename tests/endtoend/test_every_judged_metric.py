@@ -19,7 +19,8 @@ QUERIES = 8
 
 def world(number: int) -> World:
     cites = number != 3  # one answer cites nothing
-    first, last = (" [1]", " [3]") if cites else ("", "")
+    last_cited = 8 if number == 4 else 2  # one answer cites a context that does not exist
+    first, last = (" [1]", f" [{last_cited + 1}]") if cites else ("", "")
     return World(
         query=f"what is {number}",
         answer=f"Thing {number} is round{first}. It weighs {number} kilos{last}. Nobody owns it.",
@@ -27,7 +28,7 @@ def world(number: int) -> World:
         reference=f"Number {number} is round. Its weight is {number} kilos.",
         answerable=number % 3 > 0,
         nuggets=tuple((f"nugget {place} of {number}", place % 2 == 0 and number != 5) for place in range(4)),
-        cited=frozenset((0, 2) if cites else ()),
+        cited=frozenset((0, last_cited) if cites else ()),
     )
 
 

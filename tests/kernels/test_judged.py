@@ -69,7 +69,7 @@ def test_a_wrong_claim_comes_from_some_contexts_or_from_none(m: Matrices) -> Non
 def test_all_shares_lie_between_0_and_1(m: Matrices, kind: AnswerKind, answerable: bool, cited: int) -> None:
     citations = np.array([bool(cited >> place & 1) for place in range(m.contexts)], bool)
     values = [metric(m) for metric in METRICS.values()]
-    values += [judged.citation_precision(m.ac, citations), judged.citation_recall(m.ac, citations)]
+    values += [judged.citation_precision(m.ac, citations, cited % 3), judged.citation_recall(m.ac, citations)]
     values += [judged.claim_f1(m.ag, m.ga, kind, answerable), judged.context_ap_of_answer(m.ac)]
     values += [judged.refused(kind), judged.refusal_precision(kind, answerable)]
     assert all(isinstance(value, Undefined) or 0.0 <= value <= 1.0 for value in values)
@@ -81,7 +81,8 @@ def test_what_is_cited_supports_no_more_than_all_contexts_do(m: Matrices) -> Non
     assert judged.citation_recall(m.ac, everything) == judged.faithfulness(m.ac)
     if len(m.ac):
         assert judged.citation_recall(m.ac, nothing) == 0.0
-        assert judged.citation_precision(m.ac, nothing) is Undefined.NO_CITATIONS
+        assert judged.citation_precision(m.ac, nothing, 0) is Undefined.NO_CITATIONS
+        assert judged.citation_precision(m.ac, nothing, 1) == 0.0
 
 
 @given(nuggets=st.lists(st.tuples(st.sampled_from(Assigned), st.booleans()), max_size=8))
@@ -147,7 +148,7 @@ def test_correctness_as_ragas_has_it_mixes_facts_and_likeness() -> None:
         (judged.noise_sensitivity(block(0, 2), block(1, 2), NONE, relevant=True), Undefined.NO_CLAIMS),
         (judged.noise_sensitivity(block(0, 2), block(1, 2), NONE, relevant=False), Undefined.NO_CLAIMS),
         (judged.claim_precision(NONE), Undefined.NO_CLAIMS),
-        (judged.citation_precision(block(0, 2), np.array([True, False])), Undefined.NO_CLAIMS),
+        (judged.citation_precision(block(0, 2), np.array([True, False]), 1), Undefined.NO_CLAIMS),
         (judged.citation_recall(block(0, 2), np.array([True, False])), Undefined.NO_CLAIMS),
         (judged.context_ap_of_answer(block(0, 2)), Undefined.NO_CLAIMS),
         (judged_ragas.faithfulness(NONE), Undefined.NO_STATEMENTS),
@@ -185,7 +186,7 @@ def test_correctness_as_ragas_has_it_mixes_facts_and_likeness() -> None:
         (judged.context_relevance(NO_GRADES), 0.0),
         (judged.context_utilization(block(2, 0), block(1, 2)[0]), Undefined.REFERENCE_NOT_IN_CONTEXTS),
         (judged.citation_recall(block(2, 0), NONE), 0.0),
-        (judged.citation_precision(block(2, 0), NONE), Undefined.NO_CITATIONS),
+        (judged.citation_precision(block(2, 0), NONE, 0), Undefined.NO_CITATIONS),
         (judged_ragas.context_relevance(NONE), 0.0),
         # what cannot be counted
         (judged.context_utilization(block(1, 1, False), TRUE), Undefined.REFERENCE_NOT_IN_CONTEXTS),

@@ -141,7 +141,8 @@ def judged_inputs(draw: st.DrawFn) -> dict[str, Any]:
     cosines = st.one_of(st.floats(-1, 1), st.just(Undefined.NO_DIRECTION))
     assigned = draw(st.lists(st.sampled_from(Assigned), max_size=3))
     return {
-        "ac": m.ac, "gc": m.gc, "ag": m.ag, "ga": m.ga, "cited": flags(m.contexts),
+        "ac": m.ac, "gc": m.gc, "ag": m.ag, "ga": m.ga,
+        "cited": flags(m.contexts), "invented": draw(st.integers(0, 2)),
         "grades": np.array(draw(st.lists(st.integers(0, 3), min_size=m.contexts, max_size=m.contexts)), np.int64),
         "kind": draw(st.sampled_from(AnswerKind)), "relevance": draw(st.integers(0, 3)),
         "answerable": draw(st.sampled_from([True, False, None])), "assigned": assigned, "vital": flags(len(assigned)),

@@ -53,6 +53,7 @@ class Evidence:
             "ga": self._covered,
             "grades": lambda: np.array([self._one("grade", text).grade for text in self._judged.contexts], np.int64),
             "cited": self._cited,
+            "invented": lambda: self._judged.invented,
             "kind": lambda: self._kind()[0],
             "relevance": lambda: self._kind()[1],
             "answerable": lambda: self._gold.answerable,

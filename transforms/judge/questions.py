@@ -62,11 +62,13 @@ class Judged:
         contexts: texts of the contexts, best first.
         answer: the text; None where there is none to be judged.
         cited: positions of the contexts that the answer refers to.
+        invented: how many contexts it refers to that do not exist.
     """
 
     contexts: Texts
     answer: str | None = None
     cited: tuple[int, ...] = ()
+    invented: int = 0
 
 
 def sentences(text: str) -> Texts:

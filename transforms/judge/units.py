@@ -81,7 +81,7 @@ def units_of(
         for answer in given or ():
             wrong = problem or _no_answer(answer)
             cited = tuple(place for place in answer.cited if place < len(texts))
-            yield Unit(position, tuple(some), Judged(texts, answer.text, cited), wrong)
+            yield Unit(position, tuple(some), Judged(texts, answer.text, cited, answer.invented), wrong)
 
 
 def values_of(item: Item, units: Sequence[Unit], heard: Sequence[Mapping[Question, Any]]) -> Iterator[Value]:

@@ -246,21 +246,26 @@ def answer_relevance(relevance: int) -> Value:
     return relevance / HIGHEST_GRADE
 
 
-def citation_precision(ac: BoolArray, cited: BoolArray) -> Value:
-    """Of the contexts that the answer cites, the share that support a claim of it.
+def citation_precision(ac: BoolArray, cited: BoolArray, invented: int) -> Value:
+    """Of what the answer cites, the share of contexts that support a claim of it; an invented context supports none.
 
     After "citation precision" of Gao et al., EMNLP 2023, over contexts rather than over pairs of sentence and context.
 
     Args:
         ac: contexts support claims of the answer.
         cited: bool[k], the answer cites the context.
+        invented: how many contexts the answer cites that it was not given.
 
-    >>> citation_precision(np.array([[True, False, True]]), np.array([True, True, False]))
+    >>> citation_precision(np.array([[True, False, True]]), np.array([True, True, False]), 0)
     0.5
+    >>> citation_precision(np.array([[True, False, True]]), np.array([True, True, False]), 2)
+    0.25
     """
     if not len(ac):
         return Undefined.NO_CLAIMS
-    return share(any_of(ac[:, cited], axis=0)) if cited.any() else Undefined.NO_CITATIONS
+    if not cited.any() and not invented:
+        return Undefined.NO_CITATIONS
+    return share(np.append(any_of(ac[:, cited], axis=0), np.zeros(invented, bool)))
 
 
 def citation_recall(ac: BoolArray, cited: BoolArray) -> Value:

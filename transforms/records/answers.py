@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -10,6 +10,7 @@ from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.rankings.contexts import Passage
 
 CHARACTERS_PER_TOKEN = 4
+_LEAST_YEAR = 1000
 _CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 
 
@@ -50,6 +51,11 @@ class Answer:
     def cited(self) -> tuple[int, ...]:
         """Positions of the contexts that the text refers to."""
         return citations(self.text or "", len(self.contexts))
+
+    @property
+    def invented(self) -> int:
+        """How many contexts the text refers to that do not exist."""
+        return invented_citations(self.text or "", len(self.contexts))
 
 
 def estimated_tokens(text: str) -> int:
@@ -94,5 +100,17 @@ def citations(text: str, count: int) -> tuple[int, ...]:
     >>> citations("Ask the owner [2], who may [1, 2]; see [7] and [x].", 3)
     (1, 0)
     """
-    numbers = [int(number) for group in _CITATION.findall(text) for number in re.findall(r"\d+", group)]
-    return tuple(dict.fromkeys(number - 1 for number in numbers if 1 <= number <= count))
+    return tuple(dict.fromkeys(number - 1 for number in _numbers(text) if 1 <= number <= count))
+
+
+def invented_citations(text: str, count: int) -> int:
+    """How many numbers an answer cites that no context has, each once; a number of four digits is a year, not one.
+
+    >>> invented_citations("Ask the owner [2], who may [1, 7]; see [0] and [7]. Since [2019].", 3)
+    2
+    """
+    return len({number for number in _numbers(text) if not 1 <= number <= count and number < _LEAST_YEAR})
+
+
+def _numbers(text: str) -> Iterator[int]:
+    return (int(number) for group in _CITATION.findall(text) for number in re.findall(r"\d+", group))

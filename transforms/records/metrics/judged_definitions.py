@@ -55,6 +55,7 @@ INPUTS: Mapping[str, Input] = MappingProxyType(
         "ga": _input("claims_g", "support_ga", needs=(_A, _G)),
         "grades": _input("grade", needs=(_C,), per_context=True),
         "cited": _input(needs=(_A, _C)),
+        "invented": _input(needs=(_A, _C)),
         "kind": _input("answer_kind", needs=(_A,)),
         "relevance": _input("answer_kind", needs=(_A,)),
         "answerable": _input(needs=(Need.ANSWERABLE,)),
