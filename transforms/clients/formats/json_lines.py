@@ -9,9 +9,10 @@ from pydantic import BaseModel, ValidationError
 
 from rankbeam.transforms.clients.formats import lines, utf8
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.errors import InputError
 
-_HALF = "\\ud"
+_HALVES = ("\\ud", "\\uD")
 """How halves of characters are written in JSON, two of which make one."""
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -43,7 +44,7 @@ def parsed(path: str, line: int, text: str) -> Any:
         InputError: it is none.
     """
     try:
-        return json.loads(text)
+        return value_of(text)
     except json.JSONDecodeError as error:
         advice = "; write one object a line, and end lines with LF" if error.msg == "Extra data" else ""
         problem = f"is not valid JSON: {error.msg} at column {error.colno}{advice}"
@@ -64,7 +65,7 @@ def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
     value = parsed(path, line, text)
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
-    if _HALF in text.lower() and not _is_text(value):
+    if may_hold_half(text) and not _is_text(value):
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line)
     return modelled(path, line, value, model)
 
@@ -82,6 +83,11 @@ def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) ->
         place = ".".join(map(str, first["loc"]))
         problem = "is missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
         raise InputError(f"{place}: {problem}" if place else problem, path=path, line=line) from error
+
+
+def may_hold_half(text: str) -> bool:
+    """Whether JSON may hold half a character: only an escape can write one in a text that is UTF-8."""
+    return _HALVES[0] in text or _HALVES[1] in text
 
 
 def _is_text(value: Any) -> bool:

@@ -103,28 +103,47 @@ def _from_tabs(path: str, line: int, text: str) -> Entry:
 
 def _from_json(path: str, line: int, text: str) -> Entry:
     try:
-        return _from_object(path, line, json_lines.parsed(path, line, text))
+        entry = _from_object(path, line, json_lines.parsed(path, line, text))
     except RecursionError as error:
         raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error
+    if json_lines.may_hold_half(text):
+        _refuse_half(path, line, entry)
+    return entry
 
 
 def _from_object(path: str, line: int, value: Any) -> Entry:
+    """An entry of a parsed line, which is used up."""
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
-    id_name = next((name for name in named.ID_NAMES if value.get(name) not in (None, "")), None)
-    text_name = next((name for name in named.TEXT_NAMES if name in value), None)
+    id_name, text_name = _id_name(value), _text_name(value)
     if id_name is None or text_name is None:
         missing = "id (_id)" if id_name is None else "text"
         keys = shortened(", ".join(value), _MOST_KEYS).encode(errors="replace").decode()
         problem = f"the object has no {missing}; it has: {keys or 'nothing'}"
         raise InputError(problem, path=path, line=line)
-    rest = {name: item for name, item in value.items() if name not in (id_name, text_name)}
-    entry = _entry(json_id(path, line, value[id_name]), as_text(value[text_name]), rest, line)
+    name, text = json_id(path, line, value.pop(id_name)), as_text(value.pop(text_name))
+    return _entry(name, text, value, line)
+
+
+def _id_name(value: dict[str, Any]) -> str | None:
+    for name in named.ID_NAMES:
+        if name in value and value[name] not in (None, ""):
+            return name
+    return None
+
+
+def _text_name(value: dict[str, Any]) -> str | None:
+    for name in named.TEXT_NAMES:
+        if name in value:
+            return name
+    return None
+
+
+def _refuse_half(path: str, line: int, entry: Entry) -> None:
     try:
         "".join([entry.id, entry.title, entry.text, *entry.attributes, *entry.attributes.values()]).encode()
     except UnicodeEncodeError as error:
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line) from error
-    return entry
 
 
 def json_id(path: str, line: int, value: Any) -> str:
@@ -133,9 +152,13 @@ def json_id(path: str, line: int, value: Any) -> str:
     Raises:
         InputError: it is neither a text nor a number, or holds what no identifier does.
     """
-    if isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value)):
+    if not isinstance(value, str) and _is_no_id(value):
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     return _checked_id(path, line, as_text(value))
+
+
+def _is_no_id(value: Any) -> bool:
+    return isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value))
 
 
 def _checked_id(path: str, line: int, name: str) -> str:
@@ -146,6 +169,8 @@ def _checked_id(path: str, line: int, name: str) -> str:
 
 def _entry(name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
     """An entry; its attributes are those under `metadata` and all other keys except the title."""
+    if not rest:
+        return Entry(name, "", text, {}, line)
     metadata = rest.get("metadata")
     others = {key: item for key, item in rest.items() if key not in ("title", "metadata")}
     others |= metadata if isinstance(metadata, dict) else {}
