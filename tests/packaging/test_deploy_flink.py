@@ -1,5 +1,7 @@
 """deploy/flink: the image, and the manifests for the Flink Kubernetes operator."""
 
+import gzip
+import json
 import os
 import re
 import shutil
@@ -9,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from support.data import REPOSITORY
@@ -19,23 +22,50 @@ FOLDER = REPOSITORY / "deploy" / "flink"
 CLUSTER: dict[str, Any] = yaml.safe_load((FOLDER / "cluster.yaml").read_text(encoding="utf-8"))
 SUBMIT: dict[str, Any] = yaml.safe_load((FOLDER / "submit.yaml").read_text(encoding="utf-8"))
 IMAGE = "REGISTRY/rankbeam:TAG"
-# Fields of the operator's FlinkDeployment, version v1beta1, that a session cluster may have.
-SPEC = {"flinkConfiguration", "flinkVersion", "image", "imagePullPolicy", "ingress", "jobManager", "logConfiguration"}
-SPEC |= {"mode", "podTemplate", "restartNonce", "serviceAccount", "taskManager"}
-PART = {"podTemplate", "replicas", "resource"}
-RESOURCE = {"cpu": (int, float), "memory": (str,), "ephemeralStorage": (str,)}
+# The schema of FlinkDeployment in release 1.10.0 of the operator: its definition's openAPIV3Schema, without the status.
+SCHEMA = REPOSITORY / "tests" / "support" / "flink" / "flinkdeployments-1.10.0.json.gz"
 
 
-def test_the_cluster_has_the_fields_of_a_flink_deployment() -> None:
-    assert (CLUSTER["apiVersion"], CLUSTER["kind"]) == ("flink.apache.org/v1beta1", "FlinkDeployment")
+def strict(schema: Any) -> Any:
+    """A schema of Kubernetes as JSON Schema that refuses fields which Kubernetes would drop with a warning."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    given = {name: strict(each) for name, each in schema.items()}
+    if given.pop("x-kubernetes-int-or-string", False):
+        given["type"] = ["integer", "string"]
+    if "properties" in given and not given.get("x-kubernetes-preserve-unknown-fields"):
+        given.setdefault("additionalProperties", False)
+    return given
+
+
+@pytest.fixture(scope="module")
+def schema() -> Any:
+    read: Any = strict(json.loads(gzip.decompress(SCHEMA.read_bytes())))
+    read["properties"] |= {"apiVersion": {"const": "flink.apache.org/v1beta1"}, "kind": {"const": "FlinkDeployment"}}
+    read["properties"] |= {"metadata": {"type": "object"}}
+    return read
+
+
+def test_the_cluster_is_a_flink_deployment_of_the_operator(schema: Any) -> None:
+    validator = jsonschema.Draft7Validator(schema)
+    assert not [error.message for error in validator.iter_errors(CLUSTER)]
+    (refused,) = validator.iter_errors({**CLUSTER, "spec": {**CLUSTER["spec"], "flinkConfig": {}}})
+    assert "'flinkConfig' was unexpected" in refused.message
+
+
+def test_the_submitting_pod_is_one_of_kubernetes(schema: Any) -> None:
+    """The operator's pod templates have the fields of pods."""
+    assert (SUBMIT["apiVersion"], SUBMIT["kind"]) == ("batch/v1", "Job")
+    pod = schema["properties"]["spec"]["properties"]["podTemplate"]
+    assert not [error.message for error in jsonschema.Draft7Validator(pod).iter_errors(SUBMIT["spec"]["template"])]
+
+
+def test_the_cluster_is_a_session_with_workers() -> None:
     spec = CLUSTER["spec"]
-    assert spec.keys() <= SPEC
     assert "job" not in spec  # a session cluster
-    assert all(isinstance(value, str) for value in spec["flinkConfiguration"].values())
-    for part in ("jobManager", "taskManager"):
-        assert spec[part].keys() <= PART
-        for name, value in spec[part]["resource"].items():
-            assert isinstance(value, RESOURCE[name])
+    assert spec["mode"] == "standalone"  # in the other mode, the operator does not read the number of TaskManagers
     major, minor = re.fullmatch(r"flink:(\d+)\.(\d+)-java17", spec["image"]).groups()  # type: ignore[union-attr]
     assert spec["flinkVersion"] == f"v{major}_{minor}"
     main, workers = spec["taskManager"]["podTemplate"]["spec"]["containers"]
@@ -46,7 +76,6 @@ def test_the_cluster_has_the_fields_of_a_flink_deployment() -> None:
 def test_the_submitting_pod_agrees_with_the_cluster() -> None:
     pod = SUBMIT["spec"]["template"]["spec"]
     (server,), (container,) = pod["initContainers"], pod["containers"]
-    assert (SUBMIT["apiVersion"], SUBMIT["kind"]) == ("batch/v1", "Job")
     beam, flink = version("apache-beam"), CLUSTER["spec"]["flinkVersion"].removeprefix("v").replace("_", ".")
     assert server["image"] == f"apache/beam_flink{flink}_job_server:{beam}"
     assert f"ARG BEAM_VERSION={beam}\n" in (FOLDER / "Dockerfile").read_text(encoding="utf-8")
