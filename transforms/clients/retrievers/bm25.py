@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rankbeam.transforms.clients.retrievers.index.units import Indexed
 from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
-from rankbeam.transforms.kernels.search.top import top
+from rankbeam.transforms.kernels.search.pruned import best
 from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query, Ranking
@@ -60,9 +60,7 @@ class Bm25Index:
         terms = self.indexed.known(query.text)
         if not terms:
             return Ranking((), ())
-        scores, baseline = self.scorer.scores(terms)
-        best = top(scores, top_k, float(baseline))
-        return self.indexed.units.ranking(best, scores[best])
+        return self.indexed.units.ranking(*best(self.scorer, terms, top_k))
 
     def close(self) -> None:
         """Do nothing: the next bundle of this process uses the index again."""

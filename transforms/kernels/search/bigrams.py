@@ -37,7 +37,7 @@ def pairs_and_words(text: str) -> Iterator[tuple[str, int]]:
 
 def has_pairs(text: str) -> bool:
     """Whether a text has a character of these scripts."""
-    return _undivided().search(text) is not None
+    return not text.isascii() and _undivided().search(text) is not None
 
 
 @cache

@@ -170,3 +170,19 @@ def within(
     key = np.repeat(np.arange(len(document) - 1), np.diff(document)) * widest + start
     begin, end = np.searchsorted(key, of * widest + first), np.searchsorted(key, of * widest + last)
     return begin, end - begin
+
+
+def common(first: UnitArray, second: UnitArray) -> tuple[IntArray, IntArray]:
+    """The places of what two ascending arrays have in common, in each of them.
+
+    >>> [places.tolist() for places in common(np.array([2, 5, 7], np.int32), np.array([1, 2, 3, 7], np.int32))]
+    [[0, 2], [1, 3]]
+    """
+    if len(first) > len(second):
+        in_second, in_first = common(second, first)
+        return in_first, in_second
+    place = np.searchsorted(second, first)
+    is_there = np.zeros(len(first), np.bool_)
+    inside = place < len(second)
+    is_there[inside] = second[place[inside]] == first[inside]
+    return np.flatnonzero(is_there), place[is_there]

@@ -1,6 +1,7 @@
 """Kept indexes: built once, found again, and never damaged or of other documents."""
 
 import logging
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,7 +93,16 @@ def test_the_cuts_of_documents_share_their_tokens(searched: Documents) -> None:
     found(Documents(searched.path, Chunking("sentences", 9, 0), kept=searched.kept))
 
     names = sorted(path.name.partition("-")[0] for path in Path(searched.kept or "").glob("*/*/*-*") if path.is_dir())
-    assert names == ["chunks", "chunks", "documents", "postings", "postings", "tokens"]
+    assert names == ["chunks", "chunks", "documents", "order", "postings", "postings", "tokens", "vocabulary"]
+
+
+def test_an_index_that_is_kept_needs_no_tokens(searched: Documents) -> None:
+    first = found(searched)
+    (tokens_folder,) = Path(searched.kept or "").glob("*/*/tokens-*/")
+    shutil.rmtree(tokens_folder)
+
+    assert found(searched) == first
+    assert not tokens_folder.exists()
 
 
 def test_an_index_in_a_bucket_is_copied_to_other_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ DOCUMENTS = pa.schema(
     ]
 )
 _AT_ONCE = 4000
-_FILE = "documents.arrow"
+_FILE, _ORDER = "documents.arrow", "order.npy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +45,15 @@ class Collection:
         path: of the dataset's corpus.
         shelf: of what is made from them.
         rows: of `DOCUMENTS`, in the order of the files.
+        doc_ids: in the order of the rows, in one piece: some of them are taken for every query.
         order: int64[d], the rows by descending id.
     """
 
     path: str
     shelf: Shelf
     rows: pa.Table
+    doc_ids: pa.StringArray
     order: IntArray
-
-    @property
-    def doc_ids(self) -> pa.ChunkedArray:
-        """The ids, in the order of the rows."""
-        return self.rows["doc_id"]
 
     def batches(self) -> Iterator[tuple[list[str], list[str]]]:
         """Titles and texts, some documents at a time, in the order of the rows."""
@@ -83,8 +80,15 @@ def _collection(path: str, root: str, kept: str | None, version: object) -> Coll
     shelf = Shelf.of(root, path, content_of(path), kept)
     folder = shelf.get("documents", [], lambda into: _write(path, into / _FILE))
     rows = pa.ipc.open_file(pa.memory_map(str(folder / _FILE))).read_all()
-    names = np.array([name.encode() for name in rows["doc_id"].to_pylist()], object)
-    return Collection(path, shelf, rows, np.argsort(names, kind="stable")[::-1].copy())
+    doc_ids = rows["doc_id"].combine_chunks()
+    ordered = shelf.get("order", [], lambda into: np.save(into / _ORDER, _descending(doc_ids)))
+    return Collection(path, shelf, rows, doc_ids, np.asarray(np.load(ordered / _ORDER, mmap_mode="r")))
+
+
+def _descending(doc_ids: pa.StringArray) -> IntArray:
+    """The rows by descending id, in the order of their bytes."""
+    names = np.array([name.encode() for name in doc_ids.to_pylist()], object)
+    return np.argsort(names, kind="stable")[::-1].copy()
 
 
 def collection_of(documents: Documents) -> Collection:

@@ -10,6 +10,7 @@ import numpy as np
 from rankbeam.transforms.clients.retrievers.index.analysis import WORDS, Analysis
 from rankbeam.transforms.clients.retrievers.index.collection import Collection, collection_of
 from rankbeam.transforms.clients.retrievers.index.tokens import Tokens, mapped, tokens_of
+from rankbeam.transforms.clients.retrievers.index.vocabulary import Vocabulary, vocabulary_of
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.bigrams import has_pairs
 from rankbeam.transforms.kernels.search.postings import Pieces, Postings, build, within
@@ -107,7 +108,7 @@ class Indexed:
 
     Attributes:
         units: what is ranked.
-        terms: the position of each term in the vocabulary.
+        vocabulary: of the terms.
         postings: of the units.
         analysis: of texts.
         warnings: about documents without text.
@@ -115,7 +116,7 @@ class Indexed:
     """
 
     units: Units
-    terms: dict[str, int]
+    vocabulary: Vocabulary
     postings: Postings
     analysis: Analysis
     warnings: tuple[str, ...]
@@ -123,7 +124,8 @@ class Indexed:
 
     def known(self, text: str) -> list[int]:
         """The terms of a query that a unit may have, in order."""
-        return [self.terms[term] for term in self.analysis.of_text(text) if term in self.terms]
+        places = map(self.vocabulary.place, self.analysis.of_text(text))
+        return [place for place in places if place is not None]
 
 
 def indexed(documents: Documents, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
@@ -138,24 +140,23 @@ def indexed(documents: Documents, analysis: Analysis, fields: tuple[str, ...]) -
 @lru_cache(2)
 def _indexed(documents: Documents, collection: Collection, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
     units = units_of(documents, collection)
-    tokens = tokens_of(collection, analysis)
     chunking = documents.chunking
     cut = None if chunking is None else [chunking.by, chunking.size, chunking.overlap]
     parameters = [*analysis.parameters[:2], sorted(fields), cut, *analysis.parameters[2:]]
-    folder = collection.shelf.get("postings", parameters, lambda into: _index(units, tokens, fields, into))
+    folder = collection.shelf.get("postings", parameters, lambda into: _index(units, analysis, fields, into))
+    vocabulary = vocabulary_of(collection, analysis)
     offsets = np.fromfile(folder / "offsets.i64", np.int64)
     if not offsets[-1]:
         raise InputError("no document of the corpus has a word to index", path=documents.path)
     arrays = (mapped(folder / f"{name}.i32") for name in _POSTINGS)
-    terms = {term: place for place, term in enumerate(tokens.vocabulary)}
     seen = fields if chunking is None else ("text",)
-    warnings = (*collection.warnings(seen), *_undivided(tokens, analysis))
-    return Indexed(units, terms, Postings(offsets, *arrays), analysis, warnings, parameters)
+    warnings = (*collection.warnings(seen), *_undivided(vocabulary, analysis))
+    return Indexed(units, vocabulary, Postings(offsets, *arrays), analysis, warnings, parameters)
 
 
-def _undivided(tokens: Tokens, analysis: Analysis) -> Iterator[str]:
+def _undivided(vocabulary: Vocabulary, analysis: Analysis) -> Iterator[str]:
     """That words are whole sentences, where a script has no blanks between words."""
-    some = tokens.vocabulary[:: max(1, len(tokens.vocabulary) // _TERMS_LOOKED_AT)]
+    some = vocabulary.some(_TERMS_LOOKED_AT)
     share = sum(map(has_pairs, some)) / max(1, len(some))
     if analysis.tokenizer == WORDS and share >= _SHARE_OF_UNDIVIDED:
         yield (
@@ -164,7 +165,8 @@ def _undivided(tokens: Tokens, analysis: Analysis) -> Iterator[str]:
         )
 
 
-def _index(units: Units, tokens: Tokens, fields: tuple[str, ...], folder: Path) -> None:
+def _index(units: Units, analysis: Analysis, fields: tuple[str, ...], folder: Path) -> None:
+    tokens = tokens_of(units.collection, analysis)
     pieces = _pieces(units, tokens, fields)
 
     def tokens_in(first: int, last: int) -> IntArray:
