@@ -18,10 +18,12 @@ class Objects:
 
     Args:
         buckets: that can be written to; the names of all that there are.
+        granted: after so many uploads, more are forbidden; None where they never are.
     """
 
-    def __init__(self, buckets: tuple[str, ...]) -> None:
+    def __init__(self, buckets: tuple[str, ...], granted: int | None = None) -> None:
         self.buckets = buckets
+        self.granted = granted
         self.uploads = 0
         self._held: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -82,6 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._say(200, json.dumps(TOKEN).encode())
         if self._bucket() not in self.objects.buckets:
             return self._say(404, b"{}")
+        if self.objects.granted is not None and self.objects.uploads >= self.objects.granted:
+            return self._say(403, b"{}")
         boundary = self.headers["Content-Type"].partition("boundary=")[2].strip('"').encode()
         parts = body.split(b"--" + boundary)
         if len(parts) != len(("", "about", "media", "")):  # of a client that was killed meanwhile

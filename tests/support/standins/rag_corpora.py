@@ -27,8 +27,9 @@ def _messages() -> Any:
 
 async def start(reception: Reception) -> int:
     """Serve on a free port, and return it."""
-    held = objects.Objects(tuple(reception.settings.buckets))
-    state = RagState(Behaviour(**reception.settings.rag), time.monotonic, held.below, held.put)
+    behaviour = Behaviour(**reception.settings.rag)
+    held = objects.Objects(tuple(reception.settings.buckets), behaviour.uploads_granted)
+    state = RagState(behaviour, time.monotonic, held.below, held.put)
     storage_port = objects.serve(held)
     reception.extra = lambda: {
         **state.shown(),

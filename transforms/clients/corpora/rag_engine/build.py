@@ -99,7 +99,7 @@ class Builder:
         self._site, self._documents, self._quota = site, documents, quota
         self._run, self._now, self._report = run, now, report
         self._shown: dict[str, int] = {}
-        self._new: set[str] = set()
+        self._new: dict[str, str] = {}  # identities of corpora that were made just now, by resource
 
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
         """Those of some corpora that exist now, by identity.
@@ -162,7 +162,7 @@ class Builder:
         return Use(self._site.api.location, identity, folders, written, failed)
 
     def _stage(self, folders: Mapping[str, str]) -> None:
-        """Upload the documents. If that is refused, corpora that were made just now are deleted: they hold nothing.
+        """Upload the documents. If that is refused, corpora made just now are deleted, with what was uploaded.
 
         Args:
             folders: for each corpus, by identity, the folder of its staging.
@@ -175,7 +175,19 @@ class Builder:
                 self._upload(folder, [identity for identity, own in folders.items() if own == folder])
         except InputError:
             self._site.delete(sorted(self._new))
+            for folder in sorted(set(folders.values())):
+                self._unstage(folder)
             raise
+
+    def _unstage(self, folder: str) -> None:
+        """Delete the documents that only corpora needed that were made just now; what cannot be deleted is said."""
+        try:
+            there = {each.about.identity for each in self._site.find()}
+            uses = Uses(folder)
+            gone = set(self._new.values()) - there
+            uses.delete(uses.needless(self._site.api.location, gone, there), ())
+        except (CallError, InputError) as error:
+            self._report(f"corpora: documents that were uploaded just now are still there: {error}")
 
     def _upload(self, folder: str, identities: Sequence[str]) -> None:
         """Upload the documents to a folder, for some corpora."""
@@ -198,7 +210,7 @@ class Builder:
         if refused:
             self._site.delete(list(made.values()))
             return {}, [Problem.of(named[identity].name, error) for identity, error in refused.items()]
-        self._new |= set(made.values())
+        self._new |= {name: identity for identity, name in made.items()}
         if made:
             chosen = self._settled(self._site.find(), made)
             made |= {identity: each.corpus.name for identity, each in chosen.items()}
