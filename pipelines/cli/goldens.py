@@ -10,13 +10,17 @@ from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_backg
 from rankbeam.pipelines.run.messages import MISSED, leave, messages, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from rankbeam.pipelines.goldens.goldens import Goldens
     from rankbeam.pipelines.goldens.make import Outcome
+    from rankbeam.pipelines.portable.service import JobService
     from rankbeam.transforms.goldens.planning import Plan
 
 _MAKE = "make"
+_CANCELLING_S = 90.0
 _FORMATS = ["adk", "auto_rag_eval", "beir", "csv", "ragas", "trec"]
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
@@ -64,17 +68,20 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
         from rankbeam.pipelines.goldens.load import load_goldens
         from rankbeam.pipelines.goldens.plan import costs_of, refuse_above_budget
         from rankbeam.pipelines.goldens.rounds import plan_of
-        from rankbeam.pipelines.goldens.stages import refuse_dataflow
-        from rankbeam.pipelines.run.options import pipeline_options
+        from rankbeam.pipelines.goldens.stages import refuse_dataflow, refuse_local
+        from rankbeam.pipelines.run.options import is_portable, pipeline_options
+        from rankbeam.transforms.clients.storage import files
 
-        own = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
-        options = pipeline_options(beam_options, own)
+        options = pipeline_options(beam_options, _own_options())
         refuse_dataflow(options)
-        loaded = load_goldens(file, output)
+        # The workers of an engine have another current folder.
+        place = files.absolute if is_portable(options) else str
+        loaded = load_goldens(place(file), None if output is None else place(output))
+        refuse_local(loaded, options)
         plan = plan_of(loaded)
         if loaded.max_cost is not None:
             refuse_above_budget(loaded, costs_of(loaded, plan), file)
-        outcome = _made(loaded, plan, options)
+        outcome = _made(loaded, plan, options, beam_options)
         for warning in outcome.warnings:
             warn(warning)
         calls = f"{outcome.calls:,} calls, {outcome.hits:,} more from the ledger"
@@ -84,25 +91,49 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
             leave(f"{outcome.missing:,} questions are missing", MISSED)
 
 
-def _made(goldens: "Goldens", plan: "Plan", options: "PipelineOptions") -> "Outcome":
+def _own_options() -> list[str]:
+    """The options of the current command itself."""
+    return [name for parameter in click.get_current_context().command.params for name in parameter.opts]
+
+
+def _made(goldens: "Goldens", plan: "Plan", options: "PipelineOptions", beam_options: "Sequence[str]") -> "Outcome":
     from rankbeam.pipelines.goldens.make import make as make_goldens
     from rankbeam.pipelines.goldens.progress import CallsOfPools
     from rankbeam.pipelines.portable.job_server import job_server
     from rankbeam.pipelines.portable.quiet import quiet
-    from rankbeam.pipelines.run.options import is_portable
+    from rankbeam.pipelines.run.options import is_portable, refuse_unknown
     from rankbeam.pipelines.run.progress import shown
     from rankbeam.transforms.clients.storage import spill
 
-    try:
-        with ExitStack() as stack:
-            if is_portable(options):
-                stack.enter_context(quiet())
-                stack.enter_context(job_server(options))
-            stack.enter_context(shown(CallsOfPools(0, 0, goldens.pools)))
-            return in_background(lambda: make_goldens(goldens, plan, options))
-    except KeyboardInterrupt:
-        folder = spill.folder()
-        raise Interrupted([] if folder is None else [folder], finish_calls(goldens.ledger)) from None
+    with ExitStack() as stack:
+        service = None
+        if is_portable(options):
+            stack.enter_context(quiet())
+            service = stack.enter_context(job_server(options))
+            refuse_unknown(beam_options, _own_options(), service.options())
+        try:
+            with shown(CallsOfPools(0, 0, goldens.pools)):
+                return in_background(lambda: make_goldens(goldens, plan, options))
+        except KeyboardInterrupt:
+            folder = spill.folder()
+            kept = finish_calls(goldens.ledger) if service is None else _cancelled(goldens, service)
+            raise Interrupted([] if folder is None else [folder], kept) from None
+
+
+def _cancelled(goldens: "Goldens", service: "JobService") -> str:
+    """Cancel the job that an engine runs, which would go on with its calls; returns a message about what was kept."""
+    from rankbeam.pipelines.goldens.stages import at_work
+
+    jobs = at_work()
+    for job_id, ledger in jobs.items():
+        try:
+            service.cancel(job_id)
+        finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
+            ledger.request_stop()
+    kept = finish_calls(goldens.ledger)
+    for job_id in jobs:
+        service.wait_until_ended(job_id, _CANCELLING_S)
+    return f"the job is cancelled; {kept}"
 
 
 @goldens.command()

@@ -1,16 +1,19 @@
 """One stage of a round as a pipeline: tasks through the paced fan-out, results to parts of a folder as they come."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.runner import PipelineResult
 
+from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.run import notices
 from rankbeam.pipelines.run.build import new_pipeline
 from rankbeam.pipelines.run.evaluate import RunFailed, quiet_beam, refusals, spilling
-from rankbeam.pipelines.run.options import is_dataflow
+from rankbeam.pipelines.run.options import is_dataflow, works_elsewhere
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of
@@ -23,6 +26,8 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 
 Record = TypeVar("Record")
+
+_jobs: dict[str, Ledger] = {}
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,9 @@ def run_stage(
     with refusals(), quiet_beam(), notices.shown(), spilling(options):
         pipeline = new_pipeline(options)
         _connect(pipeline, stage, ledger, items, folder)
-        state = pipeline.run().wait_until_finish()
+        result = pipeline.run()
+        with _at_work(result, ledger):
+            state = result.wait_until_finish()
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
     return Results(
@@ -69,6 +76,37 @@ def run_stage(
         list(parts.read_parts(folder, parts.USAGE, Usage)),
         list(parts.read_parts(folder, parts.WARNINGS, str)),
     )
+
+
+@contextmanager
+def _at_work(result: PipelineResult, ledger: Ledger) -> Iterator[None]:
+    """Note a job of an engine for as long as the block waits for it; other runners return once they are done."""
+    job_id: str | None = getattr(result, "_job_id", None)  # Beam has no public name for it
+    if job_id is None:
+        yield
+        return
+    _jobs[job_id] = ledger
+    try:
+        yield
+    finally:
+        del _jobs[job_id]
+
+
+def at_work() -> dict[str, Ledger]:
+    """The ledger of each job that an engine runs now for this process, by the engine's id of the job."""
+    return dict(_jobs)
+
+
+def refuse_local(goldens: Goldens, options: PipelineOptions) -> None:
+    """Refuse folders of this machine where workers on others write answers to them.
+
+    Raises:
+        InputError: the output or the ledger is such a folder.
+    """
+    for name, place in {"output": goldens.output, "output.ledger": goldens.ledger}.items():
+        if works_elsewhere(options) and files.is_local(place):
+            problem = "the workers of this job cannot reach folders of this machine; name one in a bucket"
+            raise InputError(f"{name}: {problem}", path=place)
 
 
 def refuse_dataflow(options: PipelineOptions) -> None:

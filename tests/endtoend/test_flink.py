@@ -14,6 +14,7 @@ from support.cli import rankbeam_process
 from support.data import REPOSITORY, SHARED_DATA
 from support.flink import Cluster, cluster, missing_flink
 from support.flink.cluster import RESTART
+from support.goldens import goldens_file, stable
 from support.inputs import trec_qrels, trec_run, write
 from support.remote import answers, dataset, http, signalled, write_experiment
 from support.runs import without_run
@@ -123,6 +124,36 @@ def test_an_interrupt_cancels_the_job_and_ends_its_calls(flink: Cluster, tmp_pat
         assert standin.stats().calls == begun.calls
         evaluated(path, tmp_path / "out", *flink.options(external=True))
         assert standin.stats().calls <= QUERIES * 1.05
+
+
+@whole
+def test_a_job_goes_on_without_the_command_that_submitted_it(flink: Cluster, tmp_path: Path) -> None:
+    """SIGKILL of the command: its job is known, refused a second time, and cancelled from anywhere."""
+    with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
+        path, output = asked(tmp_path, standin), str(tmp_path / "out")
+        arguments = ["evaluate", path, "--run-id", "r", *flink.options(external=True)]
+        signalled(arguments, signal.SIGKILL, lambda: standin.stats().calls >= 50, tmp_path, within_s=WITHIN_S)
+        assert "state    running" in rankbeam_process("status", output).stdout
+        refused = rankbeam_process(*arguments, timeout_s=WITHIN_S)
+        assert refused.status == 2
+        assert "is still writing the run r; wait for it, cancel it (rankbeam cancel " in refused.stderr
+        cancelled = rankbeam_process("cancel", output, timeout_s=WITHIN_S)
+        assert cancelled.status == 0, cancelled.stderr
+        begun = standin.stats().calls
+        assert begun < QUERIES
+        time.sleep(5)  # a worker that was left behind would go on
+        assert standin.stats().calls == begun
+        evaluated(path, tmp_path / "out", *flink.options(external=True))
+        assert standin.stats().calls <= QUERIES * 1.05
+
+
+@whole
+def test_a_benchmark_equals_the_local_runners(flink: Cluster, tmp_path: Path) -> None:
+    path = goldens_file(tmp_path, items=4, reviews={"pool": 3})
+    for name, options in {"local": [], "flink": flink.options(external=True)}.items():
+        outcome = rankbeam_process("goldens", path, "--output", str(tmp_path / name), *options, timeout_s=WITHIN_S)
+        assert outcome.status == 0, outcome.stderr[-4000:]
+    assert stable(tmp_path / "flink") == stable(tmp_path / "local")
 
 
 @whole

@@ -1,0 +1,85 @@
+"""Benchmarks at a job server, Beam's own in Python, whose workers have another current folder."""
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.cli import rankbeam
+from support.flink.processes import free_ports, kill, start
+from support.goldens import corpus, documents, goldens_file, stable
+from support.job_server import job_server
+from support.remote import signalled
+from support.standin_models import KEY, service
+from support.standins import serve
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """The options that name the server."""
+    with job_server(tmp_path_factory.mktemp("server")) as address:
+        yield ["--runner=PortableRunner", f"--job_endpoint={address}"]
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """The options that name a pool of workers."""
+    (port,) = free_ports(1)
+    folder = tmp_path_factory.mktemp("workers")
+    command = [sys.executable, "-m", "rankbeam.pipelines.portable.worker_pool", f"--port={port}"]
+    process = start(command, folder / "log.txt", {KEY: "k"}, cwd=folder)
+    yield ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
+    kill(process)
+
+
+def test_an_unknown_option_is_refused(server: list[str], tmp_path: Path) -> None:
+    outcome = rankbeam("goldens", goldens_file(tmp_path), *server, "--paralelism=2")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "unknown option --paralelism; did you mean '--parallelism'?" in outcome.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_workers_cannot_reach_are_refused(tmp_path: Path) -> None:
+    elsewhere = ["--runner=FlinkRunner", "--flink_master=flink:8081", "--environment_type=EXTERNAL"]
+    outcome = rankbeam("goldens", goldens_file(tmp_path), *elsewhere, "--environment_config=localhost:50000")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert f"{tmp_path}/out: output: the workers of this job cannot reach folders of this machine" in outcome.stderr
+
+
+@pytest.mark.campaign
+def test_relative_paths_are_those_of_the_submitting_process(
+    server: list[str], workers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goldens_file(tmp_path, items=3)
+    monkeypatch.chdir(tmp_path)
+    for name, options in {"local": [], "portable": [*server, *workers]}.items():
+        outcome = rankbeam("goldens", "./goldens.yaml", "--output", name, *options)
+        assert outcome.status == 0, outcome.stderr
+    assert stable(tmp_path / "portable") == stable(tmp_path / "local")
+
+
+@pytest.mark.campaign
+def test_an_interrupt_ends_the_calls_of_the_workers(
+    server: list[str], workers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "k")
+    with serve("openai", latency_s=0.3) as standin:
+        path = goldens_file(
+            tmp_path,
+            documents=corpus(tmp_path, documents(40)),
+            services={"model": service("openai", standin)},
+            writer="model",
+            checker="model",
+            items=60,
+            quotas={"openai": {"requests_per_minute": 240}},
+        )
+        arguments = ["goldens", path, *server, *workers]
+        ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 8, tmp_path)
+        begun = standin.stats().calls
+        assert ended.status == 130, ended.stderr
+        assert "interrupted; the job is cancelled; all answers are in" in ended.stderr
+        time.sleep(5)  # a worker that was left behind would go on
+        assert standin.stats().calls <= begun + 1
+    assert "Traceback" not in ended.stderr
