@@ -68,6 +68,16 @@ def test_calls_are_spread_over_the_second() -> None:
     assert busiest(begun, 0.2) <= 6
 
 
+@pytest.mark.parametrize("rate", [0.5, 60.0, 100.0, 1500.0, 1501.0])
+def test_lanes_spread_their_calls_over_the_quotas_minute_and_no_second_holds_less_room(rate: float) -> None:
+    for lanes in {1, -(-int(rate) // 60)}:
+        shares = lane_shares(rate, lanes)
+        for lane, share in enumerate(shares):
+            interval_s = lane_pacer(rate, lane, lanes).interval_s
+            assert interval_s == pytest.approx(60.0 * sum(shares) / (rate * share))
+            assert interval_s * share >= 1.0 - 1e-12
+
+
 def test_an_idle_lane_does_not_save_up_its_turns() -> None:
     pacer = lane_pacer(1500, 0, 1)
     first = send(pacer, 10, [0.0])

@@ -129,7 +129,7 @@ def lane_pacer(requests_per_minute: float, lane: int, lanes: int, tokens_per_min
     limits = {SECOND_S: shares[lane], MINUTE_S: end - begin}
     share = shares[lane] / sum(shares)
     tokens = None if tokens_per_minute is None else TokenPacer(tokens_per_minute * share)
-    return Pacer(limits, max(MINUTE_S / (requests_per_minute * share), SECOND_S / shares[lane]), tokens)
+    return Pacer(limits, MINUTE_S / (requests_per_minute * share), tokens)
 
 
 def first_to_begin(waits_s: Sequence[float], overtaken: Sequence[int]) -> int:

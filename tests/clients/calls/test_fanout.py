@@ -104,6 +104,13 @@ def test_the_service_says_when_to_ask_again(tmp_path: Path) -> None:
     assert second - first >= 1.5
 
 
+def test_for_each_slot_four_calls_may_pause_before_another_attempt(clock: VirtualClock, tmp_path: Path) -> None:
+    service = Echo(failing(FailureKind.QUOTA, times=1, retry_after_s=30.0))
+    quota = Quota(requests_per_minute=60_000, concurrent_calls=2)
+    make([task(f"q{number}") for number in range(25)], service, tmp_path, quota, clock)
+    assert [sum(at // 30 == part for _, at in service.begun) for part in range(4)] == [10, 20, 15, 5]
+
+
 def test_a_service_that_wants_too_long_a_pause_is_not_waited_for(clock: VirtualClock, tmp_path: Path) -> None:
     service = Echo(failing(FailureKind.QUOTA, times=1, retry_after_s=3600))
     (outcome,) = make([task("q")], service, tmp_path, clock=clock)
