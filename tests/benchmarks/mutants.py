@@ -1,14 +1,16 @@
 """Do the tests notice when the code is wrong? A seeded sample of mutants, and the share that the tests kill.
 
-    make mutants                                                        everything: some hours
+    make mutants                                                        the modules of MODULES: some minutes
     make mutants MUTANTS="--each 20 --seed 7 transforms/kernels/ranking"
 
-Every mutant runs in a copy of the repository, in a process forked from one that has imported the libraries, against
-the module's doctests and the test files that concern it (`tests_of`) until one fails; not against whole runs
-(tests/endtoend). A mutant that runs much longer than the module does counts as killed. Each is printed with its line
-when it has run, and a module's score when all of its mutants have. Some survivors change nothing that could be seen.
+Mutants run in a copy of the repository, against the module's doctests and the test files that concern it (`tests_of`)
+until one fails; not against whole runs (tests/endtoend), campaigns, or more than 20 examples of a Hypothesis test.
+A mutant that runs much longer than the module does counts as killed. Each is printed with its line when it has run, and
+at the end the score of every module. mutants.toml names mutants that always run, and those that change nothing.
 
-mutmut and cosmic-ray have no option for a sample by a seed, which is what makes a run of minutes comparable.
+mutmut 3 runs mutants as quickly, in forked processes and only against tests that reach them. It has no sample by a
+seed, leaves out decorated functions, which properties, validators and caches are, and what runs at import, and measures
+a copy in which every function is replaced by one that chooses among its mutants, which Beam cannot pickle.
 """
 
 import importlib
@@ -16,43 +18,65 @@ import os
 import re
 import resource
 import shutil
-import signal
-import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import click
-import pytest
-from mutations import Mutant, mutants
+from mutant_tests import LOG, ONE_HOUR, Lines, Session, anew, ended, forked_process, prepare, written
+from mutations import Mutant, mutants, replaced
 
 REPOSITORY = Path(__file__).parents[2]
 SHARED_DATA = Path(os.environ.get("RANKBEAM_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv*", ".hypothesis", ".*_cache", "__pycache__", "out", "build", "dist")
-OPTIONS = ("-x", "-q", "-n0", "-pno:cacheprovider", "-mnot campaign", "--hypothesis-seed=0", "--durations=1")
-LOG = "mutants.log"
 # What tests import besides rankbeam is imported once, before processes are forked; as in support.processes, without a
 # thread.
 LIBRARIES = ("apache_beam.runners.portability.fn_api_runner.fn_runner", "duckdb", "google.cloud.bigquery", "grpc.aio",
-             "httpx", "hypothesis", "pyarrow.dataset", "pyarrow.parquet", "scipy.stats")  # fmt: skip
+             "httpx", "hypothesis", "ir_measures", "pyarrow.dataset", "pyarrow.parquet", "pydantic", "pytrec_eval",
+             "scipy.stats")  # fmt: skip
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-FLOORS = ("kernels", "records", "clients", "stages", "pipelines")
-TIMES_LONGER, AND_SECONDS, WAIT_S = 4, 20, 900
+FLOORS = ("kernels", "records", "clients", "stages", "pipelines", "judge")
+CPU_S_OF_A_FILE, CPU_S_OF_A_MODULE = 25, 120
+KNOWN: dict[str, list[dict[str, str]]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+# Those in which a mistake would be noticed last: numbers, pace, answers that are paid for, gates.
+MODULES = [
+    "transforms/kernels/ranking/metrics.py",
+    "transforms/kernels/ranking/rankings.py",
+    "transforms/kernels/ranking/hits.py",
+    "transforms/kernels/ranking/ties.py",
+    "transforms/kernels/statistics/moments.py",
+    "transforms/kernels/statistics/corrections.py",
+    "transforms/kernels/statistics/bootstrap.py",
+    "transforms/kernels/statistics/intervals.py",
+    "transforms/kernels/statistics/estimates.py",
+    "transforms/kernels/statistics/randomisation.py",
+    "transforms/kernels/pacing.py",
+    "transforms/kernels/token_pacing.py",
+    "transforms/kernels/judged.py",
+    "transforms/records/scores/means.py",
+    "transforms/records/scores/differences.py",
+    "transforms/records/scores/resampled.py",
+    "transforms/records/scores/estimates.py",
+    "transforms/clients/calls/lanes.py",
+    "transforms/clients/calls/pool_calls.py",
+    "transforms/clients/calls/admission.py",
+    "transforms/clients/calls/fanout.py",
+    "transforms/clients/calls/driver.py",
+    "transforms/clients/calls/health.py",
+    "transforms/clients/calls/upkeep.py",
+    "transforms/clients/ledger/parts.py",
+    "transforms/clients/ledger/index.py",
+    "transforms/clients/ledger/writer.py",
+    "transforms/clients/ledger/rows.py",
+    "transforms/clients/ledger/merging.py",
+    "pipelines/gates/checks.py",
+    "pipelines/gates/table.py",
+]
 
 
-@dataclass(frozen=True)
-class Job:
-    """A mutant to run the tests of its module against, and how many there are of that module."""
-
-    module: Path
-    mutant: Mutant
-    of: int
-    tests: Sequence[str]
-    cpu_s: int
-
-
-def tests_of(module: Path) -> list[str]:
+def tests_of(module: Path, repository: Path) -> list[str]:
     """The module's doctests, and the test files that concern it; those that are named after it come first.
 
     A file concerns it that imports it, or lies in the folder that mirrors its own and imports its package, which may
@@ -64,11 +88,11 @@ def tests_of(module: Path) -> list[str]:
     of_module = re.compile(rf"{re.escape(dotted)}\b(?!\.)|from {re.escape(package)} import .*\b{name}\b")
     of_package = re.compile(rf"(from|import) {re.escape(package)}\b(?!\.)")
     is_stage = len(parts) == 2 or parts[1] in ("retrieve", "write")
-    folder = REPOSITORY / "tests" / (Path("stages") if is_stage else Path(*parts[parts[0] == "transforms" : -1]))
+    folder = repository / "tests" / (Path("stages") if is_stage else Path(*parts[parts[0] == "transforms" : -1]))
     unit = {
         path: path.read_text(encoding="utf-8")
         for floor in FLOORS
-        for path in sorted((REPOSITORY / "tests" / floor).rglob("test_*.py"))
+        for path in sorted((repository / "tests" / floor).rglob("test_*.py"))
     }
     beside = [path for path in unit if path.parent == folder]
     named = [path for path in beside if path.stem.startswith(f"test_{name}")]
@@ -76,87 +100,86 @@ def tests_of(module: Path) -> list[str]:
     passed_on = [path for path in beside if of_package.search(unit[path])]
     first = [path for path in importing if path.parent == folder]
     files = dict.fromkeys(named + first + importing + passed_on) or dict.fromkeys(beside)
-    return [f"rankbeam/{module}", *(str(path.relative_to(REPOSITORY)) for path in files)]
+    return [f"rankbeam/{module}", *(str(path.relative_to(repository)) for path in files)]
 
 
-def run_tests(folder: Path, tests: Sequence[str], cpu_s: int) -> int:
-    """Fork a process that runs tests in a copy of the repository, and return its id; it ends with pytest's status."""
-    shutil.rmtree(folder / ".hypothesis", ignore_errors=True)
-    if child := os.fork():
-        return child
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-    signal.alarm(WAIT_S)
-    log = os.open(folder / LOG, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    for descriptor in (0, 1, 2):
-        os.dup2(log, descriptor)
-    os.chdir(folder)
-    sys.path.insert(0, str(folder))
-    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "RANKBEAM_SHARED_DATA": str(SHARED_DATA)}
-    os._exit(pytest.main([*OPTIONS, *tests]))
+def modules_in(paths: Sequence[Path]) -> list[Path]:
+    """Modules below these folders, relative to the repository."""
+    files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
+    return [file.resolve().relative_to(REPOSITORY) for file in files]
 
 
-def jobs_of(modules: Sequence[Path], each: int, seed: int, folder: Path) -> Iterator[Job]:
-    """The mutants of every module; its tests must pass without one."""
-    for module in modules:
-        if not (sample := mutants(REPOSITORY / module, each, seed)):
-            continue
-        tests = tests_of(module)
-        _, status, used = os.wait4(run_tests(folder, tests, WAIT_S), 0)
-        if status:
-            said = (folder / LOG).read_text(encoding="utf-8", errors="replace")
-            raise click.ClickException(f"the tests of {module} fail without a mutant:\n{said}")
-        own_s = used.ru_utime + used.ru_stime
-        cpu_s = int(TIMES_LONGER * own_s) + AND_SECONDS
-        click.echo(f"{len(sample)} mutants of {module}: {len(tests)} files, {own_s:.0f} CPU s without a mutant")
-        yield from (Job(module, mutant, len(sample), tests, cpu_s) for mutant in sample)
+def known(kind: str, module: Path) -> list[dict[str, str]]:
+    """Entries of mutants.toml about a module."""
+    return [entry for entry in KNOWN.get(kind, []) if entry["module"] == str(module)]
 
 
-def survivors(folders: Sequence[Path], jobs: Iterator[Job]) -> Iterator[tuple[Job, bool]]:
-    """Run jobs, one in each folder at a time, and say of each whether the tests passed all the same."""
-    free, running = list(folders), dict[int, tuple[Path, Job]]()
-    more = True
-    while more or running:
-        job = next(jobs, None) if free and more else None
-        more = more and (job is not None or not free)
-        if job:
-            folder = free.pop()
-            (folder / job.module).write_text(job.mutant.source, encoding="utf-8")
-            running[run_tests(folder, job.tests, job.cpu_s)] = folder, job
-        elif running:
-            child, status = os.wait()
-            folder, job = running.pop(child)
-            shutil.copy(REPOSITORY / job.module, folder / job.module)
-            free.append(folder)
-            yield job, status == 0
+def of_list(module: Path, folder: Path) -> Iterator[tuple[Mutant, bool]]:
+    """The mutants of a module that always run, and whether the test that is named there failed."""
+    for entry in known("always", module):
+        mutant = replaced(folder / module, entry["old"], entry["new"], entry["what"])
+        yield mutant, killed_anew(module, mutant, folder, [entry["test"]], CPU_S_OF_A_FILE)
+
+
+def of_sample(module: Path, folder: Path, each: int, seed: int) -> Iterator[tuple[Mutant, bool]]:
+    """Mutants of a module, and whether one of its tests failed."""
+    same = {entry["change"] for entry in known("equivalent", module)}
+    chosen = mutants(folder / module, each, seed, same)
+    tests = tests_of(module, folder)
+    reading, writing = os.pipe()
+
+    def collect() -> int:
+        def report(number: int, killed: bool) -> None:
+            os.write(writing, f"{number} {int(killed)}\n".encode())
+
+        session = Session(folder, module, chosen, report, Lines(str(module)))
+        session.lines.start()
+        return anew(folder, tests, [session]) or session.failed
+
+    child = forked_process(collect, folder, ONE_HOUR) if chosen else None
+    os.close(writing)
+    left = set(range(len(chosen)))
+    with os.fdopen(reading) as reports:
+        for line in reports:
+            number, killed = map(int, line.split())
+            left.remove(number)
+            yield chosen[number], bool(killed)
+    if child and ended(child):
+        said = (folder / LOG).read_text(encoding="utf-8", errors="replace")
+        raise click.ClickException(f"the tests of {module} fail without a mutant:\n{said}")
+    for number in sorted(left):
+        yield chosen[number], killed_anew(module, chosen[number], folder, tests, CPU_S_OF_A_MODULE)
+
+
+def killed_anew(module: Path, mutant: Mutant, folder: Path, tests: Sequence[str], most_cpu_s: int) -> bool:
+    """Whether one of these tests fails that are collected with the mutant."""
+    with written(folder / module, mutant.source):
+        return ended(forked_process(lambda: anew(folder, tests), folder, most_cpu_s)) != 0
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--each", default=5, show_default=True, help="Mutants of each module.")
+@click.option("--each", default=8, show_default=True, help="Mutants of each module, besides those that always run.")
 @click.option("--seed", default=1, show_default=True, help="Another seed takes another sample.")
-@click.option("--processes", default=os.cpu_count() or 1, help="That run at a time; by default one for each core.")
-def command(paths: Sequence[Path], each: int, seed: int, processes: int) -> None:
+def command(paths: Sequence[Path], each: int, seed: int) -> None:
     """Print the share of mutants that the tests kill, by module."""
-    roots = paths or (Path("transforms"), Path("pipelines"))
-    files = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*.py")))]
-    modules = [file.resolve().relative_to(REPOSITORY) for file in files]
-    results = dict[Path, list[bool]]()
-    os.environ |= ONE_THREAD
+    listed = dict.fromkeys([*MODULES, *(entry["module"] for entry in KNOWN["always"])])
+    modules = modules_in(paths or [REPOSITORY / module for module in listed])
+    scores: dict[Path, list[bool]] = {}
+    os.environ |= ONE_THREAD | {"RANKBEAM_SHARED_DATA": str(SHARED_DATA)}
     for library in LIBRARIES:
         importlib.import_module(library)
     with tempfile.TemporaryDirectory(prefix="mutants-") as parent:
-        folders = [Path(parent, str(number), "rankbeam") for number in range(processes + 1)]
-        for folder in folders:
-            shutil.copytree(REPOSITORY, folder, symlinks=True, ignore=NOT_COPIED)
-            for environment in REPOSITORY.glob(".venv*"):
-                (folder / environment.name).symlink_to(environment)
-        for job, survived in survivors(folders[1:], jobs_of(modules, each, seed, folders[0])):
-            results.setdefault(job.module, []).append(not survived)
-            click.echo(f"{'survived' if survived else 'killed':8}  {job.module}:{job.mutant.line}: {job.mutant.change}")
-            if len(results[job.module]) == job.of:
-                click.echo(score(str(job.module), results[job.module]))
-    click.echo("\n".join(score(str(module), killed) for module, killed in results.items()))
-    click.echo(score("all", [killed for of_module in results.values() for killed in of_module]))
+        folder = Path(parent, "rankbeam")
+        prepare(folder, REPOSITORY, NOT_COPIED)
+        for module in modules:
+            for mutant, killed in chain(of_list(module, folder), of_sample(module, folder, each, seed)):
+                scores.setdefault(module, []).append(killed)
+                click.echo(f"{'killed' if killed else 'survived':8}  {module}:{mutant.lines.start}: {mutant.change}")
+    click.echo("\n".join(score(str(module), killed) for module, killed in scores.items()))
+    every = [killed for of_module in scores.values() for killed in of_module]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    click.echo(f"{score('all', every)}, in {used.ru_utime + used.ru_stime:.0f} CPU s")
 
 
 def score(name: str, killed: Sequence[bool]) -> str:

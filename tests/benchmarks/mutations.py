@@ -2,9 +2,10 @@
 
 import ast
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 
 # Not part of what a module does at run time: types, decorators and base classes.
 _SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "bases", "type_params"}
@@ -23,14 +24,16 @@ class Mutant:
     """A module with one change.
 
     Attributes:
-        line: of the change.
+        lines: of the statement that changes; of one that holds others, those above them.
         change: what was there, and what is there now.
         source: of the whole module.
+        code: of the whole module, with the line numbers of the original.
     """
 
-    line: int
+    lines: range
     change: str
     source: str
+    code: CodeType
 
 
 @dataclass(frozen=True)
@@ -47,17 +50,35 @@ class _Change:
         before = _first_line(self.statement)
         self.put(self.new)
         now = self.new if self.old is self.statement else self.statement
-        made = Mutant(self.statement.lineno, f"{before}  →  {_first_line(now)}", ast.unparse(tree))
+        change = f"{before}  →  {_first_line(now)}"
+        code = compile(ast.fix_missing_locations(tree), "<mutant>", "exec")
+        mutant = Mutant(_own_lines(self.statement), change, ast.unparse(tree), code)
         self.put(self.old)
-        return made
+        return mutant
 
 
-def mutants(path: Path, count: int, seed: int) -> list[Mutant]:
-    """A sample of the mutants of a module, in the order of its lines; the same for the same seed."""
+def replaced(path: Path, old: str, new: str, what: str) -> Mutant:
+    """The module with one text in the place of another, which it holds once; `what` says what that does."""
+    before = path.read_text(encoding="utf-8")
+    if before.count(old) != 1:
+        raise ValueError(f"{path} holds this {before.count(old)} times, not once: {old}")
+    line = before[: before.index(old)].count("\n") + 1
+    after = before.replace(old, new)
+    lines = range(line, line + 1)
+    return Mutant(lines, what, after, compile(after, "<mutant>", "exec"))
+
+
+def mutants(path: Path, count: int, seed: int, same: Collection[str] = ()) -> list[Mutant]:
+    """A sample of the mutants of a module, in the order of its lines; the same for the same seed.
+
+    Args:
+        same: changes that are left out, since the module does the same with them.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     changes = [change for child in tree.body for change in _changes(tree.body, tree.body.index(child), child)]
     chosen = random.Random(f"{seed} {path.name} {len(changes)}").sample(changes, min(count, len(changes)))
-    return sorted((change.mutant(tree) for change in chosen), key=lambda mutant: mutant.line)
+    made = (change.mutant(tree) for change in chosen)
+    return sorted((mutant for mutant in made if mutant.change not in same), key=lambda mutant: mutant.lines.start)
 
 
 def _changes(siblings: list[ast.stmt], place: int, statement: ast.stmt) -> Iterator[_Change]:
@@ -101,9 +122,9 @@ def _replacements(parent: ast.AST, name: str, node: ast.AST) -> Iterator[ast.AST
         case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
             yield operand
         case ast.Name(id=called) if called in _FUNCTIONS and name == "func":
-            yield ast.Name(_FUNCTIONS[called])
+            yield ast.Name(_FUNCTIONS[called], ast.Load())
         case ast.Attribute(value=owner, attr=called) if called in _FUNCTIONS and name == "func":
-            yield ast.Attribute(owner, _FUNCTIONS[called])
+            yield ast.Attribute(owner, _FUNCTIONS[called], ast.Load())
         case ast.Call(keywords=[*_, ast.keyword(arg=str())] as keywords):
             yield ast.Call(node.func, node.args, keywords[:-1])
     if name == "test" and isinstance(parent, ast.If | ast.IfExp | ast.While) and isinstance(node, ast.expr):
@@ -114,6 +135,13 @@ def _can_be_left_out(statement: ast.stmt) -> bool:
     """A call, raise or assignment in place; not a docstring."""
     docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return isinstance(statement, ast.Expr | ast.Raise | ast.AugAssign | ast.Delete) and not docstring
+
+
+def _own_lines(statement: ast.stmt) -> range:
+    """The lines of a statement without those of the statements that it holds."""
+    held = [child.lineno for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)]
+    end = min(held, default=(statement.end_lineno or statement.lineno) + 1)
+    return range(statement.lineno, max(end, statement.lineno + 1))
 
 
 def _first_line(statement: ast.AST) -> str:
