@@ -32,12 +32,15 @@ from mutations import Mutant
 OPTIONS = ("-x", "-q", "-n0", "-pno:cacheprovider", "-mnot campaign", "--hypothesis-seed=0", "--durations=1",
            "--hypothesis-profile=mutants")  # fmt: skip
 LOG = "mutants.log"
-TIMES_LONGER, AND_SECONDS, ONE_HOUR = 4, 5, 3600
+ONE_HOUR = 3600
 IDLE_S, LEAST_BUSY = 15.0, 0.02
 FAILED_TO_PUT = 77
+EXAMPLES, EXAMPLES_FOR_LINES = 20, 3
+TIMES_LONGER, AND_SECONDS = 4 * EXAMPLES / EXAMPLES_FOR_LINES, 5
+SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps those of a test
 # Hypothesis stops at the first example that fails.
 settings.register_profile(
-    "mutants", deadline=None, database=None, max_examples=20, suppress_health_check=list(HealthCheck),
+    "mutants", deadline=None, database=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False,
 )  # fmt: skip
 
@@ -131,6 +134,7 @@ class Session:
         return ended(child) == 0
 
     def _run_noting(self, session: pytest.Session, writing: int) -> int:
+        bound_examples(session.items, EXAMPLES_FOR_LINES)
         with os.fdopen(writing, "w", encoding="utf-8") as results:
             for number, item in enumerate(session.items):
                 self.lines.start()
@@ -146,8 +150,18 @@ class Session:
     def _against(self, session: pytest.Session, mutant: Mutant, tests: Sequence[int]) -> int:
         if not put(mutant.code, self.lines.is_module):
             return FAILED_TO_PUT
-        run_items(session, [session.items[test] for test in tests])
+        items = [session.items[test] for test in tests]
+        bound_examples(items, EXAMPLES)
+        run_items(session, items)
         return finish(session)
+
+
+def bound_examples(items: Sequence[pytest.Item], most: int) -> None:
+    """Let Hypothesis draw no more than so many examples, whatever a test says of itself."""
+    for item in items:
+        test = getattr(item, "obj", None)
+        if own := getattr(test, SETTINGS, None):
+            setattr(test, SETTINGS, settings(own, max_examples=min(most, own.max_examples)))
 
 
 def run_items(session: pytest.Session, items: Sequence[pytest.Item], then: Sequence[pytest.Item] = ()) -> None:

@@ -39,6 +39,7 @@ LIBRARIES = ("apache_beam.runners.portability.fn_api_runner.fn_runner", "duckdb"
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 FLOORS = ("kernels", "records", "clients", "stages", "pipelines", "judge")
 CPU_S_OF_A_FILE, CPU_S_OF_A_MODULE = 25, 120
+ENOUGH = 3
 KNOWN: dict[str, list[dict[str, str]]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 # Those in which a mistake would be noticed last: numbers, pace, answers that are paid for, gates.
 MODULES = [
@@ -79,8 +80,9 @@ MODULES = [
 def tests_of(module: Path, repository: Path) -> list[str]:
     """The module's doctests, and the test files that concern it; those that are named after it come first.
 
-    A file concerns it that imports it, or lies in the folder that mirrors its own and imports its package, which may
-    pass on what is in it. Where there is none, all of that folder do.
+    These are the files in the folder that mirrors its own that are named after it, import it, or import its package,
+    which may pass on what is in it. Where they are few, all of that folder are; where it has none, those of any folder
+    that import the module.
     """
     parts = module.with_suffix("").parts
     package, name = ".".join(("rankbeam", *parts[:-1])), parts[-1]
@@ -97,9 +99,11 @@ def tests_of(module: Path, repository: Path) -> list[str]:
     beside = [path for path in unit if path.parent == folder]
     named = [path for path in beside if path.stem.startswith(f"test_{name}")]
     importing = [path for path, text in unit.items() if of_module.search(text)]
-    passed_on = [path for path in beside if of_package.search(unit[path])]
+    is_passed_on = f".{name} import" in (repository / module).with_name("__init__.py").read_text(encoding="utf-8")
+    passed_on = [path for path in beside if is_passed_on and of_package.search(unit[path])]
     first = [path for path in importing if path.parent == folder]
-    files = dict.fromkeys(named + first + importing + passed_on) or dict.fromkeys(beside)
+    own = named + first + passed_on
+    files = dict.fromkeys(own if named or len(own) >= ENOUGH else own + beside or importing)
     return [f"rankbeam/{module}", *(str(path.relative_to(repository)) for path in files)]
 
 

@@ -63,6 +63,18 @@ def test_the_quota_is_used_up(rate: float, lanes: int) -> None:
     assert calls / (max(begun) - min(begun)) >= 0.97 * rate / 60
 
 
+@pytest.mark.parametrize(("window_s", "travel_s"), [(1.0, 0.015), (60.0, 0.1), (10.0, 0.0)])
+def test_a_full_window_is_waited_for_and_as_long_as_calls_travel(window_s: float, travel_s: float) -> None:
+    pacer = Pacer({window_s: 2}, 0.01)
+    for now in (5.0, 5.5):
+        pacer.spend(now)
+    assert pacer.wait_s(5.75) == pytest.approx(window_s + travel_s - 0.75)
+    now = 5.0 + window_s + travel_s + 1e-6
+    assert pacer.wait_s(now) == 0.0
+    pacer.spend(now)
+    assert pacer.wait_s(now) == pytest.approx(0.5 - 1e-6)
+
+
 def test_calls_are_spread_over_the_second() -> None:
     begun = send(lane_pacer(1500, 0, 1), 100, [0.0])
     assert busiest(begun, 0.2) <= 6
