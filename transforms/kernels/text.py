@@ -24,6 +24,8 @@ _IS_BLANK: BoolArray = np.isin(np.arange(256), [ord(character) for character in 
 _OTHER_BLANKS = b"\t\r\v\f"
 _TO_BLANK = bytes.maketrans(_OTHER_BLANKS, b" " * len(_OTHER_BLANKS))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BLANKS = " \t\n\v\f\r"
+_IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
 LONGEST_ID = 8192
 """The longest id, in bytes: the longest URL that servers accept. Hashing takes one step for every eight bytes."""
 _MOST_FIELDS = 100  # of a line that Arrow's reader parses; longer lines have words after the tag, rarely equally many
@@ -139,7 +141,7 @@ def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, 
     Returns:
         Query ids, document ids and finite numbers of all lines, the same as from `layout.split`. None where the block
         is empty, where the lines have different numbers of fields, where a line is empty, a comment or not valid, or
-        where an id is longer than `LONGEST_ID`.
+        where an id is longer than `LONGEST_ID`, or begins or ends with a blank.
         Row and line have the same number; blanks after the last newline are not a line.
 
     >>> run = Layout(wanted=(0, 2, 4), at_least=5, at_most=None)
@@ -166,6 +168,22 @@ def lengths(strings: pa.StringArray) -> npt.NDArray[np.int32]:
         return np.zeros(0, np.int32)
     offsets = np.frombuffer(strings.buffers()[1], np.int32)[strings.offset : strings.offset + len(strings) + 1]
     return np.diff(offsets)
+
+
+def edge_blanks(strings: pa.StringArray) -> npt.NDArray[np.bool_]:
+    """Whether a string begins or ends with an ASCII blank, from the bytes; none may be null.
+
+    >>> edge_blanks(pa.array(["a b", "a ", "\\ta", "", " "])).tolist()
+    [False, True, True, False, True]
+    """
+    sizes = lengths(strings)
+    if not sizes.any():
+        return np.zeros(len(strings), bool)
+    _, offsets, data = strings.buffers()
+    start = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings)]
+    letters = np.frombuffer(data, np.uint8)
+    first, last = start.clip(max=len(letters) - 1), (start + sizes - 1).clip(min=0)
+    return (sizes > 0) & (_IS_BLANK[letters[first]] | _IS_BLANK[letters[last]])
 
 
 def _has_uneven_blanks(block: bytes) -> bool:
@@ -206,8 +224,9 @@ def _parse_csv(block: bytes, layout: Layout, separator: str) -> tuple[StringArra
     comment = not layout.tabs and b"#" in block and pc.any(pc.starts_with(query, "#")).as_py()
     sizes = [lengths(column) for column in (query, doc)]
     named = all(size.min() > 0 and size.max() <= LONGEST_ID for size in sizes)
+    even = not layout.tabs or not any(edge_blanks(column).any() for column in (query, doc))
     finite = all(np.isfinite(column.to_numpy()).all() for column in numbers)
-    return (query, doc, numbers[0]) if named and finite and not comment else None
+    return (query, doc, numbers[0]) if named and even and finite and not comment else None
 
 
 def _read_csv(block: bytes, layout: Layout, width: int, separator: str) -> list[pa.Array]:

@@ -77,7 +77,7 @@ class FailedCall(NamedTuple):
 def failure_warnings(calls: Iterable[FailedCall]) -> list[str]:
     """Warnings about failures: for each kind, how many queries or judged values it concerns, and one message.
 
-    A query counts once, however many configurations have no answer to it; a judge that fails leaves the answer as it is.
+    A query counts once, however many configurations have no answer to it.
 
     >>> slow, late = FailedCall("quota", 3, "slow down", "q1"), FailedCall("timeout", 1, "too late", "q1")
     >>> failure_warnings([slow, FailedCall("quota", 9, "wait", "q2"), slow, late])

@@ -21,7 +21,8 @@ from rankbeam.transforms.clients.formats.texts import read_queries
 Rows = list[tuple[str, str, float]]
 RUN: Rows = [("q_1", "doc_12", 0.9), ("q_1", "doc,25", 0.8), ("q_2", 'doc"11', 0.9)]
 NESTED = {"q_1": {"doc_12": 0.9, "doc,25": 0.8}, "q_2": {'doc"11': 0.9}}
-ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
+ids = names.filter(lambda name: name == name.strip(" "))
 
 
 def rows(reader: Reader, path: str) -> Rows:

@@ -12,10 +12,11 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 QUERY_NAMES = ("query_id", "query-id", "q_id", "qid", "query")
-DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docid", "docno", "document_id")
+# PyTerrier's tables have both `docno`, the id, and `docid`, the position in its index.
+DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docno", "docid", "document_id")
 GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
 SCORE_NAMES = ("score",)
-ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docid", "docno")
+ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docno", "docid")
 TEXT_NAMES = ("text", "query", "question", "contents", "body")
 
 _MOST_COLUMNS = 1000
@@ -53,22 +54,25 @@ def find_columns(path: str, columns: Sequence[str], wanted: Wanted, *, any_case:
         any_case: whether `Query_ID` is `query_id`.
 
     Raises:
-        InputError: a wanted column is missing (the message lists the table's columns), or two columns have one name.
+        InputError: a wanted column is missing (the message lists the table's columns), two columns have one name, or
+            two may be the grade.
     """
     names = {}
-    missing = []
+    problems = []
     by_spelling = {name.lower() if any_case else name: name for name in columns}
     for ours, theirs in wanted.items():
-        name = next((by_spelling[name] for name in theirs if name in by_spelling), None)
-        if name is None:
+        there = [name for name in theirs if name in by_spelling]
+        if not there:
             hint = did_you_mean(ours, columns)
             near = f"; {hint}" if hint.startswith("did") else ""
-            missing.append(f"no column for {ours} (one of {', '.join(theirs)}{near})")
+            problems.append(f"no column for {ours} (one of {', '.join(theirs)}{near})")
         else:
-            names[ours] = name
-    if missing:
+            names[ours] = by_spelling[there[0]]
+            if ours == "grade" and ours not in there and len(there) > 1:
+                problems.append(f"{' and '.join(there)} may all be the grade: rename the one that is to {ours!r}")
+    if problems:
         raise InputError(
-            f"{'; '.join(missing)}; the table has: {shortened(', '.join(columns), _MOST_COLUMNS)}", path=path
+            f"{'; '.join(problems)}; the table has: {shortened(', '.join(columns), _MOST_COLUMNS)}", path=path
         )
     read = columns if wanted is TEXTS else list(names.values())  # the other columns of texts are read as attributes
     twice = next((name for name in read if columns.count(name) > 1), None)
@@ -128,11 +132,20 @@ def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     if column.null_count:
         line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"the {field.name} is null", path=path, line=line)
-    values = converted(path, column, field, rows)
+    values = converted(path, _whole(column) if field.name.endswith("_id") else column, field, rows)
     for bad, fault in _faults(column, values) if field.name.endswith("_id") else ():
         if bad.any():
             raise InputError(f"the {field.name} {fault}", path=path, line=rows + 1 + int(np.argmax(bad)))
     return values
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """Numbers that are all whole as integers, whose text has no exponent."""
+    if not pa.types.is_floating(column.type):
+        return column
+    numbers = column.to_numpy(zero_copy_only=False).astype(np.float64)
+    is_whole = (np.abs(numbers) < ids.LEAST_INEXACT) & (numbers == np.floor(numbers))
+    return pa.array(numbers.astype(np.int64)) if is_whole.all() else column
 
 
 def _faults(column: pa.Array, as_strings: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
@@ -140,7 +153,9 @@ def _faults(column: pa.Array, as_strings: pa.StringArray) -> Iterator[tuple[Bool
     if pa.types.is_boolean(column.type):
         yield np.ones(len(column), bool), "is a truth value; an id is a text or a number"
     if pa.types.is_floating(column.type):
-        yield ~np.isfinite(column.to_numpy(zero_copy_only=False)), "is not a finite number"
+        numbers = np.abs(column.to_numpy(zero_copy_only=False))
+        yield ~np.isfinite(numbers), "is not a finite number"
+        yield numbers >= ids.LEAST_INEXACT, ids.INEXACT
 
 
 def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:

@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.formats.pieces import Piece, located
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files, ranges
 from rankbeam.transforms.clients.workers import ahead
-from rankbeam.transforms.kernels import text
+from rankbeam.transforms.kernels import hashing, text
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
@@ -37,6 +37,7 @@ _TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 2, 3), at_l
 _BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 _SOURCED_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=4, at_most=4, tabs=True))
 _MS_MARCO = _Kind("run", columns.RUN, "score", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
+_SCORES = "a run of three columns has ranks, scores need TREC's six"
 _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
@@ -134,8 +135,12 @@ def _ranked(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     """Rows with ranks from 1 as rows with scores: the negative ranks."""
     for batch in batches:
         ranks = batch["score"].to_numpy()
-        advice = "the rank is not a whole number from 1; a run of three columns has ranks, scores need TREC's six"
+        advice = f"the rank is not a whole number from 1; {_SCORES}"
         _refuse(path, batch["line"], (ranks < 1) | (ranks != np.floor(ranks)), advice)
+        pairs = hashing.combine(hashing.hash_strings(batch["query_id"]), ranks.astype(np.uint64))
+        repeated = np.ones(len(pairs), bool)
+        repeated[np.unique(pairs, return_index=True)[1]] = False
+        _refuse(path, batch["line"], repeated, f"the rank was given to another document of its query; {_SCORES}")
         yield batch.set_column(2, batch.schema.field("score"), pa.array(-ranks))
 
 

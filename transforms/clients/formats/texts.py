@@ -154,7 +154,11 @@ def json_id(path: str, line: int, value: Any) -> str:
     """
     if not isinstance(value, str) and _is_no_id(value):
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
-    return _checked_id(path, line, as_text(value))
+    if isinstance(value, float) and abs(value) >= ids.LEAST_INEXACT:
+        raise InputError(f"the id {ids.INEXACT}", path=path, line=line)
+    # As pandas writes integers of a column with gaps; judgements have them as integers.
+    is_whole = isinstance(value, float) and value.is_integer()
+    return _checked_id(path, line, as_text(int(value) if is_whole else value))
 
 
 def _is_no_id(value: Any) -> bool:
