@@ -20,12 +20,11 @@ from pyarrow import csv
 from rankbeam.transforms.kernels.arrays import BoolArray, ByteArray, IntArray, StringArray
 
 _NEWLINE, _RETURN, _TAB, _HASH, _BLANK = (ord(character) for character in "\n\r\t# ")
-_IS_BLANK: BoolArray = np.isin(np.arange(256), [ord(character) for character in " \t\r\n\v\f"])
+BLANKS = " \t\r\n\v\f"
+_IS_BLANK: BoolArray = np.isin(np.arange(256), [ord(character) for character in BLANKS])
 _OTHER_BLANKS = b"\t\r\v\f"
 _TO_BLANK = bytes.maketrans(_OTHER_BLANKS, b" " * len(_OTHER_BLANKS))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-BLANKS = " \t\n\v\f\r"
-_IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
 LONGEST_ID = 8192
 """The longest id, in bytes: the longest URL that servers accept. Hashing takes one step for every eight bytes."""
 _MOST_FIELDS = 100  # of a line that Arrow's reader parses; longer lines have words after the tag, rarely equally many
