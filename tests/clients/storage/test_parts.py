@@ -174,3 +174,27 @@ def test_other_rows_than_the_schemas_are_an_error(tmp_path: Path) -> None:
 def test_names_of_parts_do_not_collide(folder: str) -> None:
     names = [Path(path).stem for path in parts(folder, 20)]
     assert len({uuid.UUID(hex=name) for name in names}) == 20
+
+
+def test_rows_that_come_singly_or_in_thousands_make_full_row_groups_in_their_order(folder: str) -> None:
+    part = Part(folder, SCHEMA)
+    counts = [1, 2, 0, 5_000, 40_000, 1, 30_000]
+    begins = [sum(counts[:position]) for position in range(len(counts))]
+    for begin, count in zip(begins, counts, strict=True):
+        part.write(rows(begin, count))
+    [place] = put_in_place(folder, [part.close()], SCHEMA)
+    with files.open_raw(place) as handle:
+        file = pq.ParquetFile(handle)
+        groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        assert groups == [30_720, 30_720, 13_564]
+        assert file.read().equals(rows(0, sum(counts)))
+
+
+def test_large_rows_do_not_wait_for_a_full_group(folder: str) -> None:
+    large = pa.table([pa.array(["x" * (40 << 20)]), pa.array([1])], SCHEMA)
+    part = Part(folder, SCHEMA)
+    for _ in range(2):
+        part.write(large)
+    [place] = put_in_place(folder, [part.close()], SCHEMA)
+    with files.open_raw(place) as handle:
+        assert pq.ParquetFile(handle).num_row_groups == 2

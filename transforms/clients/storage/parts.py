@@ -13,6 +13,8 @@ from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
 _AT_ONCE = 16
+_GROUP_ROWS, _GROUP_BYTES = 30_720, 32 << 20
+"""Of a row group: as many rows as one of DuckDB's, so that its threads copy whole groups; fewer if they are large."""
 _UNFINISHED = "_unfinished"  # readers of a folder of Parquet files skip names with this prefix
 
 
@@ -27,17 +29,36 @@ class Part:
             self._handle = FileSystems.create(self._path, compression_type=CompressionTypes.UNCOMPRESSED)
         except (BeamIOError, OSError, *gcs.errors(folder)) as error:
             raise InputError(f"cannot be written: {gcs.explained(error, folder)}", path=self._path) from error
-        self._writer = pq.ParquetWriter(self._handle, schema, compression="zstd")
+        self._writer, self._schema = pq.ParquetWriter(self._handle, schema, compression="zstd"), schema
+        self._waiting: list[pa.Table] = []
+        self._rows = self._bytes = 0
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows, of exactly the schema."""
-        self._writer.write_table(rows)
+        """Add rows, of exactly the schema; they may wait for others, to be written in one row group."""
+        if not rows.schema.equals(self._schema):
+            raise ValueError(f"rows of another schema than the table's: {rows.schema}")
+        self._wait(rows)
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self._write_first(self._rows // _GROUP_ROWS * _GROUP_ROWS or self._rows)
 
     def close(self) -> str:
         """Complete the file; returns its path."""
+        self._write_first(self._rows)
         self._writer.close()
         self._handle.close()
         return self._path
+
+    def _wait(self, rows: pa.Table) -> None:
+        self._waiting.append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+
+    def _write_first(self, count: int) -> None:
+        if count:
+            rows = pa.concat_tables(self._waiting)
+            self._writer.write_table(rows.slice(0, count), _GROUP_ROWS)
+            self._waiting, self._rows, self._bytes = [], 0, 0
+            self._wait(rows.slice(count))
 
 
 def _move(part: str, place: str) -> None:
