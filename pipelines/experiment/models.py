@@ -9,7 +9,7 @@ from rankbeam.pipelines.experiment.generate import JudgeModel
 from rankbeam.pipelines.experiment.keys import Count, Positive, Price, Section, Word
 from rankbeam.pipelines.experiment.labels import values_of
 from rankbeam.pipelines.gates.models import GateModel
-from rankbeam.transforms.clients.bigquery.read_source import Location
+from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.slices import canonical
 

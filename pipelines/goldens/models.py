@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from rankbeam.transforms.clients.bigquery.read_source import Location
+from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.models.local import Language
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds

@@ -17,7 +17,8 @@ from support.inputs import write_table
 from support.readers import read_corpus
 
 from rankbeam.transforms.clients.bigquery import read, read_tables
-from rankbeam.transforms.clients.bigquery.read_source import Location, TableSource, pinned, shown
+from rankbeam.transforms.clients.bigquery.locations import Location
+from rankbeam.transforms.clients.bigquery.read_source import TableSource, pinned, shown
 from rankbeam.transforms.clients.formats import tables
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.texts import read_queries
