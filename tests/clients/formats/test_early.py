@@ -94,3 +94,34 @@ def test_local_files_are_read_before_beam_is_imported(run: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", probe, run], cwd=REPOSITORY, capture_output=True, text=True)
     assert done.stdout == "1\n", done.stderr
+
+
+def test_reading_waits_at_its_budget_until_a_pipeline_asks_for_any_of_the_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(early, "_MOST_BYTES", 64)
+    large = pa.record_batch({"row": range(8)})
+    made: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(3):
+            made.append(number)
+            yield large
+
+    others = [pa.record_batch({"row": [number]}) for number in range(3)]
+    with early.reading({("qrels", "a"): batches(), ("run", "b"): iter(others)}):
+        early._begun["qrels", "a"]._waiting[0].result()
+        assert made == [0]
+        run = early.begun(("run", "b"))
+        assert run is not None
+        assert list(run) == others
+        qrels = early.begun(("qrels", "a"))
+        assert qrels is not None
+        assert list(qrels) == [large] * 3
+
+
+def test_a_reader_that_waits_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early, "_MOST_BYTES", 64)
+    large = pa.record_batch({"row": range(8)})
+    with early.reading({("run", "a"): iter([large] * 3)}):
+        early._begun["run", "a"]._waiting[0].result()
