@@ -1,14 +1,14 @@
 """The local warehouse: one DuckDB file with the rows of the Parquet tables, and views over them."""
 
+import gc
 import shutil
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 
-from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.clients.storage import files, matching, memory
 from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
@@ -18,7 +18,7 @@ FILE_NAME = "results.duckdb"
 _ROWS_OF_A_GROUP = 30_720
 """Full groups are written at once, by several threads; with DuckDB's default size, loading takes twice as long."""
 
-_MEMORY = "256MB"  # by default it takes most of the machine's, and keeps what it has written
+_MEMORY = "160MB"  # by default it takes most of the machine's, and keeps what it has written
 
 _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
 """The tables that every version has put into the file."""
@@ -48,7 +48,8 @@ def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> str
     with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
         beside = Path(folder) / FILE_NAME
         runs = finished_runs(output)
-        pa.default_memory_pool().release_unused()  # DuckDB has memory of its own
+        gc.collect()  # cycles of a pipeline that has ended hold tables
+        memory.release_unused()  # DuckDB has memory of its own
         with duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}) as connection:
             place = str(beside).replace("'", "''")
             connection.execute(f"ATTACH '{place}' AS results (ROW_GROUP_SIZE {_ROWS_OF_A_GROUP})")
