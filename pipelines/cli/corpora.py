@@ -19,8 +19,8 @@ _ENDPOINT = click.option("--api-endpoint", metavar="ADDRESS", help="Another addr
 def corpora() -> None:
     """List, show and delete the corpora that rankbeam built in RAG Engine.
 
-    PLACE is an experiment (a YAML file), for the projects and regions of its corpora, or projects/P/locations/L,M,…
-    Corpora that rankbeam did not make are never shown, changed or deleted.
+    PLACE is an experiment (a YAML file), for the projects and regions of its corpora, or projects/P/locations/L,M,…, or
+    projects/P, for all locations. Corpora that rankbeam did not make are never shown, changed or deleted.
     """
 
 
@@ -33,6 +33,7 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
 
     \b
     Examples:
+      rankbeam corpora list projects/my-project
       rankbeam corpora list projects/my-project/locations/us-central1,europe-west4
       rankbeam corpora list examples/rag_engine_corpora.yaml
     """

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.run.corpora import RUN, needed, needless_in, refusing, unstage
+from rankbeam.pipelines.run.messages import say
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
@@ -23,6 +24,10 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 _LOCATIONS = re.compile(r"(?P<project>projects/[^/\s]+/locations)/(?P<regions>[a-z0-9-]+(?:,[a-z0-9-]+)*)")
 
+_PROJECT = re.compile(r"projects/[^/\s]+")
+_ALL_LOCATIONS = "aiplatform.googleapis.com"
+"""The address that knows the locations of a project; each location has its own one for all else."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -31,10 +36,12 @@ class Place:
     Attributes:
         api: the data API of their project and region.
         quota: of it.
+        is_named: whether it was asked for; else it is one of all locations of a project, and may have no RAG Engine.
     """
 
     api: DataApi
     quota: Quota = DATA_QUOTA
+    is_named: bool = True
 
     @contextmanager
     def site(self) -> Iterator[Site]:
@@ -43,13 +50,23 @@ class Place:
             yield Site(self.api, Ledger(folder), self.quota)
 
     def corpora(self) -> tuple[Existing, ...]:
-        """All corpora there that rankbeam made."""
-        with self.site() as site:
-            return site.find()
+        """All corpora there that rankbeam made.
+
+        Raises:
+            InputError: the service refuses to list them, in a location that was asked for.
+        """
+        try:
+            with self.site() as site:
+                return site.find()
+        except InputError as error:
+            if self.is_named:
+                raise
+            say(f"{self.api.location} has no corpora that can be listed: {error}")
+            return ()
 
 
 def places(given: str, api_endpoint: str | None) -> list[Place]:
-    """The places that an argument names: projects/P/locations/L,M, or those of an experiment's corpora.
+    """The places that an argument names: projects/P/locations/L,M, all of projects/P, or those of an experiment.
 
     Raises:
         InputError: it is neither.
@@ -57,8 +74,11 @@ def places(given: str, api_endpoint: str | None) -> list[Place]:
     if (locations := _LOCATIONS.fullmatch(given)) is not None:
         regions = dict.fromkeys(locations["regions"].split(","))
         return [Place(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
+    if _PROJECT.fullmatch(given):
+        with Place(DataApi(f"{given}/locations/-", api_endpoint or _ALL_LOCATIONS)).site() as site:
+            return [Place(DataApi(each, api_endpoint), is_named=False) for each in sorted(site.locations())]
     if given.startswith("projects/"):
-        problem = "is not a location; give projects/PROJECT/locations/REGION[,REGION …], or an experiment"
+        problem = "is not a location; give projects/PROJECT[/locations/REGION[,REGION …]], or an experiment"
         raise InputError(problem, path=given)
     experiment = load_experiment(given)
     found = [Place(each.api, experiment.corpus_quotas.data) for each in needed(experiment)]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from google.cloud.location import locations_pb2
 from google.longrunning import operations_pb2
 from google.protobuf.any_pb2 import Any as Packed
 from google.rpc.status_pb2 import Status
@@ -18,7 +19,9 @@ from support.standins.reception import Reception
 PACKAGE = "google.cloud.aiplatform_v1"
 SERVICE = "google.cloud.aiplatform.v1.VertexRagDataService"
 OPERATIONS = "google.longrunning.Operations"
+LOCATIONS = "google.cloud.location.Locations"
 PAGE = 100
+UNIMPLEMENTED = 12
 
 
 def _messages() -> Any:
@@ -45,6 +48,7 @@ async def start(reception: Reception) -> int:
             for name, answer in api.methods().items()
         ),
         _method(OPERATIONS, "GetOperation", operations_pb2.GetOperationRequest, api.get_operation),
+        _method(LOCATIONS, "ListLocations", locations_pb2.ListLocationsRequest, api.list_locations),
         _method(OPERATIONS, "ListOperations", operations_pb2.ListOperationsRequest, api.list_operations),
     ]
     retrieval = messages.module(PACKAGE, "vertex_rag_service")
@@ -117,7 +121,15 @@ class _Api:
         )
         return self._started(operation, is_lost)
 
+    def list_locations(self, request: Any) -> Any:
+        page, token = _page(
+            [f"{request.name}/locations/{each}" for each in self._state.behaviour.locations], request.page_token, 1
+        )
+        return locations_pb2.ListLocationsResponse(locations=[{"name": each} for each in page], next_page_token=token)
+
     def list_corpora(self, request: Any) -> Any:
+        if not self._state.behaviour.locations.get(request.parent.rpartition("/")[2], True):
+            raise Refused(UNIMPLEMENTED, "RAG Engine is not available in this location")
         here = [each for each in self._state.corpora() if each.name.startswith(f"{request.parent}/")]
         page, token = _page(here, request.page_token)
         return self._types.ListRagCorporaResponse.pb()(
@@ -181,9 +193,9 @@ def _contexts(state: RagState, types: Any, request: Any) -> Any:
     return types.RetrieveContextsResponse.pb()(contexts={"contexts": contexts})
 
 
-def _page(items: list[Any], token: str) -> tuple[list[Any], str]:
+def _page(items: list[Any], token: str, size: int = PAGE) -> tuple[list[Any], str]:
     first = int(token or 0)
-    end = first + PAGE
+    end = first + size
     return items[first:end], f"{end}" if end < len(items) else ""
 
 

@@ -46,6 +46,7 @@ class Behaviour:
         broken: files whose name contains this always fail.
         shows_operations: whether it lists operations.
         held: corpora that there are from the beginning: by full name, the URIs of their files.
+        locations: of every project, by name, and whether each has RAG Engine.
         uploads_granted: after so many objects, Cloud Storage refuses to write more; None where it never does.
     """
 
@@ -62,6 +63,7 @@ class Behaviour:
     broken: str = "\0"
     shows_operations: bool = True
     held: Mapping[str, list[str]] = field(default_factory=dict)
+    locations: Mapping[str, bool] = field(default_factory=dict)
     uploads_granted: int | None = None
 
 

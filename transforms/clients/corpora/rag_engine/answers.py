@@ -66,6 +66,14 @@ class Files:
 
 
 @dataclass(frozen=True)
+class Locations:
+    """A page of the locations of a project, projects/P/locations/L; `next` is the token of the next one."""
+
+    locations: tuple[str, ...]
+    next: str = ""
+
+
+@dataclass(frozen=True)
 class Started:
     """What came of a request that starts an operation.
 
@@ -123,11 +131,12 @@ class Operations:
     next: str = ""
 
 
-Answer = Corpora | Files | Started | Operation | Operations
+Answer = Corpora | Files | Locations | Started | Operation | Operations
 
 FORMS: Mapping[str, TypeAdapter[Any]] = {
     "list": TypeAdapter(Corpora),
     "files": TypeAdapter(Files),
+    "locations": TypeAdapter(Locations),
     "create": TypeAdapter(Started),
     "update": TypeAdapter(Started),
     "import": TypeAdapter(Started),

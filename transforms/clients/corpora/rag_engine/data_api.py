@@ -133,6 +133,16 @@ def _file(file: Any) -> dict[str, Any]:
     }
 
 
+def _locations(location: str, page_token: str = "") -> Any:
+    from google.cloud.location.locations_pb2 import ListLocationsRequest
+
+    return ListLocationsRequest(name=location.partition("/locations/")[0], page_size=_PAGE, page_token=page_token)
+
+
+def _listed_locations(answer: Any) -> dict[str, Any]:
+    return {"locations": [each.name for each in answer.locations], "next": answer.next_page_token}
+
+
 def _create(location: str, corpus: dict[str, Any]) -> Any:
     from google.cloud.aiplatform_v1.types import CreateRagCorpusRequest
 
@@ -204,6 +214,7 @@ _PAGE = 100
 _REQUESTS = {
     "list": _Request(_list, "list_rag_corpora", _listed),
     "files": _Request(_files, "list_rag_files", _listed_files),
+    "locations": _Request(_locations, "list_locations", _listed_locations),
     "create": _Request(_create, "create_rag_corpus", _started, starts=True),
     "update": _Request(_update, "update_rag_corpus", _started),
     "import": _Request(_import, "import_rag_files", _started, starts=True),

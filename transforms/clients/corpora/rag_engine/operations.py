@@ -33,6 +33,17 @@ def listed_corpora() -> Steps[tuple[Listed, ...]]:
             return tuple(corpora)
 
 
+def listed_locations() -> Steps[tuple[str, ...]]:
+    """All locations of the project, as projects/P/locations/L."""
+    locations: list[str] = []
+    token = ""
+    while True:
+        (page,) = accepted((yield [request("locations", page_token=token)]))
+        locations += page.locations
+        if not (token := page.next):
+            return tuple(locations)
+
+
 def listed_files(corpus: str) -> Steps[tuple[ListedFile, ...]]:
     """All files of a corpus."""
     files: list[ListedFile] = []

@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.work import (
     Existing,
     FindCorpora,
     ListFiles,
+    ListLocations,
     UpdateCorpus,
     Wanted,
     operation_key,
@@ -70,6 +71,15 @@ class Site:
         """
         files: tuple[ListedFile, ...] = self._alone.one(ListFiles(self.api), corpus)
         return files
+
+    def locations(self) -> tuple[str, ...]:
+        """All locations of the project, with RAG Engine or without.
+
+        Raises:
+            CallError: they cannot be listed.
+        """
+        locations: tuple[str, ...] = self._alone.one(ListLocations(self.api), None)
+        return locations
 
     def create(self, wanted: Sequence[Wanted]) -> "list[str | CallError]":
         """Make corpora; returns for each of them the name of the resource, or why it could not be made."""

@@ -11,6 +11,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.operations import (
     awaited,
     listed_corpora,
     listed_files,
+    listed_locations,
     request,
     running_imports,
 )
@@ -115,6 +116,14 @@ class ListFiles(DataWork[str]):
     def steps(self, item: str) -> Steps[tuple[ListedFile, ...]]:
         """All pages."""
         return (yield from listed_files(item))
+
+
+class ListLocations(DataWork[None]):
+    """Lists the locations of the project."""
+
+    def steps(self, item: None) -> Steps[tuple[str, ...]]:  # noqa: ARG002  there is one project
+        """All pages."""
+        return (yield from listed_locations())
 
 
 class FindCorpora(DataWork[Sequence[Wanted]]):
