@@ -27,6 +27,7 @@ TABLES = [name for name in tables.TABLES if name not in ("runs", "usage")]
 OPTIONS = ["--runner=PrismRunner", f"--prism_location={prism()}"]
 QUERIES = sized(200, least=60)
 KILLED = 600
+WITHIN_S = 600.0
 
 pytestmark = [
     pytest.mark.campaign,
@@ -37,7 +38,9 @@ whole = pytest.mark.skipif(SHARE < 1, reason="takes long: make flink-test runs i
 
 
 def evaluated(experiment: str, output: Path, *options: str) -> Results:
-    outcome = rankbeam_process("evaluate", experiment, "--output", str(output), "--run-id", "r", *options)
+    outcome = rankbeam_process(
+        "evaluate", experiment, "--output", str(output), "--run-id", "r", *options, timeout_s=WITHIN_S
+    )
     assert outcome.status == 0, outcome.stderr[-4000:]
     return Results(str(output), "r")
 
@@ -71,7 +74,7 @@ def test_a_killed_run_continues_where_it_was(tmp_path: Path) -> None:
 def kill(arguments: list[str], when: Callable[[], bool]) -> None:
     """Kill a command as soon as something is so, and wait for the end of the processes that it started."""
     with subprocess.Popen([sys.executable, "-m", "rankbeam", *arguments], stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + WITHIN_S
         while not when():
             assert process.poll() is None
             assert time.monotonic() < deadline
@@ -96,7 +99,7 @@ def test_an_interrupt_ends_the_calls_and_the_next_run_continues(tmp_path: Path) 
         base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
         path = write_experiment(tmp_path, base)
         arguments = ["evaluate", path, "--run-id", "r", *OPTIONS]
-        ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 20, tmp_path)
+        ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 20, tmp_path, within_s=WITHIN_S)
         begun = standin.stats()
         assert (ended.status, begun.answered) == (130, begun.calls), ended.stderr
         assert not (tmp_path / "out" / "runs" / "r").exists()
@@ -109,6 +112,6 @@ def test_an_interrupt_ends_the_calls_and_the_next_run_continues(tmp_path: Path) 
 def test_a_benchmark_equals_the_local_runners(tmp_path: Path) -> None:
     path = goldens_file(tmp_path, items=4, reviews={"pool": 3})
     for name, options in {"local": [], "prism": OPTIONS}.items():
-        outcome = rankbeam_process("goldens", path, "--output", str(tmp_path / name), *options)
+        outcome = rankbeam_process("goldens", path, "--output", str(tmp_path / name), *options, timeout_s=WITHIN_S)
         assert outcome.status == 0, outcome.stderr[-4000:]
     assert stable(tmp_path / "prism") == stable(tmp_path / "local")
