@@ -7,7 +7,7 @@ import click
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, wide
 from rankbeam.pipelines.run.messages import messages, warn
 
-_FORMATS = click.Choice(["table", "json", "csv", "markdown"])
+_FORMATS = click.Choice(["table", "json", "csv", "markdown", "latex"])
 _BASELINE_HELP = "The configuration that the others are compared with, in DIR2 where that is given."
 _METRIC_HELP = "Only this metric. Repeatable."
 _SLICE_HELP = 'Over this slice: "intent=how_to", or "intent" for each of its values; "all" by default. Repeatable.'
@@ -69,4 +69,4 @@ def compare(
         if form == "table":
             click.echo(compare_show.as_text(compared, Screen.of(wide=wide)))
         else:
-            click.echo(compare_show.SHOWN[form](compared), nl=form != "csv")
+            click.echo(compare_show.SHOWN[form](compared), nl=form not in ("csv", "latex"))

@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import re
 from dataclasses import asdict
 
 from rankbeam.pipelines.compare.compare import Compared, NamedComparison
+from rankbeam.pipelines.show.latex import LATEX_TABLE, latex_label, latex_text
 from rankbeam.pipelines.show.parts import UNRELIABLE
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, printable
@@ -27,6 +29,32 @@ def as_markdown(compared: Compared) -> str:
     """The table and the sentences, for GitHub."""
     items = "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences(compared))
     return f"{markdown_table(table(compared))}\n\n{items}"
+
+
+def as_latex(compared: Compared) -> str:
+    """The table as one of LaTeX with booktabs; significant differences are bold, the sentences its caption."""
+    shown = table(compared)
+    place = list(shown.columns).index("difference")
+    rows = [[_latex_cell(cell) for cell in row] for row in shown.rows]
+    for row, each in zip(rows, compared.rows, strict=True):
+        if each.row.verdict(compared.statistics.confidence) in (Verdict.BETTER, Verdict.WORSE):
+            row[place] = rf"\textbf{{{row[place]}}}"
+    return LATEX_TABLE.format(
+        caption="\n".join(map(latex_text, [*sentences(compared), "Significant differences are in boldface."])),
+        label=f"{latex_label(compared.run.run['experiment'])}-differences",
+        columns="l" * shown.left + "r" * (len(shown.columns) - shown.left),
+        head=" & ".join(rf"\textbf{{{latex_text(heading)}}}" for heading in shown.columns),
+        rows="\n".join(" & ".join(row) + r" \\" for row in rows),
+    )
+
+
+def _latex_cell(cell: str) -> str:
+    """A cell; its minus signs are no hyphens."""
+    if cell == _NONE:
+        return "--"
+    text = latex_text(cell.removesuffix("‡")).replace("+", "$+$")
+    signed = re.sub(r"(?<![\w-])-(?:\{\})?(?=\d)", "$-$", text)
+    return signed + (r"$^\ddagger$" if cell.endswith("‡") else "")
 
 
 def as_csv(compared: Compared) -> str:
@@ -144,5 +172,5 @@ def _documents(compared: Compared) -> list[dict[str, object]]:
     ]
 
 
-SHOWN = {"json": as_json, "csv": as_csv, "markdown": as_markdown}
+SHOWN = {"json": as_json, "csv": as_csv, "markdown": as_markdown, "latex": as_latex}
 """Formats for programs and documents, by their names."""

@@ -2,8 +2,9 @@
 
 from rankbeam.pipelines.show.corpora import corpora_lines
 from rankbeam.pipelines.show.documents import as_csv, as_json, as_trec
-from rankbeam.pipelines.show.exports import as_latex, as_markdown
+from rankbeam.pipelines.show.exports import as_markdown
 from rankbeam.pipelines.show.judge import judge_line
+from rankbeam.pipelines.show.latex import as_latex
 from rankbeam.pipelines.show.terminal import as_text
 from rankbeam.pipelines.show.usage import usage_lines
 

@@ -1,12 +1,9 @@
-"""Tables to paste: Markdown for pull requests and reports, LaTeX for papers."""
-
-import re
+"""Tables of Markdown to paste into pull requests and reports."""
 
 from rankbeam.pipelines.results.equals import distinct, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
-    NONE,
     UNRELIABLE,
     Slices,
     best_mean,
@@ -21,36 +18,10 @@ from rankbeam.pipelines.show.parts import (
     slices_by_attribute,
 )
 from rankbeam.pipelines.show.significance import Significance
-from rankbeam.pipelines.show.tabular import Table, markdown_rows, printable
+from rankbeam.pipelines.show.tabular import Table, markdown_rows
 from rankbeam.pipelines.show.tabular import markdown_text as _markdown
-from rankbeam.transforms.records.scores.rows import FEW_QUERIES, ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
-
-_LATEX_SPECIALS = {
-    **{special: "\\" + special for special in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"{\string" + '"}',  # \textquotedbl needs the encoding T1, and babel may have made the character a command
-}
-_DAGGER = r"$^\dagger$"
-_LATEX_TABLE = r"""% Needs \usepackage{{booktabs}} in the preamble; names in other alphabets need XeLaTeX or LuaLaTeX.
-\begin{{table}}[ht]
-\centering
-\caption{{{caption}}}
-\label{{tab:{label}}}
-\begin{{tabular}}{{cl{columns}}}
-\toprule
-{head} \\
-\midrule
-{rows}
-\bottomrule
-\end{{tabular}}
-\end{{table}}
-"""
 
 
 def as_markdown(results: Results) -> str:
@@ -134,91 +105,3 @@ def _markdown_source(results: Results) -> str:
     judged, fingerprint = results.run["dataset"]["judged"], results.run["dataset_fingerprint"]
     name = _markdown(results.run["experiment"])
     return f"{name}: {judged:,} judged queries, dataset fingerprint `{fingerprint}`, run `{results.run_id}`."
-
-
-def as_latex(results: Results) -> str:
-    """The leaderboard as a table of LaTeX with booktabs, like those of ranx.
-
-    Superscripts name the configurations that a value is significantly better than.
-    """
-    significance = Significance.of(results)
-    leaderboard = distinct(results)
-    head = [r"\textbf{\#}", r"\textbf{Model}", *(rf"\textbf{{{_latex(metric)}}}" for metric in results.metrics)]
-    columns = [_latex_column(results, metric, significance) for metric in results.metrics]
-    starts = [(significance.letters[row["config_id"]], _latex(row["name"])) for row in leaderboard]
-    rows = [" & ".join([*start, *cells]) + r" \\" for start, *cells in zip(starts, *columns, strict=True)]
-    return _LATEX_TABLE.format(
-        caption=_latex_caption(results, significance),
-        label=re.sub(r"[^A-Za-z0-9]+", "-", results.run["experiment"]).strip("-") or "results",
-        columns="c" * len(results.metrics),
-        head=" & ".join(head),
-        rows="\n".join(rows),
-    )
-
-
-def _latex(text: str) -> str:
-    escaped = "".join(_LATEX_SPECIALS.get(letter, letter) for letter in printable(text))
-    return re.sub("-(?=-)", "-{}", escaped)  # two hyphens would become a dash
-
-
-def _latex_column(results: Results, metric: str, significance: Significance) -> list[str]:
-    """The cells of one metric; as in ranx, room is kept for the letters that other cells have."""
-    best = best_mean(results, ALL, metric)
-    worse = {config_id: significance.worse(config_id, metric) for config_id in significance.letters}
-    used = [letter for letter in significance.letters.values() if any(letter in each for each in worse.values())]
-    any_cut = any((config_id, metric) in results.cut_short for config_id in worse)
-    cells = []
-    for config_id, letters in worse.items():
-        row = results.means[config_id, ALL, metric]
-        mean = row.mean
-        if mean is None:
-            cells.append("--")
-            continue
-        value = rf"\textbf{{{mean:.4f}}}" if mean == best else f"{mean:.4f}"
-        raised = _raised(significance.written(letters))
-        room = _raised(significance.written([letter for letter in used if letter not in letters]))
-        dagger = _DAGGER if mark(results, row) else rf"\hphantom{{{_DAGGER}}}" if any_cut else ""
-        cells.append(value + dagger + raised + (rf"\hphantom{{{room}}}" if room else ""))
-    return cells
-
-
-def _raised(letters: str) -> str:
-    return f"$^{{{letters}}}$" if letters else ""
-
-
-def _latex_caption(results: Results, significance: Significance) -> str:
-    metrics = ", ".join(map(_latex, results.metrics))
-    notes = [
-        f"Overall effectiveness of the models on {_latex(results.run['experiment'])}:",
-        f"{metrics}, averaged over {results.run['dataset']['judged']:,} judged queries.",
-        "The best results are highlighted in boldface.",
-    ]
-    if results.cut_short:
-        notes.append(f"{_DAGGER} {_latex(CUT_SHORT.partition(' ')[2])}.")
-    if any(mean.is_unreliable for row in results.configurations for mean in overall(results, row["config_id"])):
-        notes.append(f"Means of fewer than {FEW_QUERIES} queries, whose tests and intervals are unreliable.")
-    if absent := _left_out(results, significance):
-        notes.append(f"Left out of the means: {'; '.join(absent)}.")
-    notes += [_latex(note) + "." for note in offline_notes(results)]
-    if significance.tested:
-        notes.append(
-            f"Superscripts denote significant differences in {significance.test}, $p \\le {significance.level:g}$."
-        )
-        notes.append(significance.pairs)
-    return "\n".join(notes)
-
-
-def _left_out(results: Results, significance: Significance) -> list[str]:
-    """Of all metrics alike, or of each metric by its name."""
-    if words := left_out(results):
-        return [
-            f"{_latex(metric)} ({', '.join(each)})"
-            for place, metric in enumerate(results.metrics)
-            if (each := [f"{significance.letters[row]}: {of[place]}" for row, of in words.items() if of[place] != NONE])
-        ]
-    rows = {letter: overall(results, config_id)[0] for config_id, letter in significance.letters.items()}
-    counted = {
-        kind: [f"{letter}: {getattr(row, kind):,}" for letter, row in rows.items() if getattr(row, kind)]
-        for kind in ("failed", "missing", "undefined", "not_asked")
-    }
-    return [f"{kind.replace('_', ' ')} queries ({', '.join(each)})" for kind, each in counted.items() if each]

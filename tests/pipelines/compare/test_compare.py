@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -288,3 +289,20 @@ def test_names_cannot_forge_what_is_shown(yesterday: Results) -> None:
     assert [line.replace("\\|", "").count("|") for line in (head, rule, *rows)] == [head.count("|")] * 4
     assert "a\\|b &lt;i&gt;  \\[31m\\*c\\*" in rows[1]
     assert rule.startswith("| --- | --- | --- | ---: |")
+
+
+def test_latex_has_the_rows_of_the_table_and_marks_significant_differences(yesterday: Results) -> None:
+    document = shown(yesterday.output, "-m", "RR", "--format", "latex").stdout
+    expected = compared(yesterday.output, "-m", "RR")["comparisons"]
+    body = document.partition(r"\midrule")[2].partition(r"\bottomrule")[0].strip().splitlines()
+    assert len(body) == len(expected)
+    columns = re.search(r"begin{tabular}{(l+r+)}", document)
+    assert columns is not None
+    for line, row in zip(body, expected, strict=True):
+        assert line.replace(r"\&", "").count(" & ") == len(columns[1]) - 1
+        value = f"{abs(row['difference']):.4f}"
+        assert (r"\textbf{$" in line) == (row["verdict"] in ("better", "worse"))
+        assert value in line
+    assert "\x1b" not in document
+    assert r"a|b" not in document  # a bar is written as a command
+    assert r"a\textbar{}b" in document
