@@ -8,6 +8,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.scores.rows import Comparison
 
 _COMMIT_LETTERS = 12
+_FINGERPRINT_LETTERS = 12
 _DAY_S = 86_400
 
 
@@ -75,7 +76,7 @@ def _difference(study: Study, row: Comparison, sign: int, against: str) -> Fact:
 
 def _queries(row: Comparison, sign: int) -> Fact:
     won, lost = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
-    return Fact("Queries", f"{won:,} won, {lost:,} lost", f"{row.ties:,} tied")
+    return Fact("Queries won : lost", f"{won:,} : {lost:,}", f"{row.ties:,} tied")
 
 
 def _cost(study: Study) -> Fact:
@@ -98,9 +99,8 @@ def _gates(study: Study) -> Fact:
 
 def _dataset(study: Study) -> Fact:
     run = study.results.run
-    return Fact(
-        "Dataset", words.count(len(study.values), "query", "queries"), f"fingerprint {run['dataset_fingerprint']}"
-    )
+    fingerprint = run["dataset_fingerprint"][:_FINGERPRINT_LETTERS]
+    return Fact("Dataset", words.count(len(study.values), "query", "queries"), f"fingerprint {fingerprint}…")
 
 
 def _origin(study: Study) -> Fact:

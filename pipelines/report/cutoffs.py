@@ -1,4 +1,4 @@
-"""Metrics against their cutoff k, and precision against recall, where a run has such metrics."""
+"""Metrics against their cutoff k, where a run has them at several cutoffs."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
-
-_PRECISION, _RECALL = "P", "R"
 
 
 def against_k(study: Study) -> list[LinePlot]:
@@ -22,24 +20,6 @@ def against_k(study: Study) -> list[LinePlot]:
         for name, at in families.items()
         if len(at) > 1 and (plot := line_plot(f"{name} against k", "k", _curves(study, at))) is not None
     ]
-
-
-def precision_recall(study: Study) -> LinePlot | None:
-    """Precision against recall at the cutoffs that the run has both of; None where it has not two."""
-    known = set(study.metrics)
-    cutoffs = [metric.rpartition("@")[2] for metric in study.metrics if metric.startswith(f"{_PRECISION}@")]
-    shared = [cutoff for cutoff in cutoffs if f"{_RECALL}@{cutoff}" in known]
-    if len(shared) < 2:
-        return None
-    curves = []
-    for place in study.order(study.metrics[0]):
-        points = []
-        for cutoff in shared:
-            recall, precision = (study.mean(place, f"{name}@{cutoff}") for name in (_RECALL, _PRECISION))
-            if recall.mean is not None and precision.mean is not None:
-                points.append((recall.mean, precision.mean, *_ends(precision), f"k = {cutoff}"))
-        curves.append(Curve(study.titles[place], sorted(points)))
-    return line_plot("Precision against recall", f"recall at k = {', '.join(shared)}", curves)
 
 
 def _curves(study: Study, at: dict[int, str]) -> Iterable[Curve]:

@@ -11,6 +11,7 @@ from rankbeam.pipelines.results.equals import without_value
 from rankbeam.transforms.records.scores.rows import COUNTS, Comparison, ConfigurationMetric
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
+_MOST_NAMED = 3  # in a sentence; the table marks them all
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,8 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
     if len(order) == 1:
         return [f"{name} has {metric} {words.value(best.mean)}{reach}."]
     first = [each for each in order if study.mean(each, metric).mean == best.mean]
-    names, verb = words.series([study.titles[each] for each in first]), "has" if len(first) == 1 else "have"
+    names = words.series([study.titles[each] for each in first], _MOST_NAMED)
+    verb = "has" if len(first) == 1 else "have"
     highest = f"{names} {verb} the highest {metric}: {words.value(best.mean)}{reach}."
     return [highest, *_group(study, metric, order), *filter(None, [without_value(study.results, metric)])]
 
@@ -182,6 +184,6 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
         if worse
         else ""
     )
-    names = words.series(others)
+    names = words.series(others, _MOST_NAMED)
     verb = "shows" if len(others) == 1 else "show"
     return [f"{names} {verb} no significant difference from the best at {study.confidence} confidence.{rest}"]

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
-from rankbeam.pipelines.report.plots import HEIGHT, WIDTH, axes, band, curve, inner_scales, sample
+from rankbeam.pipelines.report.plots import HEIGHT, WIDTH, axes, bands, curve, inner_scales, sample
 from rankbeam.pipelines.report.sweeps import MOST_LINES
-
-_FEW_LINES = 3
 
 Point = tuple[float, float, float, float, str]
 """Across, up, both ends of an interval, and what the point is of."""
@@ -58,7 +56,7 @@ def line_plot(title: str, across: str, curves: Iterable[Curve]) -> LinePlot | No
     points = [point for each in drawn for point in each.points]
     scales = inner_scales([point[0] for point in points], [end for point in points for end in point[1:4]])
     parts = [*axes(*scales, [point[0] for point in points], across)]
-    parts += [band(*scales, [point[:4] for point in each.points], place) for place, each in enumerate(drawn)]
+    parts += bands(*scales, [[point[:4] for point in each.points] for each in drawn])
     parts += [
         curve(*scales, [point[:4] for point in each.points], [_hint(each, point) for point in each.points], place)
         for place, each in enumerate(drawn)
@@ -66,11 +64,10 @@ def line_plot(title: str, across: str, curves: Iterable[Curve]) -> LinePlot | No
     summary = "; ".join(
         f"{each.label}: {', '.join(f'{words.value(p[1])} at {p[4]}' for p in each.points)}" for each in drawn
     )
-    kind = "plot many" if len(drawn) > _FEW_LINES else "plot"
     return LinePlot(
         title,
         across,
-        svg.picture(WIDTH, HEIGHT, kind, title, summary, *parts),
+        svg.picture(WIDTH, HEIGHT, "plot", title, summary, *parts),
         [(each.label, sample(place)) for place, each in enumerate(drawn)],
         [
             (each.label, name, words.value(up), words.interval(low, high))

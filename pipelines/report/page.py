@@ -13,11 +13,12 @@ from markupsafe import Markup
 from rankbeam.pipelines.report import compare, coverage, leaderboard, plots, words
 from rankbeam.pipelines.report.against import Against
 from rankbeam.pipelines.report.card import card, duration
-from rankbeam.pipelines.report.cutoffs import against_k, precision_recall
+from rankbeam.pipelines.report.cutoffs import against_k
 from rankbeam.pipelines.report.data import page_data
 from rankbeam.pipelines.report.encode import as_json
 from rankbeam.pipelines.report.judge import judge
 from rankbeam.pipelines.report.parameters import heat_maps, parameters
+from rankbeam.pipelines.report.precision_recall import precision_recall
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.report.trend import trend
@@ -29,6 +30,8 @@ from rankbeam.transforms.records.scores.rows import FEW_QUERIES
 _SCRIPTS = ("core", "address", "panels", "filters", "histogram", "answers", "rankings", "queries", "downloads", "start")
 _STYLES = ("base", "charts", "tables", "answers")
 _DATASET = ("dataset.queries", "dataset.qrels", "dataset.corpus")
+_LONG_NAME = 25
+_PART_ENDS = re.compile(r"(?<=[,:/])(?=[^\s,:/])|(?<=[^\s(])(?=[(@])")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -66,6 +69,7 @@ def render(results: Results, against: Against | None = None) -> str:
             swept=swept,
             against=against,
             few_queries=FEW_QUERIES,
+            few_lines=plots.FEW_LINES,
             has_trend=any(panel["trend"] for panel in found),
             parameters=swept_parameters,
             has_maps=any(panel["maps"] for panel in found),
@@ -104,7 +108,7 @@ def _overview(study: Study) -> list[dict[str, Any]]:
             }
             for metric, row in means
         ]
-        rows.append({"place": each, "name": study.titles[each], "cells": cells})
+        rows.append({"members": study.members[each], "name": study.titles[each], "cells": cells})
     return rows
 
 
@@ -132,13 +136,19 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    environment.filters |= {"count": words.count, "series": words.series, "seconds": seconds}
+    environment.filters |= {"count": words.count, "series": words.series, "seconds": seconds, "parts": in_parts}
     return environment
 
 
 def _printable(value: Any) -> Any:
     """A text without characters that HTML cannot hold, or that turn the direction of what follows."""
     return _UNPRINTABLE.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def in_parts(name: str) -> Markup:
+    """A name that breaks where its parts end, and elsewhere only if it must."""
+    whole = Markup("<wbr>").join(_PART_ENDS.split(_printable(name)))
+    return whole if len(name) < _LONG_NAME else Markup('<span class="long">{}</span>').format(whole)
 
 
 @cache

@@ -1,20 +1,15 @@
 """The parameters in which configurations differ: a column each, to filter by, and a heat map for each pair."""
 
 import itertools
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.report.sweeps import flat
 
 MOST_PARAMETERS, MOST_VALUES, MOST_MAPS = 8, 16, 12
 _LEVELS = 5
-_INSIDE = "retriever."
-
-Values = dict[int, str]
-"""What configurations have, as people read it."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +18,21 @@ class Parameter:
 
     Attributes:
         name: as in the experiment.
-        of: its value by configuration; "–" for one that has no such parameter.
+        of: its value for each configuration, as people read it; "–" for one that has no such parameter.
         values: the distinct ones, in their order.
     """
 
     name: str
-    of: Values
+    of: list[str]
     values: list[str]
+
+    def shown(self, places: Sequence[int]) -> str:
+        """The values of configurations that share a row."""
+        return ", ".join(self.values[each] for each in self.chosen(places))
+
+    def chosen(self, places: Sequence[int]) -> list[int]:
+        """The positions of these values."""
+        return sorted({self.values.index(self.of[place]) for place in places})
 
 
 @dataclass(frozen=True)
@@ -48,23 +51,18 @@ class HeatMap:
 
 def parameters(study: Study) -> list[Parameter]:
     """The parameters in which configurations differ, those with the fewest values first; a text is no parameter."""
-    rows = {place: flat(json.loads(study.results.configurations[place]["parameters"])) for place in study.titles}
-    names = dict.fromkeys(name for row in rows.values() for name in row)
-    labels = study.results.labels
-    known = [
-        _parameter(name, {place: row.get(name) for place, row in rows.items()}, labels.get(name.rpartition(".")[2], {}))
-        for name in names
-    ]
+    names = dict.fromkeys(name for row in study.given for name in row)
+    known = [_parameter(study, name, [row.get(name) for row in study.given]) for name in names]
     differing = [each for each in known if 1 < len(each.values) <= MOST_VALUES]
     return sorted(differing, key=lambda each: len(each.values))[:MOST_PARAMETERS]
 
 
-def _parameter(name: str, of: dict[int, Any], labels: dict[str, str]) -> Parameter:
-    order = sorted(of.values(), key=lambda value: (isinstance(value, str), value if _is_number(value) else 0))
+def _parameter(study: Study, name: str, of: list[Any]) -> Parameter:
+    order = sorted(of, key=lambda value: (isinstance(value, str), value if _is_number(value) else 0))
     return Parameter(
-        name.removeprefix(_INSIDE),
-        {place: labels.get(json.dumps(value)) or _written(value) for place, value in of.items()},
-        list(dict.fromkeys(labels.get(json.dumps(value)) or _written(value) for value in order)),
+        study.short(name),
+        [study.written(name, value) for value in of],
+        list(dict.fromkeys(study.written(name, value) for value in order)),
     )
 
 
@@ -77,7 +75,7 @@ def heat_maps(study: Study, metric: str, known: list[Parameter]) -> list[HeatMap
 
 def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> HeatMap | None:
     best: dict[tuple[str, str], tuple[float, int]] = {}
-    for place in study.titles:
+    for place in range(len(study.names)):
         mean = study.mean(place, metric).mean
         if mean is not None:
             key = row.of[place], column.of[place]
@@ -95,7 +93,7 @@ def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> H
         return (
             words.value(mean),
             min(_LEVELS - 1, int((mean - low) / ((high - low) or 1.0) * _LEVELS)),
-            study.titles[place],
+            study.names[place],
         )
 
     return HeatMap(row, column, [(one, [cell(one, other) for other in column.values]) for one in row.values])
@@ -103,11 +101,3 @@ def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> H
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _written(value: Any) -> str:
-    if value is None:
-        return "–"
-    if _is_number(value):
-        return words.plain_number(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

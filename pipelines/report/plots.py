@@ -1,7 +1,8 @@
 """Plots of a metric along a parameter, as SVG."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from markupsafe import Markup
 
@@ -12,7 +13,8 @@ from rankbeam.pipelines.report.sweeps import MOST_LINES, Line, Sweep
 
 WIDTH, HEIGHT = 640.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 18.0, 14.0, 44.0
-_FEW_LINES = 3
+FEW_LINES = 3
+"""Of so many lines the intervals are all drawn."""
 _LETTER = 6.5
 _OUTLINES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),  # a circle
@@ -52,21 +54,20 @@ def plot(study: Study, sweep: Sweep, metric: str) -> Plot | None:
     drawn = sorted(known, key=lambda each: -max(point[1] for point in each[1]))[:MOST_LINES]
     shown = [point for _, points in drawn for point in points]
     across, up = inner_scales([point[0] for point in shown], [end for point in shown for end in point[1:]])
-    parameter = sweep.parameter.removeprefix("retriever.")
-    parts = [*axes(across, up, [point[0] for _, points in drawn for point in points], parameter)]
-    parts += [band(across, up, points, place) for place, (_, points) in enumerate(drawn)]
+    parameter, written = study.short(sweep.parameter), partial(_written, study, sweep.parameter)
+    parts = [*axes(across, up, [point[0] for _, points in drawn for point in points], parameter, written)]
+    parts += bands(across, up, [points for _, points in drawn])
     parts += [
-        curve(across, up, points, [f"{line.label}, {_hint(*point)}" for point in points], place)
+        curve(across, up, points, [f"{line.label}, {_hint(written, *point)}" for point in points], place)
         for place, (line, points) in enumerate(drawn)
     ]
-    description = "; ".join(f"{line.label}: {_story(points)}" for line, points in drawn)
-    kind = "plot many" if len(drawn) > _FEW_LINES else "plot"
+    description = "; ".join(f"{line.label}: {_story(written, points)}" for line, points in drawn)
     return Plot(
         parameter=parameter,
-        picture=svg.picture(WIDTH, HEIGHT, kind, f"{metric} along {parameter}", description, *parts),
+        picture=svg.picture(WIDTH, HEIGHT, "plot", f"{metric} along {parameter}", description, *parts),
         legend=[(line.label, sample(place)) for place, (line, _) in enumerate(drawn)],
         table=[
-            (line.label, words.plain_number(x), words.value(mean), words.interval(low, high))
+            (line.label, written(x), words.value(mean), words.interval(low, high))
             for line, points in known
             for x, mean, low, high in points
         ],
@@ -84,8 +85,22 @@ def inner_scales(across: Sequence[float], up: Sequence[float]) -> tuple[Scale, S
     return parameter_scale(across, _LEFT + 14, WIDTH - _RIGHT - 14), values_scale(up, HEIGHT - _BOTTOM, _TOP)
 
 
-def axes(across: Scale, up: Scale, values: list[float], parameter: str) -> list[Markup]:
-    """Grid, axes and their labels."""
+def _written(study: Study, parameter: str, value: float) -> str:
+    return study.written(parameter, int(value) if value.is_integer() else value)
+
+
+def axes(
+    across: Scale, up: Scale, values: list[float], parameter: str, written: Callable[[float], str] = words.plain_number
+) -> list[Markup]:
+    """Grid, axes and their labels.
+
+    Args:
+        across: the horizontal scale.
+        up: the vertical one.
+        values: that stand at the horizontal axis.
+        parameter: the label of that axis.
+        written: such a value as people read it.
+    """
     parts = []
     for each in ticks(up):
         parts.append(svg.line(_LEFT, up(each), WIDTH - _RIGHT, up(each), "grid"))
@@ -93,19 +108,24 @@ def axes(across: Scale, up: Scale, values: list[float], parameter: str) -> list[
     parts.append(svg.line(_LEFT, HEIGHT - _BOTTOM, WIDTH - _RIGHT, HEIGHT - _BOTTOM, "base"))
     free = -1e9
     for each in sorted(set(values)):
-        written = words.plain_number(each)
-        half = len(written) * _LETTER / 2 + 4
+        label = written(each)
+        half = len(label) * _LETTER / 2 + 4
         parts.append(svg.line(across(each), HEIGHT - _BOTTOM, across(each), HEIGHT - _BOTTOM + 5, "base"))
         if across(each) - half >= free:
-            parts.append(svg.text(across(each), HEIGHT - _BOTTOM + 18, written, "tick"))
+            parts.append(svg.text(across(each), HEIGHT - _BOTTOM + 18, label, "tick"))
             free = across(each) + half
     scaled = f"{parameter} (logarithmic)" if across.logarithmic else parameter
     parts.append(svg.text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 6, scaled, "label"))
     return parts
 
 
-def band(across: Scale, up: Scale, points: list[Point], place: int) -> Markup:
-    """The intervals of a line, as one area."""
+def bands(across: Scale, up: Scale, lines: Sequence[list[Point]]) -> list[Markup]:
+    """The intervals of each line as an area; of the first line alone where they would cover each other."""
+    shown = lines if len(lines) <= FEW_LINES else lines[:1]
+    return [_band(across, up, points, place) for place, points in enumerate(shown)]
+
+
+def _band(across: Scale, up: Scale, points: list[Point], place: int) -> Markup:
     edge = [(x, high) for x, _, _, high in points] + [(x, low) for x, _, low, _ in reversed(points)]
     return svg.element("polygon", {"points": _path(across, up, edge), "class": f"band series-{place}"})
 
@@ -117,8 +137,8 @@ def curve(across: Scale, up: Scale, points: list[Point], hints: list[str], place
     return svg.element("g", {"class": f"series-{place}"}, svg.element("polyline", {"points": path}), *marks)
 
 
-def _hint(x: float, mean: float, low: float, high: float) -> str:
-    return f"{words.plain_number(x)}: {words.value(mean)} ({words.interval(low, high)})"
+def _hint(written: Callable[[float], str], x: float, mean: float, low: float, high: float) -> str:
+    return f"{written(x)}: {words.value(mean)} ({words.interval(low, high)})"
 
 
 def _mark(x: float, y: float, place: int, hint: str = "") -> Markup:
@@ -145,5 +165,5 @@ def _path(across: Scale, up: Scale, points: list[tuple[float, float]]) -> str:
     return " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
 
 
-def _story(points: list[Point]) -> str:
-    return ", ".join(f"{words.value(mean)} at {words.plain_number(x)}" for x, mean, _, _ in points)
+def _story(written: Callable[[float], str], points: list[Point]) -> str:
+    return ", ".join(f"{words.value(mean)} at {written(x)}" for x, mean, _, _ in points)

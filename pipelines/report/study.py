@@ -1,5 +1,6 @@
 """One run, with what several parts of its report need to know."""
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,10 @@ LEADING = 16
 
 MOST_ROWS = 5_000
 """How many rows of a table stand in a page."""
+
+
+INSIDE = "retriever."
+"""The component whose parameters go without its name."""
 
 
 class Pair(NamedTuple):
@@ -69,9 +74,16 @@ class Study:
     @cached_property
     def titles(self) -> dict[int, str]:
         """The configurations, those with equal values once, with a name for all of these."""
-        return {
-            self.ids.index(row["config_id"]): row["name"] for row in distinct(self.results, self.ids[self.baseline])
-        }
+        return {self.ids.index(row["config_id"]): row["name"] for row in self._distinct}
+
+    @cached_property
+    def members(self) -> dict[int, list[int]]:
+        """For each of `titles` the configurations that it stands for."""
+        return {self.ids.index(row["config_id"]): [*map(self.ids.index, row["config_ids"])] for row in self._distinct}
+
+    @cached_property
+    def _distinct(self) -> list[dict[str, Any]]:
+        return distinct(self.results, self.ids[self.baseline])
 
     @cached_property
     def comparisons(self) -> list[Pair]:
@@ -116,6 +128,27 @@ class Study:
         """The rows of `gates`; none of a run that has no such table."""
         return self._rows("gates")
 
+    @cached_property
+    def given(self) -> list[dict[str, Any]]:
+        """The parameters of every configuration, by their path."""
+        return [flat(json.loads(row["parameters"])) for row in self.results.configurations]
+
+    @cached_property
+    def _short(self) -> dict[str, str]:
+        names = dict.fromkeys(name for each in self.given for name in each)
+        lasts = Counter(name.rpartition(".")[2] for name in names)
+        shorts = {name: name.rpartition(".")[2] for name in names}
+        return {name: last if lasts[last] == 1 else name.removeprefix(INSIDE) for name, last in shorts.items()}
+
+    def short(self, parameter: str) -> str:
+        """A parameter's name without its component, where no other component has one of that name."""
+        return self._short.get(parameter, parameter.removeprefix(INSIDE))
+
+    def written(self, parameter: str, value: Any) -> str:
+        """A parameter's value as people read it: its label in the grid, if it has one."""
+        label = self.results.labels.get(parameter.rpartition(".")[2], {}).get(json.dumps(value))
+        return label or words.parameter(value)
+
     def _rows(self, name: str) -> list[dict[str, Any]]:
         try:
             rows: list[dict[str, Any]] = self.results.table(name).to_pylist()
@@ -139,10 +172,11 @@ class Study:
     @cached_property
     def confidence(self) -> str:
         """Of intervals, such as "95%"."""
-        return words.percent(self._confidence)
+        return words.percent(self.level)
 
     @property
-    def _confidence(self) -> float:
+    def level(self) -> float:
+        """The level of confidence, such as 0.95."""
         return float(self.results.run["statistics"].get("confidence", 0.95))
 
     def mean(self, configuration: int, metric: str, name: str = ALL) -> ConfigurationMetric:
@@ -170,4 +204,13 @@ class Study:
 
     def is_significant(self, row: Comparison) -> bool | None:
         """Whether a comparison shows a difference; None where it was not tested."""
-        return row.is_significant(self._confidence)
+        return row.is_significant(self.level)
+
+
+def flat(value: Any, name: str = "") -> dict[str, Any]:
+    """Parameters by their path; lists are values."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {
+        key: one for part, each in value.items() for key, one in flat(each, f"{name}.{part}" if name else part).items()
+    }

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report import words
-from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.study import INSIDE, Study
 
 MOST_LINES = 8
-_INSIDE = "retriever."
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -48,18 +47,17 @@ class Sweep:
 def sweeps(study: Study) -> list[Sweep]:
     """What the run sweeps over: numeric parameters first; else a number in otherwise equal names."""
     rows = study.results.configurations
-    given = [flat(json.loads(row["parameters"])) for row in rows]
     bases = [row["name"].partition(":")[0] for row in rows]
-    names = dict.fromkeys(key for each in given for key in each)
-    found = [_sweep(name, given, bases) for name in sorted(names, key=lambda name: name.startswith(_INSIDE))]
+    names = dict.fromkeys(key for each in study.given for key in each)
+    found = [_sweep(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))]
     swept = [each for each in found if each is not None]
     inside = {position for sweep in swept for line in sweep.lines for _, position in line.points}
     return swept + list(_named([(position, row) for position, row in enumerate(rows) if position not in inside]))
 
 
-def _sweep(name: str, flat: list[dict[str, Any]], bases: list[str]) -> Sweep | None:
+def _sweep(study: Study, name: str, bases: list[str]) -> Sweep | None:
     groups: dict[str, Points] = defaultdict(list)
-    for position, parameters in enumerate(flat):
+    for position, parameters in enumerate(study.given):
         value = parameters.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
             rest = {key: each for key, each in parameters.items() if key != name}
@@ -67,21 +65,20 @@ def _sweep(name: str, flat: list[dict[str, Any]], bases: list[str]) -> Sweep | N
     lines = [sorted(points) for points in groups.values() if len({value for value, _ in points}) > 1]
     if not lines:
         return None
-    labels = _labels(flat, bases, lines, name)
+    labels = _labels(study, bases, lines, name)
     return Sweep(name, tuple(Line(label, tuple(points)) for label, points in zip(labels, lines, strict=True)))
 
 
-def _labels(flat: list[dict[str, Any]], bases: list[str], lines: list[Points], name: str) -> list[str]:
+def _labels(study: Study, bases: list[str], lines: list[Points], name: str) -> list[str]:
     """Per line the names of its configurations, and the parameters that tell it from other lines of these names."""
     names = [tuple(dict.fromkeys(bases[position] for _, position in points)) for points in lines]
-    firsts = [flat[points[0][1]] for points in lines]
+    firsts = [study.given[points[0][1]] for points in lines]
     labels = []
     for own, first in zip(names, firsts, strict=True):
         same = [each for other, each in zip(names, firsts, strict=True) if other == own]
         differing = [key for key in first if key != name and len({json.dumps(each.get(key)) for each in same}) > 1]
-        labels.append(
-            ", ".join([words.series(list(own), 3), *(f"{_short(key)} {_written(first[key])}" for key in differing)])
-        )
+        chosen = [f"{study.short(key)} {study.written(key, first[key])}" for key in differing]
+        labels.append(", ".join([words.series(list(own), 3), *chosen]))
     return labels
 
 
@@ -95,22 +92,3 @@ def _named(rows: list[tuple[int, dict[str, Any]]]) -> Iterator[Sweep]:
     lines = [(name, points) for (_, name), points in groups.items() if len(points) > 1]
     for name, points in lines:
         yield Sweep(f"the number in {name}", (Line(name, tuple(sorted(points.items()))),))
-
-
-def flat(value: Any, name: str = "") -> dict[str, Any]:
-    """Parameters by their path; lists are values."""
-    if not isinstance(value, dict):
-        return {name: value}
-    return {
-        key: one for part, each in value.items() for key, one in flat(each, f"{name}.{part}" if name else part).items()
-    }
-
-
-def _short(name: str) -> str:
-    return name.removeprefix(_INSIDE)
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return words.plain_number(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,5 +1,6 @@
 """Numbers and counts as people read them."""
 
+import json
 import math
 
 _DASH = "–"
@@ -89,3 +90,18 @@ def plain_number(number: float) -> str:
     ('100', '0.25')
     """
     return f"{number:.6g}"
+
+
+def parameter(given: object) -> str:
+    """A parameter's value.
+
+    >>> parameter(None), parameter(0.75), parameter(True), parameter(["title", "text"]), parameter({"a": 1})
+    ('–', '0.75', 'true', 'title, text', '{"a": 1}')
+    """
+    if given is None:
+        return _DASH
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return plain_number(given)
+    if isinstance(given, list):
+        return ", ".join(map(parameter, given))
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)

@@ -4,7 +4,7 @@ function showFiltered() {
   const rows = Array.from(document.querySelectorAll("#overview tbody tr"));
   for (const row of rows) {
     const values = row.dataset.values.trim().split(" ");
-    row.hidden = chosen.some((value, place) => value !== "" && value !== values[place]);
+    row.hidden = chosen.some((value, place) => value !== "" && !values[place].split("|").includes(value));
   }
   const shown = rows.filter((row) => !row.hidden).length;
   if (byId("filtered")) byId("filtered").textContent = shown === rows.length ? "" : `${shown} of ${count(rows.length, "configuration", "configurations")}`;

@@ -1,9 +1,12 @@
 """What a report says first, and what it draws of parameters, cutoffs, earlier runs and the dataset's own files."""
 
 import re
+from collections import defaultdict
 from pathlib import Path
+from statistics import fmean
 
 import pytest
+import pytrec_eval
 import yaml
 from support.data import REPOSITORY
 from support.pages import Page
@@ -11,9 +14,12 @@ from support.runs import rankbeam
 
 from rankbeam.pipelines import report
 from rankbeam.pipelines.report.card import card
-from rankbeam.pipelines.report.cutoffs import against_k, precision_recall
+from rankbeam.pipelines.report.cutoffs import against_k
 from rankbeam.pipelines.report.parameters import heat_maps, parameters
+from rankbeam.pipelines.report.plots import plot
+from rankbeam.pipelines.report.precision_recall import precision_recall
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.results.run import Results
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
@@ -63,13 +69,45 @@ def test_the_card_says_what_the_tables_say(study: Study) -> None:
         if (each.config_id, each.slice, each.metric) == (best["config_id"], "all", "nDCG@10")
     )
     assert facts["Best by nDCG@10"].value == best["name"]
-    assert facts["Queries"].value == f"{row.wins} won, {row.losses} lost"
+    assert facts["Queries won : lost"].value == f"{row.wins} : {row.losses}"
     assert facts["Gain"].value.replace("−", "-") == f"{row.difference:+.4f}"
     assert f"{row.ci_low:.4f}".lstrip("-") in facts["Gain"].note
     assert (facts["Gates"].value, facts["Gates"].tone) == ("missed", "bad")
     assert facts["Dataset"].value == "64 queries"
-    assert study.results.run["dataset_fingerprint"] in facts["Dataset"].note
+    assert study.results.run["dataset_fingerprint"][:12] in facts["Dataset"].note
     assert study.results.run["versions"]["commit"].startswith(facts["Commit"].value.removesuffix("-dirty"))
+
+
+def test_labels_of_a_grid_stand_for_its_values_wherever_these_are_shown(tmp_path: Path) -> None:
+    experiment = {
+        "name": "labels",
+        "dataset": {role: str(HELPDESK / name) for role, name in FILES.items()},
+        "configurations": [{"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 20}],
+        "grid": {"k1": {"low": 0.9, "high": 1.5}, "top_k": {"short": 5, "long": 10}},
+        "metrics": ["nDCG@10"],
+        "output": {"path": str(tmp_path / "out")},
+        "statistics": {"replicates": 0},
+    }
+    path = tmp_path / "labels.yaml"
+    path.write_text(yaml.safe_dump(experiment, sort_keys=False))
+    assert rankbeam("evaluate", path, "--run-id", "r").exit_code == 0
+    study = Study(Results(str(tmp_path / "out"), "r"))
+    drawn = [plot(study, sweep, "nDCG@10") for sweep in sweeps(study)]
+    assert {each.parameter: sorted(label for label, _ in each.legend) for each in drawn if each} == {
+        "k1": ["bm25, top_k long", "bm25, top_k short"],
+        "top_k": ["bm25, k1 high", "bm25, k1 low"],
+    }
+    assert {value for each in drawn if each for _, value, _, _ in each.table} == {"low", "high", "short", "long"}
+    for each in drawn:
+        assert each is not None
+        assert re.findall(r'class="tick" text-anchor="middle">(\w+)<', each.picture) in (
+            ["low", "high"],
+            ["short", "long"],
+        )
+    page = report.build(study.results)
+    assert {each.name: each.values for each in parameters(study)} == {"k1": ["low", "high"], "top_k": ["short", "long"]}
+    for label in ("low", "high", "short", "long"):
+        assert f">{label}</option>" in page
 
 
 def test_every_parameter_has_a_column_and_every_pair_a_map(study: Study, page: Page) -> None:
@@ -89,14 +127,29 @@ def test_every_parameter_has_a_column_and_every_pair_a_map(study: Study, page: P
     assert len(filters) == 2
 
 
-def test_curves_stand_for_cutoffs_and_for_precision_and_recall(study: Study) -> None:
+def test_metrics_at_several_cutoffs_are_drawn_against_k(study: Study) -> None:
     assert [plot.title for plot in against_k(study)] == ["P against k", "R against k"]
+
+
+def test_the_precision_recall_curve_is_the_interpolated_one_of_trec_eval(study: Study) -> None:
+    qrels: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for line in (HELPDESK / FILES["qrels"]).read_text().splitlines()[1:]:
+        query_id, doc_id, grade = line.split("\t")
+        qrels[query_id][doc_id] = int(grade)
+    evaluator = pytrec_eval.RelevanceEvaluator(dict(qrels), {"iprec_at_recall"})
     drawn = precision_recall(study)
     assert drawn is not None
-    assert {name for _, name, _, _ in drawn.table} == {"k = 5", "k = 10"}
-    means = study.results.means
-    precisions = {f"{means[each, 'all', 'P@5'].mean:.4f}" for each in study.ids}
-    assert {value for _, name, value, _ in drawn.table if name == "k = 5"} == precisions
+    rows = study.results.table("rankings", ["config_id", "query_id", "documents"]).to_pylist()
+    for place, name in study.titles.items():
+        run = {
+            row["query_id"]: {each["doc_id"]: float(-each["rank"]) for each in row["documents"]}
+            for row in rows
+            if row["config_id"] == study.ids[place]
+        }
+        values = evaluator.evaluate(run).values()
+        expected = [f"{fmean(each[f'iprec_at_recall_{level / 10:.2f}'] for each in values):.4f}" for level in range(11)]
+        assert [value for label, _, value, _ in drawn.table if label == name] == expected
+    assert "iprec_at_recall" in drawn.title
 
 
 def test_the_trend_has_a_point_for_every_run(page: Page, study: Study) -> None:

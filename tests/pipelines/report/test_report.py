@@ -163,13 +163,18 @@ def test_names_that_differ_in_a_number_are_a_sweep(tmp_path: Path) -> None:
     assert [value for value, _ in sweep.lines[0].points] == [256.0, 512.0, 1024.0]
 
 
+def without_breaks(page: Page) -> list[tuple[str, ...]]:
+    """The elements and their attributes, but for the places where a long name may break."""
+    return [
+        (name, *attributes) for name, attributes in page.elements if name != "wbr" and attributes.get("class") != "long"
+    ]
+
+
 def test_no_text_of_a_user_becomes_part_of_the_page(tmp_path: Path) -> None:
     hostile = report.build(hostile_run(tmp_path / "hostile"))
     plain = report.build(hostile_run(tmp_path / "plain", [f"plain{place}" for place in range(len(HOSTILE))]))
     attacked, harmless = Page.of(hostile), Page.of(plain)
-    assert [(name, *attributes) for name, attributes in attacked.elements] == [
-        (name, *attributes) for name, attributes in harmless.elements
-    ]
+    assert without_breaks(attacked) == without_breaks(harmless)
     for words in HOSTILE:
         assert CONTROLS.sub("\ufffd", words) in attacked.text
         assert any(words in text for text in attacked.data["texts"])

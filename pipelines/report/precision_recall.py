@@ -1,0 +1,67 @@
+"""The precision-recall curve of every configuration, from its rankings and the dataset's judgements."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
+from rankbeam.pipelines.report.sources import Files
+from rankbeam.pipelines.report.study import Study
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking.curves import LEVELS, interpolated_precision
+from rankbeam.transforms.kernels.statistics.intervals import student_interval
+from rankbeam.transforms.records.errors import InputError
+
+TITLE = "Interpolated precision at 11 levels of recall (trec_eval's iprec_at_recall), mean over queries"
+MOST_QUERIES = 20_000
+_RELEVANT = 1
+_BATCH_ROWS = 1 << 12
+
+
+def precision_recall(study: Study) -> LinePlot | None:
+    """A curve for each configuration; None where its rankings or the judgements are not there, or are too many."""
+    ids = study.values.ids
+    if len(ids) > MOST_QUERIES:
+        return None
+    judged = Files(study.results).relevant(ids)
+    relevant = {query: sum(grade >= _RELEVANT for _, grade in own) for query, own in judged.items()}
+    values = _values(study, relevant) if any(relevant.values()) else {}
+    curves = [
+        Curve(study.titles[place], _points(np.concatenate(values[study.ids[place]]), study.level))
+        for place in study.order(study.metrics[0])
+        if study.ids[place] in values
+    ]
+    return line_plot(TITLE, "recall", curves)
+
+
+def _values(study: Study, relevant: Mapping[str, int]) -> dict[str, list[FloatArray]]:
+    """By config_id, values of its queries by level of recall."""
+    values: defaultdict[str, list[FloatArray]] = defaultdict(list)
+    try:
+        for batch in study.results.batches("rankings", ["config_id", "query_id", "documents"], _BATCH_ROWS):
+            for config_id in pc.unique(batch["config_id"]):
+                own = batch.filter(pc.equal(batch["config_id"], config_id))
+                values[config_id.as_py()].append(_interpolated(own, relevant))
+    except InputError:  # the files may have been deleted, which takes nothing from the rest of a report
+        return {}
+    return values
+
+
+def _interpolated(rankings: pa.RecordBatch, relevant: Mapping[str, int]) -> FloatArray:
+    query = pc.list_parent_indices(rankings["documents"]).to_numpy().astype(np.int64)
+    grades = pc.fill_null(rankings["documents"].flatten().field("grade"), 0.0).to_numpy(zero_copy_only=False)
+    counts = np.array([relevant.get(each, 0) for each in rankings["query_id"].to_pylist()], np.int64)
+    return interpolated_precision(query, grades >= _RELEVANT, counts)
+
+
+def _points(values: FloatArray, confidence: float) -> list[tuple[float, float, float, float, str]]:
+    count = len(values)
+    errors = values.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.zeros(len(LEVELS))
+    points = []
+    for level, mean, error in zip(LEVELS, values.mean(axis=0).tolist(), errors.tolist(), strict=True):
+        low, high = student_interval(mean, error, count, confidence) if count > 1 else (mean, mean)
+        points.append((level, mean, max(0.0, low), min(1.0, high), f"recall {level:g}"))
+    return points
