@@ -95,6 +95,11 @@ def test_the_detectable_difference_is_found_as_often_as_asked(level: float, powe
     assert found == pytest.approx(power, abs=0.02)
 
 
+def test_two_queries_have_a_size_and_a_detectable_difference() -> None:
+    assert effect_size(0.1, 0.2, 2) == pytest.approx(0.5 / math.sqrt(2))
+    assert detectable_difference(0.2, 2) == pytest.approx(0.2 * (stats.t.ppf(0.975, 1) + stats.t.ppf(0.8, 1)))
+
+
 def test_fewer_than_two_queries_detect_nothing() -> None:
     assert math.isnan(detectable_difference(0.1, 1))
     assert math.isnan(detectable_difference(math.nan, 10))

@@ -58,3 +58,13 @@ def test_means_and_differences_are_read_from_the_sums() -> None:
     assert LAYOUT.means(totals, 1, 1).tolist() == [[0.75, pytest.approx(np.nan, nan_ok=True), 0.75]]
     assert LAYOUT.differences(totals, (1, 0), 1).tolist() == [[0.5, pytest.approx(np.nan, nan_ok=True), 0.5]]
     assert LAYOUT.differences(totals, (1, 0), 0)[0, :2].tolist() == [-0.25, -0.25]
+
+
+def test_every_pair_has_its_own_columns() -> None:
+    panel = Layout.of(EVALUATION).panels[1]
+    layout = Layout((panel,), 3, ((1, 0), (2, 0), (2, 1)))
+    values = [0.5, 0.25, -0.75]
+    parts = [[layout.part(0, ScoredPanel(np.array([OK]), np.array([[value]])))] for value in values]
+    totals = layout.columns(parts).T
+    assert [layout.means(totals, each, 0).tolist() for each in range(3)] == [[[value]] for value in values]
+    assert [layout.differences(totals, pair, 0).tolist() for pair in layout.pairs] == [[[-0.25]], [[-1.25]], [[-1.0]]]

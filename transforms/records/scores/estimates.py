@@ -187,13 +187,14 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
 def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Evaluation) -> list[ConfigurationMetric]:
     """The rows of one metric over one slice, with the columns of `OfMany`."""
     by_dialect: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
+    contenders = [each._replace(row=_out_of_race(each.row, evaluation)) for each in contenders]
     for place, (each, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
         in_race = configuration.dropped_at is None
         is_enough = each.row.slice == ALL or each.estimate.count >= evaluation.statistics.min_slice
         if is_resampled and in_race and is_enough:
             # Values by the rules of different tools are not comparable.
             by_dialect[configuration.dialect][place] = each
-    rows = [_out_of_race(each.row, evaluation) for each in contenders]
+    rows = [each.row for each in contenders]
     for group in by_dialect.values():
         for place, row in zip(group, _rank_distinct([*group.values()], evaluation.statistics.confidence), strict=True):
             rows[place] = row

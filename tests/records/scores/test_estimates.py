@@ -1,0 +1,77 @@
+"""What a run says of its slices, and what a race leaves of the comparison of all configurations."""
+
+from dataclasses import replace
+
+import pytest
+from support.judged import judged_run
+
+from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.race import Race
+from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
+from rankbeam.transforms.records.slices import ALL
+
+GIVEN = judged_run(3, queries=30, replicates=50)
+AGGREGATE = GIVEN.aggregate()
+RACE = Race("RR", 0.05, (10,))
+
+
+def estimates(evaluation: Evaluation) -> RunEstimates:
+    return RunEstimates.of(AGGREGATE, evaluation)
+
+
+def rows(found: RunEstimates) -> list[ConfigurationMetric]:
+    return [row for of_slice in found.means.values() for row in of_slice.values()]
+
+
+EVERY = estimates(replace(GIVEN.evaluation, statistics=replace(GIVEN.evaluation.statistics, min_slice=0)))
+WHOLE = rows(estimates(GIVEN.evaluation))
+COUNTS = sorted({row.queries for row in WHOLE if row.slice != ALL and row.queries > 1})
+
+
+@pytest.mark.parametrize("least", [COUNTS[0], COUNTS[len(COUNTS) // 2], COUNTS[-1] + 1])
+def test_slices_of_fewer_queries_have_a_mean_but_no_interval_and_no_comparison(least: int) -> None:
+    found = estimates(replace(GIVEN.evaluation, statistics=replace(GIVEN.evaluation.statistics, min_slice=least)))
+    for row in rows(found):
+        is_enough = row.slice == ALL or row.queries >= least
+        assert (row.mean is None) == (row.queries == 0)
+        assert (row.ci_low is None, row.ci_high is None) == ((not is_enough or row.queries < 2,) * 2)
+        assert row.joint_low is None or is_enough
+    compared, known = (
+        {(key, row.metric): row.queries for key, of_pair in each.differences.items() for row in of_pair}
+        for each in (found, EVERY)
+    )
+    assert compared == {key: size for key, size in known.items() if key[0][2] == ALL or size >= least}
+
+
+def test_two_configurations_with_values_are_compared_and_one_is_not() -> None:
+    found = {(row.config_id, row.metric): row for row in WHOLE if row.slice == ALL}
+    assert all(found[name, "Faithfulness"].joint_low is not None for name in ("base", "other"))
+    assert found["retrieval-only", "Faithfulness"].joint_low is None
+
+
+def test_what_a_race_dropped_is_not_the_best_and_is_compared_with_nothing() -> None:
+    base, other, last = GIVEN.evaluation.configurations
+    evaluation = replace(GIVEN.evaluation, configurations=(base, replace(other, dropped_at=10), last), race=RACE)
+    found = {(row.config_id, row.slice, row.metric): row for row in rows(estimates(evaluation))}
+    assert {(row.may_be_best, row.joint_low) for key, row in found.items() if key[0] == "other"} == {
+        (False, None), (None, None),
+    }  # fmt: skip
+    assert [key for key, row in found.items() if key[0] == "other" and row.may_be_best is False] == [
+        ("other", ALL, "RR")
+    ]
+    assert {found[name, ALL, "RR"].joint_low is None for name in ("base", "retrieval-only")} == {False}
+
+
+def test_a_race_that_leaves_one_configuration_has_its_best() -> None:
+    base, *others = GIVEN.evaluation.configurations
+    dropped = tuple(replace(each, dropped_at=10) for each in others)
+    found = rows(estimates(replace(GIVEN.evaluation, configurations=(base, *dropped), race=RACE)))
+    best = {row.config_id: row.may_be_best for row in found if (row.slice, row.metric) == (ALL, "RR")}
+    assert best == {"base": True, "other": False, "retrieval-only": False}
+    assert {row.may_be_best for row in found if (row.slice, row.metric) != (ALL, "RR")} == {None}
+    assert {row.joint_low for row in found} == {None}
+
+
+def test_without_a_dropped_configuration_a_race_says_nothing_of_its_own() -> None:
+    assert rows(estimates(replace(GIVEN.evaluation, race=RACE))) == WHOLE
