@@ -92,7 +92,11 @@ def _changes(siblings: list[ast.stmt], place: int, statement: ast.stmt) -> Itera
 
 def _changes_below(statement: ast.stmt, node: ast.AST) -> Iterator[_Change]:
     for name, value in ast.iter_fields(node):
-        if name in _SKIPPED_FIELDS or (name == "keywords" and isinstance(node, ast.ClassDef)):
+        if (
+            name in _SKIPPED_FIELDS
+            or (isinstance(node, ast.keyword) and node.arg == "strict")
+            or (name == "keywords" and isinstance(node, ast.ClassDef))
+        ):
             continue
         children = value if isinstance(value, list) else [value]
         for place, child in enumerate(children):
@@ -125,7 +129,7 @@ def _replacements(parent: ast.AST, name: str, node: ast.AST) -> Iterator[ast.AST
             yield ast.Name(_FUNCTIONS[called], ast.Load())
         case ast.Attribute(value=owner, attr=called) if called in _FUNCTIONS and name == "func":
             yield ast.Attribute(owner, _FUNCTIONS[called], ast.Load())
-        case ast.Call(keywords=[*_, ast.keyword(arg=str())] as keywords):
+        case ast.Call(keywords=[*_, ast.keyword(arg=str(last))] as keywords) if last != "strict":
             yield ast.Call(node.func, node.args, keywords[:-1])
     if name == "test" and isinstance(parent, ast.If | ast.IfExp | ast.While) and isinstance(node, ast.expr):
         yield ast.UnaryOp(ast.Not(), node)
