@@ -79,7 +79,11 @@ def test_rankings_carry_grades(demo: Path) -> None:
         (line.split("\t")[0], line.split("\t")[1]): float(line.split("\t")[2])
         for line in (EXAMPLE.parent / "qrels" / "test.tsv").read_text().splitlines()[1:]
     }
-    for row in Results(str(demo), "demo").table("rankings").to_pylist():
+    results = Results(str(demo), "demo")
+    rows = results.table("rankings").to_pylist()
+    assert len(rows) == 64 * len(results.configurations)
+    assert sum(len(row["documents"]) for row in rows) > len(rows)
+    for row in rows:
         assert [document["rank"] for document in row["documents"]] == list(range(1, len(row["documents"]) + 1))
         for document in row["documents"]:
             assert document["grade"] == grades.get((row["query_id"], document["doc_id"]))

@@ -166,7 +166,9 @@ def test_two_runs_against_one_configuration(today: Results, yesterday: Results) 
 
 def test_a_run_against_itself_differs_in_nothing(today: Results, tmp_path: Path) -> None:
     again = finished(tmp_path, {"base": ranks(1, 2, 3, 2), "better": ranks(1, 1, 2)}, "again")
-    for row in compared(again.output, today.output)["comparisons"]:
+    rows = compared(again.output, today.output)["comparisons"]
+    assert {row["configuration"] for row in rows} == {"base", "better"}
+    for row in rows:
         assert (row["difference"], row["p_value"], row["ties"], row["verdict"]) == (0.0, None, 24, "equal")
 
 
