@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from rankbeam.transforms.kernels.composed import composed
+
 MOST_COMMON_WORDS = 6
 """Of a question and its text, one after the other; more of them give the text away."""
 EASY, MEDIUM, HARD, UNREACHABLE = "easy", "medium", "hard", "unreachable"
@@ -18,7 +20,7 @@ def words(text: str) -> list[str]:
     >>> words("Don't pay twice.")
     ['don', 't', 'pay', 'twice']
     """
-    return _WORD.findall(text.casefold())
+    return _WORD.findall(composed(text).casefold())
 
 
 def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator
 
 from rankbeam.transforms.clients.models.base import ModelParameters, Stored, prompt_of
+from rankbeam.transforms.kernels.composed import composed
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
@@ -47,7 +48,7 @@ def stems(text: str, language: str) -> frozenset[str]:
     ['end', 'invoic', 'print']
     """
     stem, stop_words = _tools(language)
-    return frozenset(stem([word for word in _WORD.findall(text.lower()) if word not in stop_words]))
+    return frozenset(stem([word for word in _WORD.findall(composed(text).lower()) if word not in stop_words]))
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:

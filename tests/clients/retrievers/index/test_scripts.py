@@ -1,6 +1,7 @@
 """Scripts without blanks between words, single letters, digits and accents: what is found, and what is warned of."""
 
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ def test_a_latin_corpus_is_not_warned_of(tmp_path: Path) -> None:
 def test_single_letters_and_digits_are_no_words_and_accents_stay() -> None:
     analysis = Analysis("none", "none")
     assert analysis.of_text("C and C++, version 5 or 5.1, Café cafe") == ["and", "version", "or", "café", "cafe"]
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "bigrams"])
+@pytest.mark.parametrize(("stored", "asked"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_accents_match_however_files_spell_them(tmp_path: Path, tokenizer: str, stored: str, asked: str) -> None:
+    texts = {"right": "Das Café öffnet früh, 부산.", "wrong": "Cafe offnet fruh"}
+    path = corpus(tmp_path, {name: unicodedata.normalize(stored, text) for name, text in texts.items()})
+    index = Bm25(**PLAIN, tokenizer=tokenizer).open(path)
+    for word in ("Café", "öffnet", "früh", "부산"):
+        assert index.retrieve(Query("q", unicodedata.normalize(asked, word)), 5).doc_ids == ("right",)
 
 
 TEXTS = st.lists(st.text(st.sampled_from("abİß é_1东京ーกำ가나。、 "), max_size=20), max_size=4)

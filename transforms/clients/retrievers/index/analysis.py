@@ -1,4 +1,4 @@
-"""How texts become terms: words in lower case, without stop words, cut to their stems."""
+"""How texts become terms: words in composed form and lower case, without stop words, cut to their stems."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import Stemmer
 from bm25s import stopwords
 
 from rankbeam.transforms.kernels.search.bigrams import pairs_and_words
-from rankbeam.transforms.kernels.search.words import PATTERN, Words, pairs_of, words_of
+from rankbeam.transforms.kernels.search.words import PATTERN, Words, folded, pairs_of, words_of
 
 Tokenizer = Literal["words", "bigrams"]
 WORDS: Tokenizer = "words"
@@ -61,9 +61,9 @@ class Analysis:
     def of_text(self, text: str) -> list[str]:
         """The terms of a text, in order."""
         if self.tokenizer == WORDS:
-            given = PATTERN.findall(text.lower())
+            given = PATTERN.findall(folded(text))
         else:
-            given = [term for term, _ in pairs_and_words(text.lower())]
+            given = [term for term, _ in pairs_and_words(folded(text))]
         return [term for term in self.terms(given) if term is not None]
 
     @cached_property

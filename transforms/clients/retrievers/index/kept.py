@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.retrievers.index import shipped
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-FORMAT = 1
+FORMAT = 2
 """Of the files; a newer one has other names, so that older files are never read by it."""
 
 MANIFEST = "manifest.json"
