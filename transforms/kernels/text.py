@@ -182,7 +182,8 @@ def edge_blanks(strings: pa.StringArray) -> npt.NDArray[np.bool_]:
     start = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings)]
     letters = np.frombuffer(data, np.uint8)
     first, last = start.clip(max=len(letters) - 1), (start + sizes - 1).clip(min=0)
-    return (sizes > 0) & (_IS_BLANK[letters[first]] | _IS_BLANK[letters[last]])
+    is_blank: npt.NDArray[np.bool_] = _IS_BLANK[letters[first]] | _IS_BLANK[letters[last]]
+    return is_blank & (sizes > 0)
 
 
 def _has_uneven_blanks(block: bytes) -> bool:
