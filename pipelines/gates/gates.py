@@ -1,5 +1,6 @@
 """Gates: thresholds for results, validated as far as possible before there are results."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean
+
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,13 @@ class Gate:
         return self.value in DIFFERENCES
 
     def is_met(self, found: float) -> bool:
-        """Whether a value is within the limit."""
+        """Whether a value is within the limit, or differs from it by rounding alone.
+
+        >>> Gate("P@5", "difference", -0.2, at_least=True).is_met(0.6 - 0.8)
+        True
+        """
+        if math.isclose(found, self.limit, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+            return True
         return found >= self.limit if self.at_least else found <= self.limit
 
     def configurations(self, names: Sequence[str], baseline: str | None) -> list[str]:
