@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,17 +41,24 @@ class Place(NamedTuple):
     row: int
 
 
+class Columns(Protocol):
+    """Columns of rows: an array of ROW, or what makes each of its columns when it is needed."""
+
+    def __getitem__(self, name: str) -> Rows:
+        """The column of a name."""
+
+
 class Index:
     """The rows of all parts, sorted by the hash of their key, and for one key the newest first; it never changes.
 
-    An answer takes 52 bytes.
+    An answer takes 52 bytes, and 66 more while the next index is made beside this one.
 
     Args:
         paths: of the parts.
         rows: of all parts, each with the position of its part.
     """
 
-    def __init__(self, paths: Sequence[str], rows: Rows) -> None:
+    def __init__(self, paths: Sequence[str], rows: Columns) -> None:
         self.paths = list(paths)
         order = _order(rows)
         # Single values of a view are read several times as fast as those of NumPy's arrays.
@@ -63,18 +70,9 @@ class Index:
         """The index of other parts: of those here that stay, and of new ones."""
         numbers = {path: number for number, path in enumerate(paths)}
         parts = np.array([numbers.get(path, NONE) for path in self.paths], np.int32)
-        parts = parts[np.frombuffer(self._columns["part"], np.int32)]
-        stays = parts >= 0
-        rows = np.empty(np.count_nonzero(stays) + sum(map(len, new.values())), ROW)
-        at = np.count_nonzero(stays)
-        for name, column in self._columns.items():
-            rows[name][:at] = np.frombuffer(column, ROW[name])[stays]
-        rows["part"][:at] = parts[stays]
         for path, added in new.items():
             added["part"] = numbers[path]
-            rows[at : at + len(added)] = added
-            at += len(added)
-        return Index(paths, rows)
+        return Index(paths, _Changed(self._columns, parts, list(new.values())))
 
     def places(self, key: str, reach: Reach | None) -> Iterator[Place]:
         """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
@@ -135,13 +133,35 @@ def _cover(results: IntArray, distances: FloatArray, wanted: Reach | None) -> Bo
     return is_far & is_near
 
 
-def _order(rows: Rows) -> IntArray:
+class _Changed:
+    """The columns of the rows that stay, and of new ones.
+
+    Args:
+        columns: of the rows so far.
+        parts: for each part so far its number from now on; NONE for one whose rows do not stay.
+        new: the rows of new parts.
+    """
+
+    def __init__(self, columns: Mapping[str, memoryview], parts: Rows, new: Sequence[Rows]) -> None:
+        self._columns, self._parts, self._new = columns, parts, new
+        self._stays = parts[np.frombuffer(columns["part"], ROW["part"])] != NONE
+
+    def __getitem__(self, name: str) -> Rows:
+        """The column of a name."""
+        column: Rows = np.frombuffer(self._columns[name], ROW[name])[self._stays]
+        return np.concatenate([self._parts[column] if name == "part" else column, *(rows[name] for rows in self._new)])
+
+
+def _order(rows: Columns) -> IntArray:
     """The order of rows by hash, and of the few that share one by time, with ties broken as merges leave them."""
-    order = np.argsort(rows["hash"], kind="stable")
-    hashes = rows["hash"][order]
+    hashes = rows["hash"]
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
     is_as_before = np.append(False, hashes[1:] == hashes[:-1])
     shared = np.flatnonzero(is_as_before | np.append(is_as_before[1:], False))
-    some = rows[order[shared]]
-    keys = [some["row"], some["group"], some["part"], some["check"], -some["moment"], some["hash"]]
-    order[shared] = order[shared][np.lexsort(keys)]
+    if len(shared):
+        some = order[shared]
+        keys = [rows[name][some] for name in ("row", "group", "part", "check", "moment", "hash")]
+        keys[4] = -keys[4]
+        order[shared] = some[np.lexsort(keys)]
     return order

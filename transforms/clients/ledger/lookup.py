@@ -11,6 +11,7 @@ from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.index import COLUMNS, ROW, Index, Place, Rows, indexed
 from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
 from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, WHOLE, Entry, Stored, are_possible, covers
+from rankbeam.transforms.clients.storage import memory
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.calls.reach import Reach
 
@@ -118,6 +119,7 @@ class Lookup:
         there = [path for path in listed if path in known or path in read]
         if read or len(there) < len(known):
             self._index = self._index.changed(there, read)
+            memory.release_unused()  # of the index so far, and of what the threads have read
         return len(read) == len(new)
 
     def _rows_of(self, path: str) -> Rows | None:
