@@ -54,11 +54,13 @@ def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> str
             place = str(beside).replace("'", "''")
             connection.execute(f"ATTACH '{place}' AS results (ROW_GROUP_SIZE {_ROWS_OF_A_GROUP})")
             connection.execute("USE results")
+            connection.execute("BEGIN")  # otherwise every table and view is a write that waits for the disk
             for name in tables.TABLES:
                 wanted = [run_id for run_id in runs if (name, run_id) not in left_out]
                 parts = [_local(part, folder) for run_id in wanted for part in _parts(output, name, run_id)]
                 _create(connection, name, parts)
             connection.execute(views.for_duckdb())
+            connection.execute("COMMIT")
             connection.execute("USE memory")
             connection.execute("DETACH results")
         if files.is_local(output):
