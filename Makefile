@@ -36,8 +36,8 @@ demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: some minutes
 	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
 
-campaign: $(STAMP)-dev $(EMULATORS)/.installed ## run the tests that take long: real time, big data, many processes
-	@"$(BIN)/python" -m pytest -n auto -m campaign tests
+campaign: $(STAMP)-dev $(EMULATORS)/.installed ## run the tests that take long, and all laws with five times the examples
+	@"$(BIN)/python" -m pytest -n auto -m "campaign or hypothesis" --hypothesis-profile=campaign tests
 
 check: $(STAMP)-dev ## linters, types and import floors
 	@"$(BIN)/ruff" check .
@@ -84,6 +84,9 @@ format: $(STAMP)-dev ## put the code into its standard form
 
 clean: ## remove the environments and all generated files
 	rm -rf $(VENV) $(PEERS) $(EMULATORS) $(ADK) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+# Where a container sets it, every process of the tests would compile all modules, and rewrite all tests, for itself.
+export PYTHONDONTWRITEBYTECODE :=
 
 # The environment is updated only when pyproject.toml changes; all other runs work offline.
 $(BIN)/python:

@@ -8,9 +8,12 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 from support import signatures
+from support.campaigns import sized
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ordinary", UNTIMED, max_examples=40)
+settings.register_profile("campaign", UNTIMED, max_examples=sized(200, 20))
+settings.load_profile("ordinary")
 
 COLLECTED_AFTER = (50_000, 20, 10)
 """How many new objects the garbage collector waits for, and how many collections until it looks through older ones.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.cli import Outcome, rankbeam
 from support.inputs import (
     json_texts,
@@ -170,7 +171,7 @@ def test_what_was_paid_for_is_shown_and_does_not_end_well(tmp_path: Path) -> Non
 IDS = st.lists(st.sampled_from(["a", "b", "c", "é", "A", "aa"]), min_size=1, max_size=3)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(judged=st.tuples(IDS, IDS), ranked=st.tuples(IDS, IDS))
 def test_files_meet_where_sets_of_their_ids_do(
     tmp_path: Path, judged: tuple[list[str], list[str]], ranked: tuple[list[str], list[str]]

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 
 from rankbeam.transforms.kernels.pacing import Pacer, lane_of, lane_pacer, lane_shares
 
@@ -30,7 +31,7 @@ def busiest(begun: list[float], window_s: float) -> int:
     return max(bisect.bisect_left(begun, first + window_s) - place for place, first in enumerate(begun))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     rate=RATES,
     lanes=st.integers(1, 5),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 
 from rankbeam.transforms.kernels.text import Fields, Layout, parse_rows, split_blanks, split_tabs
 
@@ -40,7 +41,7 @@ def assert_fields(fields: Fields, expected: list[tuple[int, list[bytes]]], block
         column.validate(full=True)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(block=BLOCKS | FILES, wanted=WANTED)
 @example(block=b"q1\t0\td1\t1 trailing words\r\n \t\r\n# comment\n\xc3\xa9", wanted=[0, 2, 4])
 def test_blanks_split_as_in_python(block: bytes, wanted: list[int]) -> None:
@@ -49,7 +50,7 @@ def test_blanks_split_as_in_python(block: bytes, wanted: list[int]) -> None:
     assert_fields(split_blanks(block, wanted), kept, block, wanted)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(block=BLOCKS | FILES, wanted=WANTED)
 @example(block=b'q 1\t"d\t1\r\n\t\t\r\n\tq\t\r\n# kept\t\r', wanted=[0, 1, 2])
 def test_tabs_split_as_in_python(block: bytes, wanted: list[int]) -> None:
@@ -105,7 +106,7 @@ def rows_of_text(draw: st.DrawFn, layout: Layout) -> bytes:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(data=st.data())
 def test_what_is_read_fast_is_what_the_lines_hold(layout: Layout, data: st.DataObject) -> None:
     block = data.draw(rows_of_text(layout))
@@ -124,7 +125,7 @@ def test_what_is_read_fast_is_what_the_lines_hold(layout: Layout, data: st.DataO
     assert all(math.isfinite(float(word)) and "_" not in word for column in (words, *ranks) for word in column)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(data=st.data(), layout=st.sampled_from(LAYOUTS))
 def test_every_faultless_block_is_read_fast(data: st.DataObject, layout: Layout) -> None:
     names = st.sampled_from([name for name in IDS if name != "\ufeff"])

@@ -17,7 +17,8 @@ INSTALL_BEIR = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "beir>=2
 INSTALL_DEV = [[*INSTALL, ".[dev]"], INSTALL_BEIR]
 DEMO = [".venv/bin/rankbeam", "evaluate", "examples/helpdesk/answers.yaml", "--output", "out/helpdesk"]
 TEST = [PYTHON, "-m", "pytest", "-n", "auto", "-m", "not campaign"]
-CAMPAIGN = [PYTHON, "-m", "pytest", "-n", "auto", "-m", "campaign", "tests"]
+LAWS_TOO = ["-m", "campaign or hypothesis", "--hypothesis-profile=campaign"]
+CAMPAIGN = [PYTHON, "-m", "pytest", "-n", "auto", *LAWS_TOO, "tests"]
 CHECK = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
 CHECK += [[".venv/bin/lint-imports"]]
 EMULATED = "tests/support/emulators/requirements.txt"

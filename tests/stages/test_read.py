@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.inputs import (
     Judgement,
     Text,
@@ -274,7 +275,7 @@ NAMES = st.sampled_from(["q1", "q2", "q10", "Q", "ü", "😀"])
 POOLS = st.dictionaries(st.tuples(NAMES, st.sampled_from(["a", "b", "é"])), st.sampled_from([-1.0, 0.0, 0.5, 2.0]))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(pool=POOLS, texts=st.dictionaries(NAMES, st.sampled_from(["", "text"])), data=st.data())
 def test_judge_joins_as_plain_python_does(
     pool: dict[tuple[str, str], float], texts: dict[str, str], data: st.DataObject

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from support.campaigns import examples
 
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.records import columns
@@ -228,7 +229,7 @@ def plain_votes(plan: FusionPlan, part: FusionPart, found: Sequence[Document]) -
     return {doc: part.weight * rule(score) for doc, score in best.items()}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(plan=PLANS, said=st.tuples(SAID, SAID, SAID), top_k=st.integers(1, 4))
 def test_fusions_are_what_plain_python_makes_of_them(
     plan: FusionPlan, said: tuple[Rankings, Rankings, Rankings], top_k: int

@@ -1,6 +1,11 @@
-"""How large the long tests are: `make campaign` runs them whole, `CAMPAIGN_SHARE=0.2 make campaign` a share of each."""
+"""How large the long tests are: `make campaign` runs them whole, `CAMPAIGN_SHARE=0.2 make campaign` a share of each.
+
+`make campaign` also runs every test that Hypothesis makes examples for, with five times as many as `make test`.
+"""
 
 import os
+
+from hypothesis import settings
 
 SHARE = float(os.environ.get("CAMPAIGN_SHARE", "1"))
 
@@ -13,3 +18,12 @@ def sized(whole: int, least: int) -> int:
         least: below which the test would show nothing.
     """
     return max(least, round(whole * SHARE))
+
+
+def examples(of_a_hundred: int) -> int:
+    """How many examples are made for a law that needs more or fewer than others, which have those of the profile.
+
+    Args:
+        of_a_hundred: how many where others have a hundred.
+    """
+    return max(1, round(of_a_hundred * settings().max_examples / 100))

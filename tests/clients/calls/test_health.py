@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 
 from rankbeam.transforms.clients.calls.health import FAILURES_TO_OPEN, MOST_UNCONFIRMED, Begun, Breaker
 from rankbeam.transforms.records.errors import CallError
@@ -178,7 +179,7 @@ def test_it_opens_at_the_twentieth_failure_in_a_row_and_not_before(outcomes: lis
         failures = 0 if kind is None else failures + (kind in OF_THE_SERVICE)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_attempts_side_by_side_never_exceed_what_is_unconfirmed(data: st.DataObject) -> None:
     """Whatever ends in whichever order, no more than 40 attempts were begun since the last answer."""

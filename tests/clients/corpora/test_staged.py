@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.corpora.rag_engine.importing import MOST_FILES, batches
@@ -31,7 +32,7 @@ def test_no_two_ids_have_one_name(ids: set[str]) -> None:
     assert len({file_name(doc_id) for doc_id in ids}) == len(ids)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(DOCUMENTS, st.integers(0, 8), st.randoms(use_true_random=False))
 def test_a_fingerprint_knows_no_order_and_merges_as_sets_do(documents, cut, random) -> None:  # type: ignore[no-untyped-def]
     whole = fingerprint_of(documents)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.inputs import (
     Judgement,
     beir_qrels,
@@ -205,7 +206,7 @@ NUMBERS = st.integers(-2, 4).map(float) | st.sampled_from([0.5, 1.25, -0.75, 1e-
 ROWS = st.lists(st.tuples(WORDS, WORDS, NUMBERS), min_size=1, max_size=20)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(rows=ROWS, packed=st.booleans())
 def test_every_format_has_the_same_judgements(
     rows: list[Judgement], packed: bool, tmp_path_factory: pytest.TempPathFactory
@@ -219,7 +220,7 @@ def test_every_format_has_the_same_judgements(
     assert [[row[:3] for row in qrels(path)] for path in paths] == [rows] * 3
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(rows=ROWS)
 def test_every_format_has_the_same_run(rows: list[Judgement], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("run")
@@ -230,7 +231,7 @@ def test_every_format_has_the_same_run(rows: list[Judgement], tmp_path_factory: 
 TEXTS = st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=20).map(str.strip)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(rows=st.lists(st.tuples(WORDS, TEXTS), min_size=1, max_size=20))
 def test_every_format_has_the_same_queries(
     rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory

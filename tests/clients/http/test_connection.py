@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from support.campaigns import examples
 from support.inputs import write
 from support.standins import Faults, serve
 
@@ -173,7 +174,7 @@ def test_headers_replace_those_that_are_sent_anyway() -> None:
     assert (seen.method, seen.headers["accept"], seen.headers["x-one"]) == ("PUT", "application/x", "1")
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20), min_size=1, max_size=20))
 def test_any_query_arrives_as_it_is(texts: list[str]) -> None:
     parameters = {

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.data import REPOSITORY
 
 from rankbeam.transforms.clients.ledger import Entry, Ledger, clear, compact, store, survey
@@ -236,7 +237,7 @@ def layout(columns: dict[str, pa.DataType], metadata: dict[bytes, bytes], base: 
     return Layout(pa.schema(fields, {**(base.metadata or {}), **metadata}))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(columns=st.tuples(COLUMNS, COLUMNS), metadata=st.tuples(METADATA, METADATA), first=st.booleans())
 def test_two_layouts_are_joined_unless_they_contradict_each_other(
     columns: tuple[dict[str, pa.DataType], ...], metadata: tuple[dict[bytes, bytes], ...], first: bool

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import memory_filesystem
+from support.campaigns import examples
 from support.data import REPOSITORY
 from support.processes import Process
 
@@ -95,7 +96,7 @@ def test_a_folder_that_is_not_there_holds_nothing_and_is_not_made(folder: str) -
 REACHES = st.builds(Reach, st.integers(1, 3), st.none() | st.sampled_from([0.0, 0.5, 1.0]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(have=st.lists(REACHES, min_size=1, max_size=6), wanted=REACHES)
 def test_the_newest_answer_that_reaches_far_enough(
     tmp_path_factory: pytest.TempPathFactory, have: list[Reach], wanted: Reach
@@ -110,7 +111,7 @@ def test_the_newest_answer_that_reaches_far_enough(
 STEPS = st.lists(st.tuples(st.sampled_from(["add", "add", "flush", "new"]), st.integers(0, 5)), max_size=40)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(steps=STEPS)
 def test_whatever_the_order_of_writing_a_dict_says_the_same(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]

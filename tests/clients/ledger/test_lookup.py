@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 
 from rankbeam.transforms.clients.ledger import Entry, Ledger, Lookup, compact, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
@@ -71,7 +72,7 @@ def test_what_a_merge_has_moved_is_found(tmp_path: Path) -> None:
 REACHES = st.none() | st.builds(Reach, st.integers(1, 3), st.none() | st.sampled_from([0.2, 0.5]))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), REACHES), max_size=8), st.dictionaries(st.sampled_from("abcd"), REACHES)
 )

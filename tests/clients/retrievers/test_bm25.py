@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.inputs import json_texts, tab_texts, texts_table, write, write_table
 
 from rankbeam.transforms.clients.retrievers.base import Retriever
@@ -64,7 +65,7 @@ CORPORA = st.dictionaries(st.sampled_from(["a", "b", "a1", "a10", "a2", "Ã¼", "æ
 QUESTIONS = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(corpus=CORPORA, text=QUESTIONS, k1=st.sampled_from([0.1, 0.9, 1.2, 3.0]), b=st.sampled_from([0.0, 0.4, 1.0]))
 def test_it_is_the_formula(
     corpus: dict[str, str], text: str, k1: float, b: float, tmp_path_factory: pytest.TempPathFactory
@@ -92,7 +93,7 @@ def test_ties_are_broken_by_descending_bytes_of_the_id(tmp_path: Path) -> None:
     assert ask(retriever, "alpha", top_k=3).doc_ids == ranking.doc_ids[:3]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(corpus=CORPORA, text=QUESTIONS, method=st.sampled_from(METHODS), data=st.data())
 def test_the_order_and_the_format_of_the_corpus_do_not_matter(
     corpus: dict[str, str], text: str, method: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -103,7 +104,7 @@ def test_the_order_and_the_format_of_the_corpus_do_not_matter(
     assert ask(shuffled, text) == ask(opened(folder, corpus, method=method), text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(corpus=CORPORA, text=QUESTIONS, method=st.sampled_from(METHODS), delta=st.sampled_from([0.3, 0.5, 1.0]))
 def test_what_shares_no_word_is_not_returned(
     corpus: dict[str, str], text: str, method: str, delta: float, tmp_path_factory: pytest.TempPathFactory

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
@@ -21,7 +22,7 @@ CORPORA = st.dictionaries(st.sampled_from(["a", "b#1", "c", "ü"]), TEXTS, min_s
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(corpus=CORPORA, by=st.sampled_from(["words", "characters", "sentences"]), size=st.integers(2, 12))
 def test_a_chunk_is_ranked_as_a_document_with_its_text(
     corpus: dict[str, str], by: str, size: int, tmp_path_factory: pytest.TempPathFactory

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
@@ -43,7 +44,7 @@ def test_a_query_without_a_known_word_has_no_result(tmp_path: Path, retriever: L
     assert ask(tmp_path, retriever, text) == Ranking((), ())
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(order=st.permutations(sorted(CORPUS)), kind=st.sampled_from([Lsa, TfIdf]))
 def test_the_order_of_the_corpus_does_not_matter(
     order: list[str], kind: type[LexicalParameters], tmp_path_factory: pytest.TempPathFactory

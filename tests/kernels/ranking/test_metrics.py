@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import plain_metrics as plain
 from support.assessments import Qrels, Row, Run, assessment_of, rows_of
+from support.campaigns import examples
 from support.data import SHARED_DATA, needs_shared_data
 from support.strategies import EACH_METRIC, collections, judged_rows, large_collection
 
@@ -76,7 +77,7 @@ def assert_as_pytrec_eval(qrels: WholeGrades, run: Run, level: int, judged_only:
 
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("judged_only", [False, True], ids=["all", "judged only"])
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(collection=collections())
 def test_small_collections_score_as_in_pytrec_eval(
     collection: tuple[WholeGrades, Run], level: int, judged_only: bool
@@ -160,7 +161,7 @@ def rankings_of(qrels: Qrels, rows: list[Row]) -> list[list[str]]:
 
 @pytest.mark.parametrize("judged_only", [False, True], ids=["all", "judged only"])
 @pytest.mark.parametrize(("kernel", "oracle", "options"), FROM_PAPERS, ids=[case[0].__name__ for case in FROM_PAPERS])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(collection=judged_rows(), data=st.data())
 def test_metrics_follow_their_papers(
     kernel: Kernel,
@@ -227,7 +228,7 @@ def test_bounded_metrics_lie_between_0_and_1_and_none_is_unknown(collection: tup
     assert ((values >= 0) & (values <= highest)).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     grades=st.lists(st.sampled_from([-1, 0, 1, 2, 3]), min_size=2, max_size=12),
     places=st.tuples(st.integers(0, 11), st.integers(0, 11)),

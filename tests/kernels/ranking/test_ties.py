@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.assessments import Qrels, Row, assessment_of
+from support.campaigns import examples
 from support.strategies import large_collection
 
 from rankbeam.transforms.kernels.arrays import FloatArray
@@ -115,7 +116,7 @@ def by_trial(query: Tied, chunks: bool, kernel: Kernel, options: Mapping[str, An
 
 
 @pytest.mark.parametrize("name", METRICS)
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(data=st.data())
 def test_bounds_are_the_extremes_of_all_orders(name: str, data: st.DataObject) -> None:
     chunks, kernel = METRICS[name].chunks, METRICS[name].kernel
@@ -238,7 +239,7 @@ def grouped(order: Iterable[int], rows: Sequence[tuple[str, float]]) -> Groups:
 
 
 @pytest.mark.parametrize("name", METRICS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_bounds_enclose_the_value_and_grow_with_the_ties(name: str, data: st.DataObject) -> None:
     chunks, kernel = METRICS[name].chunks, METRICS[name].kernel
@@ -288,7 +289,7 @@ def columns(*arrays: Any) -> Iterable[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("judged_only", [False, True])
 @pytest.mark.parametrize("name", METRICS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_ties_in_rankings_that_are_cut_and_among_judged_documents_alone(
     name: str, judged_only: bool, data: st.DataObject

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
 from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, Compressed, decompose
@@ -17,7 +18,7 @@ def sparse(dense: np.ndarray) -> Compressed:
     return Compressed(offsets, column, dense[row, column].astype(np.float32))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 8), st.integers(0, 1000))
 def test_products_are_those_of_the_dense_matrix(rows: int, columns: int, width: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
@@ -91,7 +92,7 @@ def test_memory_is_a_few_times_that_of_the_vectors() -> None:
     assert most < 5 * in_single_precision
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 12))
 def test_the_nearest_are_the_head_of_the_whole_order(seed: int, vectors: int, count: int) -> None:
     draw = np.random.default_rng(seed)

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from scipy import stats
+from support.campaigns import examples
 from support.cli import rankbeam
 from support.data import REPOSITORY
 from support.remote import answers, dataset, rag, run_file, write_experiment
@@ -317,7 +318,7 @@ def test_a_failed_configuration_is_failed_and_not_zero(tmp_path: Path) -> None:
 names = st.text(st.one_of(st.sampled_from(SPECIALS), st.characters(codec="utf-8")), min_size=1, max_size=12)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(names, min_size=4, max_size=4))
 def test_names_of_any_kind_are_shown_as_they_are(results: Results, given: list[str]) -> None:
     changed = rewritten(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from support.assessments import assessment_of
+from support.campaigns import examples
 from support.strategies import metrics
 
 from rankbeam.transforms.records.errors import InputError
@@ -31,7 +32,7 @@ def with_cutoff(name: str) -> str:
     return name if METRICS[ALIASES.get(name, name)].cutoff == "refused" else f"{name}@10"
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(metric=metrics())
 def test_a_metric_is_read_back_as_it_was_written(metric: Metric) -> None:
     assert parse_metric(str(metric)) == metric
