@@ -120,7 +120,7 @@ def test_what_is_kept_for_the_run_is_deleted_by_the_process_that_follows_its_job
 def test_a_corpus_that_others_delete_during_its_import_is_built_anew_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with rag.rag_engine(tmp_path, monkeypatch, seconds_per_file=0.2) as server, ThreadPoolExecutor(1) as beside:
+    with rag.rag_engine(tmp_path, monkeypatch, endless_imports=1) as server, ThreadPoolExecutor(1) as beside:
         path = experiment(tmp_path, server)
         run = beside.submit(rankbeam_process, "evaluate", path)
         while not server.stats().queries.get("ImportRagFiles") and not run.done():

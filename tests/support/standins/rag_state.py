@@ -7,6 +7,7 @@ names and running numbers, so that it does when it is tried again.
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -41,6 +42,7 @@ class Behaviour:
         models: embedding models that exist.
         lost_creates, lost_imports: of so many first requests the answer is lost, after they were done.
         failed_operations: so many first imports end with an error inside the operation, half done.
+        endless_imports: so many first imports run until their corpus is deleted.
         failing: share of the files that fail when they are imported for the first time.
         skipped: share of the files that are skipped when they are imported for the first time.
         broken: files whose name contains this always fail.
@@ -58,6 +60,7 @@ class Behaviour:
     lost_creates: int = 0
     lost_imports: int = 0
     failed_operations: int = 0
+    endless_imports: int = 0
     failing: float = 0.0
     skipped: float = 0.0
     broken: str = "\0"
@@ -218,9 +221,12 @@ class RagState:
         """Delete a corpus."""
         self.corpus(name)
 
-        def end(_: Operation) -> None:
+        def end(operation: Operation) -> None:
             self._corpora.pop(name, None)
             self.seen.deleted += 1
+            for each in self._operations.values():
+                if each.corpus == name and each.ends == math.inf:
+                    each.ends = operation.ends
 
         return self._begin("delete", name, 0.0, end)
 
@@ -249,6 +255,8 @@ class RagState:
             self._write(sink, "".join(f"{json.dumps(each)}\n" for each in operation.results))
 
         seconds = len(objects) * self.behaviour.seconds_per_file * self.behaviour.embeddings_per_minute / embeddings
+        if self._times["import"] < self.behaviour.endless_imports:
+            seconds = math.inf
         operation = self._begin("import", name, seconds, end)
         operation.embeddings, operation.sink = embeddings, sink
         self.seen.most_imports = max(self.seen.most_imports, len(running) + 1)
