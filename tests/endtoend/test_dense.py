@@ -62,7 +62,9 @@ def service(server: Standin, kind: str) -> dict[str, Any]:
     return {"type": "gemini", "model": "m-001", "project": "p", "location": "l", "api_endpoint": server.url}
 
 
-@pytest.mark.parametrize("kind", ["openai", "gemini", "vertex"])
+@pytest.mark.parametrize(
+    "kind", ["openai", *(pytest.param(kind, marks=pytest.mark.campaign) for kind in ("gemini", "vertex"))]
+)
 def test_every_text_is_embedded_once_and_never_paid_for_again(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

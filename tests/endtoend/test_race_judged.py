@@ -3,6 +3,7 @@
 import signal
 from pathlib import Path
 
+import pytest
 import yaml
 from support.cli import rankbeam
 from support.racing import FIRST, LOOKS, QUERIES, calls, experiment, systems
@@ -48,6 +49,24 @@ def is_recalled(name: str, query: int) -> float:
     return float(FIRST[name][query % 2] + (query % 7 == 0) <= 2)
 
 
+def assert_the_worst_is_dropped(results: Results) -> None:
+    raced = values(results)
+    asked_of_worst = {query for (name, query), cell in raced.items() if name == "worst" and cell[0] != "not_asked"}
+    assert len(asked_of_worst) == LOOKS[0]
+    for (name, query), cell in raced.items():
+        is_asked = name == "best" or query in asked_of_worst
+        assert cell == (("ok", is_recalled(name, query)) if is_asked else ("not_asked", None))
+
+
+def test_judged_values_decide(tmp_path: Path) -> None:
+    with systems("best", "worst") as servers:
+        outcome = rankbeam("evaluate", judged(tmp_path, servers), "--run-id", "r")
+        assert calls(servers) == {"best": QUERIES, "worst": LOOKS[0]}
+    assert outcome.status == 0, outcome.stderr
+    assert_the_worst_is_dropped(Results(str(tmp_path / "out"), "r"))
+
+
+@pytest.mark.campaign
 def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     first = 2 * LOOKS[0]
     with systems("best", "worst") as servers:
@@ -66,12 +85,7 @@ def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path) -> N
     expected, ended = (Results(str(tmp_path / name / "out"), "r") for name in ("whole", "killed"))
     for table in TABLES:
         assert without_run(ended.table(table)) == without_run(expected.table(table)), table
-    raced = values(ended)
-    asked_of_worst = {query for (name, query), cell in raced.items() if name == "worst" and cell[0] != "not_asked"}
-    assert len(asked_of_worst) == LOOKS[0]
-    for (name, query), cell in raced.items():
-        is_asked = name == "best" or query in asked_of_worst
-        assert cell == (("ok", is_recalled(name, query)) if is_asked else ("not_asked", None))
+    assert_the_worst_is_dropped(ended)
     assert len(asked) == sum(needed.values())
     assert sum(asked) - len(asked) <= before - first  # what was answered in the round that was killed
     assert ended.run["calls"] + ended.run["ledger_hits"] == expected.run["calls"] + expected.run["ledger_hits"]
