@@ -1,10 +1,12 @@
 """Beam looks at the signature of every method of a DoFn, again for each of a dozen questions: a quarter of a small run.
 
-Here it remembers what it saw of a function and of a DoFn, as long as these live. Nothing else about it changes.
+Here it remembers what it saw of a function and of a class of DoFns, as long as these live. Nothing else about it
+changes.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from types import MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,24 +18,35 @@ def remember() -> None:
     if _BEAM not in sys.modules:
         return
     from apache_beam.transforms import core, userstate
+    from apache_beam.typehints.decorators import IOTypeHints
 
     if not isinstance(userstate.get_dofn_specs, _Remembered):
-        core.get_function_args_defaults = _Remembered(core.get_function_args_defaults, _copied_lists)
-        userstate.get_dofn_specs = _Remembered(userstate.get_dofn_specs, _copied_sets)
+        core.get_function_args_defaults = _Remembered(core.get_function_args_defaults, _function, _copied_lists)
+        userstate.get_dofn_specs = _Remembered(userstate.get_dofn_specs, _methods, _copied_sets)
+        IOTypeHints.from_callable = _Remembered(IOTypeHints.from_callable, _function, _itself)
 
 
 class _Remembered:
-    """A function of one function or one DoFn, which computes every result once."""
+    """A function of one function or one DoFn, which computes every result once.
 
-    def __init__(self, compute: Callable[[Any], Any], copied: Callable[[Any], Any]) -> None:
+    Args:
+        compute: the function.
+        key: what its result depends on.
+        copied: makes the result that is returned from the one that is kept.
+    """
+
+    def __init__(
+        self, compute: Callable[[Any], Any], key: Callable[[Any], Hashable], copied: Callable[[Any], Any]
+    ) -> None:
         self.compute = compute
+        self._key = key
         self._copied = copied
         self._results: dict[bool, WeakKeyDictionary[Any, Any]] = {True: WeakKeyDictionary(), False: WeakKeyDictionary()}
 
     def __call__(self, argument: Any) -> Any:
         # A bound method is made anew by every access, and has one parameter less than its function.
-        results = self._results[is_method := hasattr(argument, "__func__")]
-        key = argument.__func__ if is_method else argument
+        results = self._results[hasattr(argument, "__func__")]
+        key = self._key(argument)
         try:
             result = results.get(key)
         except TypeError:  # no hash, or nothing that can be referred to weakly
@@ -45,6 +58,19 @@ class _Remembered:
             except TypeError:
                 return result
         return self._copied(result)
+
+
+def _function(argument: Any) -> Any:
+    return getattr(argument, "__func__", argument)
+
+
+def _methods(dofn: Any) -> Any:
+    """What has the methods of a DoFn: its class, unless it holds some of its own."""
+    return dofn if any(isinstance(value, MethodType) for value in vars(dofn).values()) else type(dofn)
+
+
+def _itself(hints: Any) -> Any:
+    return hints  # a named tuple, which Beam replaces and does not change
 
 
 def _copied_lists(names_and_defaults: tuple[list[str], list[Any]]) -> tuple[list[str], list[Any]]:
