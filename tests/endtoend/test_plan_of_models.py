@@ -44,7 +44,7 @@ def test_twelve_configurations_of_the_helpdesk_share_their_verdicts_on_pairs(tmp
 
 def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledger(tmp_path: Path) -> None:
     with serve("gemini") as server:
-        path = write_experiment(tmp_path, model(server, "gemini"), {**PRICES, "tokens_per_minute": 60_000})
+        path = write_experiment(tmp_path, model(server, "gemini"), {**PRICES, "tokens_per_minute": 600_000})
         before = planned(path)
         assert server.stats().calls == 0
         run = rankbeam("evaluate", path, "--run-id", "r1")
@@ -56,7 +56,7 @@ def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledg
     assert answer["calls"] == [QUERIES, QUERIES]
     assert before["calls"][0] <= made <= before["calls"][1]
     assert 0 < before["cost"][0] < before["cost"][1]
-    of_tokens = sum(before[name][1] for name in ("input_tokens", "output_tokens")) / 1000
+    of_tokens = sum(before[name][1] for name in ("input_tokens", "output_tokens")) / 10_000
     assert before["seconds"][1] == pytest.approx(of_tokens)
     assert (after["calls"], after["ledger_hits"], after["cost"]) == ([made, made], made, [0, 0])
     assert f"{made:,} of {made:,} are in the ledger" in shown
