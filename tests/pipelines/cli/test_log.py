@@ -1,15 +1,11 @@
 """`rankbeam log`: every configuration of a run is once in MLflow's local store, and in Vertex AI Experiments."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
-from google.cloud.aiplatform.metadata import constants
-from google.cloud.aiplatform_v1 import types
 from google.protobuf.json_format import MessageToDict
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
@@ -90,82 +86,17 @@ def test_run_ids_that_vertex_ai_does_not_take_stay_apart(out: str) -> None:
     assert all(each == each.lower() and "_" not in each and "." not in each for each in ids)
 
 
-class Metadata:
-    """Vertex ML Metadata, as far as it is asked: contexts by name, and the children of each."""
-
-    def __init__(self) -> None:
-        self.contexts: dict[str, types.Context] = {}
-        self.children: dict[str, list[str]] = {}
-        self.stores: list[str] = []
-        self.address = ""
-
-    def get_metadata_store(self, request: Any, context: grpc.ServicerContext) -> Any:
-        if request.name not in self.stores:
-            context.abort(grpc.StatusCode.NOT_FOUND, "no such store")
-        return types.MetadataStore(name=request.name)
-
-    def create_metadata_store(self, request: Any, _: grpc.ServicerContext) -> Any:
-        from google.longrunning.operations_pb2 import Operation
-
-        self.stores.append(f"{request.parent}/metadataStores/{request.metadata_store_id}")
-        return Operation(name="operations/1")
-
-    def get_context(self, request: Any, context: grpc.ServicerContext) -> Any:
-        if request.name not in self.contexts:
-            context.abort(grpc.StatusCode.NOT_FOUND, "no such context")
-        return self.contexts[request.name]
-
-    def create_context(self, request: Any, context: grpc.ServicerContext) -> Any:
-        name = f"{request.parent}/contexts/{request.context_id}"
-        if name in self.contexts:
-            context.abort(grpc.StatusCode.ALREADY_EXISTS, "there is such a context")
-        self.contexts[name] = request.context
-        return request.context
-
-    def update_context(self, request: Any, _: grpc.ServicerContext) -> Any:
-        assert request.update_mask.paths == ["metadata"]
-        self.contexts[request.context.name].metadata = request.context.metadata
-        return self.contexts[request.context.name]
-
-    def add_context_children(self, request: Any, _: grpc.ServicerContext) -> Any:
-        known = self.children.setdefault(request.context, [])
-        known += [name for name in request.child_contexts if name not in known]
-        return types.AddContextChildrenResponse()
-
-
-_METHODS = {
-    "GetMetadataStore": types.GetMetadataStoreRequest,
-    "CreateMetadataStore": types.CreateMetadataStoreRequest,
-    "GetContext": types.GetContextRequest,
-    "CreateContext": types.CreateContextRequest,
-    "UpdateContext": types.UpdateContextRequest,
-    "AddContextChildren": types.AddContextChildrenRequest,
-}
-
-
 @pytest.fixture
-def vertex() -> Iterator[Metadata]:
-    metadata = Metadata()
-    handlers = {}
-    for name, request in _METHODS.items():
-        own = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
-        handlers[name] = grpc.unary_unary_rpc_method_handler(
-            getattr(metadata, own),
-            request_deserializer=request.deserialize,
-            response_serializer=lambda answer: (
-                type(answer).serialize(answer) if hasattr(type(answer), "serialize") else answer.SerializeToString()
-            ),
-        )
-    server = grpc.server(ThreadPoolExecutor(2))
-    service = "google.cloud.aiplatform.v1.MetadataService"
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
-    metadata.address = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
-    server.start()
-    yield metadata
-    server.stop(None).wait()
+def vertex() -> Iterator[Any]:
+    from support import vertex_metadata
+
+    with vertex_metadata.serve() as metadata:
+        yield metadata
 
 
-def test_vertex_ai_has_each_configuration_as_googles_library_writes_it(out: str, vertex: Metadata) -> None:
+def test_vertex_ai_has_each_configuration_as_googles_library_writes_it(out: str, vertex: Any) -> None:
+    from google.cloud.aiplatform.metadata import constants  # takes seconds
+
     location = "projects/p/locations/us-central1"
     for _ in range(2):
         outcome = rankbeam("log", out, "--vertex", location, "--api-endpoint", vertex.address)
