@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from support.emulators.process import log_of, running
@@ -128,25 +129,30 @@ def write_credentials(folder: Path, token_url: str) -> Path:
         folder: where it is put.
         token_url: which gives tokens without looking at the signature.
     """
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
-    key = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS).private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
     path = folder / "service-account.json"
     account = f"nobody@{PROJECT}.iam.gserviceaccount.com"
     content = {
         "type": "service_account",
         "project_id": PROJECT,
         "private_key_id": "none",
-        "private_key": key.decode(),
+        "private_key": _private_key(),
         "client_email": account,
         "client_id": "0",
         "token_uri": token_url,
     }
     path.write_text(json.dumps(content))
     return path
+
+
+@cache
+def _private_key() -> str:
+    """A key that nothing is signed with for anybody who looks; one does for a whole process."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return pem.decode()
 
 
 def _url(port: int) -> str:
