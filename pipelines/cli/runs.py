@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.option("--prune", is_flag=True, help="Delete all but the latest run of each experiment, with all their rows.")
 @click.option("--keep", type=click.IntRange(min=1), metavar="N", help="With --prune: keep the latest N of each; 1.")
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --prune: only older runs.")
+@click.option("--indexes", is_flag=True, help="With --prune: instead of runs, indexes not used for --older-than; 30.")
 @click.option("--dry-run", is_flag=True, help="With --prune: only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="With --prune: do not ask.")
 @click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
@@ -27,6 +28,7 @@ def runs(
     prune: bool,
     keep: int | None,
     older_than: float | None,
+    indexes: bool,
     dry_run: bool,
     yes: bool,
     form: str,
@@ -39,13 +41,22 @@ def runs(
 
     With --prune, old runs are deleted, after a question. Paid answers stay: they are in the ledger.
 
+    With --prune --indexes, runs stay, and indexes beside them that no run has used for some days are deleted; a run
+    that needs one builds it again.
+
     \b
     Examples:
       rankbeam runs out/helpdesk
       rankbeam runs out/helpdesk --prune --keep 10 --older-than 30
+      rankbeam runs gs://my-bucket/out --prune --indexes --dry-run
     """
-    if not prune and (keep is not None or older_than is not None or dry_run or yes):
-        raise click.UsageError("--keep, --older-than, --dry-run and --yes are for --prune")
+    if not prune and (keep is not None or older_than is not None or indexes or dry_run or yes):
+        raise click.UsageError("--keep, --older-than, --indexes, --dry-run and --yes are for --prune")
+    if indexes and keep is not None:
+        raise click.UsageError("--keep counts runs; with --indexes, say --older-than")
+    if indexes:
+        _prune_indexes(folder, older_than, form, wide=wide, dry_run=dry_run, yes=yes)
+        return
     with messages():
         from rankbeam.pipelines.results.find import finished_runs
         from rankbeam.pipelines.run import prune as pruning
@@ -59,6 +70,19 @@ def runs(
         if prune and found and not dry_run and (yes or _confirmed(found)):
             pruning.delete(folder, found)
             click.echo(f"deleted {_number(found)}", err=True)
+
+
+def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bool, dry_run: bool, yes: bool) -> None:
+    with messages():
+        from rankbeam.pipelines.run import indexes
+        from rankbeam.pipelines.show.screen import Screen
+
+        found = indexes.unused(folder, indexes.DAYS if older_than is None else older_than)
+        click.echo(indexes.as_json(found) if form == "json" else indexes.as_text(found, Screen.of(wide=wide)))
+        number = f"{len(found)} {'index' if len(found) == 1 else 'indexes'}"
+        if found and not dry_run and (yes or click.confirm(f"Delete {number}?", default=False, err=True)):
+            indexes.delete(found)
+            click.echo(f"deleted {number}", err=True)
 
 
 def _confirmed(runs: "Sequence[Results]") -> bool:

@@ -3,12 +3,15 @@
 
 import fnmatch
 import io
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
 
 FILES: dict[str, bytes] = {}
+WRITTEN: dict[str, float] = {}
+"""When a file was written through Beam, in seconds since the epoch."""
 
 
 class _Written(io.BytesIO):
@@ -19,6 +22,7 @@ class _Written(io.BytesIO):
     def close(self) -> None:
         if not self.closed:
             FILES[self._path] = self.getvalue()
+            WRITTEN[self._path] = time.time()
         super().close()
 
 
@@ -45,7 +49,7 @@ class MemoryFileSystem(FileSystem):
     def _list(self, dir_or_prefix: str) -> Iterator[FileMetadata]:
         for path, content in FILES.items():
             if path.startswith(dir_or_prefix):
-                yield FileMetadata(path, len(content), 1.0)
+                yield FileMetadata(path, len(content), WRITTEN.get(path, 1.0))
 
     def create(self, path: str, mime_type: str = "", compression_type: str = CompressionTypes.AUTO) -> Any:
         return _Written(path)
@@ -71,13 +75,13 @@ class MemoryFileSystem(FileSystem):
         return len(FILES[path])
 
     def last_updated(self, path: str) -> float:
-        return 1.0
+        return WRITTEN.get(path, 1.0)
 
     def checksum(self, path: str) -> str:
         return str(hash(FILES[path]))
 
     def metadata(self, path: str) -> FileMetadata:
-        return FileMetadata(path, len(FILES[path]), 1.0)
+        return FileMetadata(path, len(FILES[path]), WRITTEN.get(path, 1.0))
 
     def delete(self, paths: list[str]) -> None:
         for given in paths:

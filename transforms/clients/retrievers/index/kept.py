@@ -98,7 +98,7 @@ class Shelf:
         folder = self.folder / f"{name}-{digest(json.dumps([FORMAT, parameters], sort_keys=True))}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with _alone(folder.with_suffix(".lock")):
+            with alone(folder.with_suffix(".lock")):
                 yield folder
         except OSError as error:
             raise InputError(f"the index cannot be kept: {error.strerror or error}", path=str(folder)) from error
@@ -109,11 +109,13 @@ class Shelf:
             _logger.warning("the index %s %s; it is built again", folder, problem)
             shutil.rmtree(folder)
         if folder.exists():
+            (folder / MANIFEST).touch()  # its time says when the index was used last
             return True
         place = None if self.place is None else files.join(self.place, folder.name)
         if place is None or not shipped.fetched(place, folder, MANIFEST):
             return False
         if (problem := _problem(folder)) is None:
+            shipped.mark_used(place, folder, MANIFEST)
             return True
         _logger.warning("the index %s %s; it is built again", place, problem)
         shutil.rmtree(folder)
@@ -165,7 +167,7 @@ def _state(path: Path) -> list[int]:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """Wait until no other thread or process is in the block."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

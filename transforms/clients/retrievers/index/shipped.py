@@ -4,6 +4,7 @@ The machine that makes an index copies it there, the manifest last; the others c
 """
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from apache_beam.io.filesystem import CompressionTypes
@@ -32,10 +33,23 @@ def fetched(place: str, into: Path, manifest: str) -> bool:
     return True
 
 
+def mark_used(place: str, folder: Path, manifest: str) -> None:
+    """Write the manifest of an index again, so that its time says when it was used last.
+
+    Where that is not allowed, the index counts as not used: it can be built again.
+    """
+    with suppress(*files.errors(place)):
+        _copy(folder, place, manifest)
+
+
 def send(folder: Path, place: str, manifest: str) -> None:
     """Copy an index to its place."""
     names = sorted(path.name for path in folder.iterdir() if path.name != manifest)
     for name in [*names, manifest]:
-        target = FileSystems.create(files.join(place, name), compression_type=CompressionTypes.UNCOMPRESSED)
-        with (folder / name).open("rb") as source, target:
-            shutil.copyfileobj(source, target, _BLOCK)
+        _copy(folder, place, name)
+
+
+def _copy(folder: Path, place: str, name: str) -> None:
+    target = FileSystems.create(files.join(place, name), compression_type=CompressionTypes.UNCOMPRESSED)
+    with (folder / name).open("rb") as source, target:
+        shutil.copyfileobj(source, target, _BLOCK)
