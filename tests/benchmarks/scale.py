@@ -1,11 +1,12 @@
 """A billion rankings on paper: batches, bytes, states and cost of a run, from figures measured at small sizes.
 
     python tests/benchmarks/scale.py                              measure, and print the tables of docs/scale.md
-    python tests/benchmarks/scale.py --check 10000 --check 100000   also measure these many queries, beside the model
+    python tests/benchmarks/scale.py --check 10000 --check 2500x40  also measure these queries and configurations
 
 Runs of the benchmark's data (100 results a query) are scored with five metrics. The model knows the code: how files are
 cut into pieces and queries into buckets, and what a state of the aggregate holds. It measures the rest: bytes of a row
-and of an empty batch in a shuffle, and CPU seconds of a start, of a query and of a row.
+and of an empty batch in a shuffle, and CPU seconds of a start, of a configuration and of a row. A check of a million
+queries needs 10 GB: batches that are counted are not spilled.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import scale_counts
 from data import make
 from machine import described
 from measure import measure
-from scale_counts import METRICS, empty_batch, state_of
+from scale_counts import METRICS, empty_batch_bytes, state_of
 from sizes import Size, Variant
 
 from rankbeam.pipelines.run.buckets import number_of
@@ -34,7 +35,10 @@ FILE_BYTES = 13.9
 """Of a result, in a run of Parquet."""
 BLOCK_ROWS = 1 << 19
 """Rows that are read before they are divided among up to 1,024 buckets, as in `transforms/read_files.py`."""
-MEASURED = ((1_000, 1), (20_000, 1), (20_000, 4))
+BATCH_S = 490e-6
+"""CPU seconds of a batch, beside its rows. A run of 97 million results has 36,686 of them, and took 18 s more than its
+rows would in smaller runs. Pickling and reading an empty one takes a fifth of it."""
+MEASURED = ((1_000, 1), (1_000, 40), (20_000, 1), (20_000, 4))
 """Queries and configurations."""
 REPEATED = 3
 """Of which the fewest CPU seconds count: other programs make them more."""
@@ -65,12 +69,14 @@ class Figures:
     """What is measured.
 
     Attributes:
-        start_s, row_s: CPU seconds of a start, and of a row of one configuration with its share of the query.
+        start_s, configuration_s: CPU seconds of a start without configurations, and of the start of each.
+        row_s: CPU seconds of a row of one configuration with its share of the query.
         query_bytes, row_bytes: of a query and a row in a shuffle.
         batch_s, batch_bytes: of an empty batch in a shuffle.
     """
 
     start_s: float
+    configuration_s: float
     row_s: float
     query_bytes: float
     row_bytes: float
@@ -80,11 +86,13 @@ class Figures:
     @classmethod
     def of(cls, runs: dict[tuple[int, int], Counted], batch_s: float, batch_bytes: float) -> "Figures":
         """The figures by which the model meets what was measured."""
-        sizes = np.array([[1, queries, queries * DEPTH * many] for queries, many in runs], float)
+        rows = np.array([[queries * DEPTH * many] for queries, many in runs], float)
+        starts = np.array([[1, many] for _, many in runs], float)
+        data = np.array([[queries] for queries, _ in runs], float)
         spent = [each.cpu_s - batch_s * each.batches for each in runs.values()]
         plain = [each.shuffled - batch_bytes * each.batches for each in runs.values()]
-        seconds, *_ = np.linalg.lstsq(sizes[:, [0, 2]], np.array(spent), rcond=None)
-        size, *_ = np.linalg.lstsq(sizes[:, 1:], np.array(plain), rcond=None)
+        seconds, *_ = np.linalg.lstsq(np.hstack([starts, rows]), np.array(spent), rcond=None)
+        size, *_ = np.linalg.lstsq(np.hstack([data, rows]), np.array(plain), rcond=None)
         return cls(*seconds.tolist(), *size.tolist(), batch_s, batch_bytes)
 
     def run(self, queries: int, configurations: int) -> Counted:
@@ -92,7 +100,7 @@ class Figures:
         rows = queries * DEPTH * configurations
         batches = shuffled_batches(queries, configurations)
         shuffled = self.query_bytes * queries + self.row_bytes * rows + self.batch_bytes * batches
-        seconds = self.start_s + self.row_s * rows + self.batch_s * batches
+        seconds = self.start_s + self.configuration_s * configurations + self.row_s * rows + self.batch_s * batches
         return Counted(batches, shuffled, seconds, math.nan)
 
 
@@ -160,24 +168,31 @@ def counted(folder: Path, queries: int, configurations: int) -> Counted:
     return Counted(found, shuffled, min(each.cpu_s for each in used), max(each.peak_bytes for each in used))
 
 
+def _size(text: str) -> tuple[int, int]:
+    """Queries and configurations, such as 10000 or 2500x40."""
+    queries, _, many = text.partition("x")
+    return int(queries), int(many or 1)
+
+
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="keeps the generated data")
-    parser.add_argument("--check", type=int, action="append", default=[], metavar="QUERIES")
+    parser.add_argument("--check", type=_size, action="append", default=[], metavar="QUERIES[xCONFIGURATIONS]")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rankbeam-scale-") as temporary:
         folder = given.data or Path(temporary)
         os.environ["TMPDIR"] = temporary
-        figures = Figures.of({each: counted(folder, *each) for each in MEASURED}, *empty_batch())
+        figures = Figures.of({each: counted(folder, *each) for each in MEASURED}, BATCH_S, empty_batch_bytes())
         sys.stdout.write("\n".join([*described(), str(figures), "", *table(figures), ""]))
-        for queries in given.check:
-            found, model = counted(folder, queries, 1), figures.run(queries, 1)
+        for queries, many in given.check:
+            found, model = counted(folder, queries, many), figures.run(queries, many)
+            results = f"{queries * DEPTH:,} x {many}"
             for name in ("batches", "shuffled", "cpu_s"):
                 measured, predicted = getattr(found, name), getattr(model, name)
-                line = f"{queries * DEPTH:>12,} {name:<9} measured {measured:>14,.1f} model {predicted:>14,.1f}"
+                line = f"{results:>16} {name:<9} measured {measured:>14,.1f} model {predicted:>14,.1f}"
                 sys.stdout.write(f"{line} {predicted / measured - 1:+.0%}\n")
-            sys.stdout.write(f"{queries * DEPTH:>12,} peak      measured {found.peak / 1e6:,.0f} MB\n")
+            sys.stdout.write(f"{results:>16} peak      measured {found.peak / 1e6:,.0f} MB\n")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 
 METRICS = ("nDCG@10", "AP", "RR", "R@100", "P@10")
-_TIMES, _MERGES = 5_000, 20
+_MERGES = 20
 BATCHES = "GroupByBucket"
 """The steps that shuffle batches of rows; others shuffle paths, and states, which runners combine before."""
 
@@ -76,14 +76,10 @@ def _shuffled(pipeline: object) -> list[str]:
     return [collection for each in groups for collection in each.inputs.values()]
 
 
-def empty_batch() -> tuple[float, int]:
-    """CPU seconds and bytes that a batch without rows takes between two stages: taken, written and read."""
+def empty_batch_bytes() -> int:
+    """Bytes of a batch without rows between two stages."""
     batches.register()
-    batch, some = pa.RecordBatch.from_pylist([], schema=columns.RANKINGS), pa.array([], pa.int64())
-    began = time.process_time()
-    for _ in range(_TIMES):
-        pickle.loads(pickle.dumps(batch.take(some)))  # noqa: S301  our own
-    return (time.process_time() - began) / _TIMES, len(pickle.dumps(batch))
+    return len(pickle.dumps(pa.RecordBatch.from_pylist([], schema=columns.RANKINGS).take(pa.array([], pa.int64()))))
 
 
 def state_of(configurations: int, replicates: int, queries: int = 1100) -> tuple[int, float]:
