@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, wide
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
 from rankbeam.pipelines.run.messages import messages, warn
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown", "latex"])
@@ -32,7 +32,7 @@ _OTHER_DATASET_HELP = "Compare the queries that both runs have, although the dat
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
-@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@shown_as(_FORMATS)
 @wide
 def compare(
     folder: str,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main
+from rankbeam.pipelines.cli.group import main, shown_as
 from rankbeam.pipelines.run.messages import FAILED, leave, messages
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def corpora() -> None:
 @corpora.command("list")
 @click.argument("place")
 @_ENDPOINT
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@shown_as()
 def list_(place: str, api_endpoint: str | None, form: str) -> None:
     """List the corpora that rankbeam made: files, and until when they are kept.
 
@@ -49,7 +49,7 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
 @click.argument("place")
 @click.argument("name")
 @_ENDPOINT
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@shown_as()
 def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
     """Show all that is known of the corpus NAME: its resource, the number at its end, or its identity."""
     with messages():

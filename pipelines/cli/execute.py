@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankbeam.pipelines.cli.engine import on_engine
-from rankbeam.pipelines.cli.group import allow_disjoint, main, wide
+from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.cli.status import on_dataflow
 from rankbeam.pipelines.run.messages import messages, warn
 
@@ -25,6 +25,7 @@ _FORMATS = click.Choice(["table", "json", "csv", *_PASTED])
 _SCORE_FORMATS = click.Choice(["table", "json", "csv", "trec", *_PASTED])
 _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
 _DUPLICATES_HELP = "If a document is given twice for a query: refuse the run, or keep the document's best rank."
+_CONFIDENCE_HELP = "Of the intervals."
 _REPLICATES_HELP = "Of the bootstrap behind the intervals; 0 for Student's intervals."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
 _LEASE_HELP = "How long to wait for another run that uses the same ledger; by default to its end, 0 refuses at once."
@@ -40,7 +41,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.option("--all-rows", is_flag=True, help=_ALL_ROWS_HELP)
 @click.option("--wait-for-lease", type=click.FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
 @allow_disjoint
-@click.option("--format", "form", type=_FORMATS, default="table", show_default=True)
+@shown_as(_FORMATS)
 @wide
 @click.argument("beam_options", nargs=-1, type=click.UNPROCESSED, metavar="[BEAM OPTIONS]")
 def evaluate(
@@ -95,13 +96,13 @@ def evaluate(
 @click.option("-c", "--complete", is_flag=True, expose_value=False, help="Accepted, without effect: always on here.")
 @click.option("--duplicates", type=_DUPLICATES, default="refuse", show_default=True, help=_DUPLICATES_HELP)
 @click.option("--ties", is_flag=True, help="Also show each mean's lowest and highest value over all orders of ties.")
-@click.option("--replicates", type=_REPLICATES, default=1000, show_default=True, help=_REPLICATES_HELP)
-@click.option("--confidence", type=_CONFIDENCE, default=0.95, show_default=True, help="Of the intervals.")
+@click.option("--replicates", type=_REPLICATES, metavar="N", default=1000, show_default=True, help=_REPLICATES_HELP)
+@click.option("--confidence", type=_CONFIDENCE, metavar="SHARE", default=0.95, show_default=True, help=_CONFIDENCE_HELP)
 @click.option("--all-pairs", is_flag=True, help="Compare every pair of runs, not only each run with the first.")
 @click.option("--dialect", "dialects", default="", metavar="NAME,…", help=_DIALECT_HELP)
 @click.option("--corpus", metavar="FILE", help="The documents that evidence quotes, to check and to locate chunks.")
 @allow_disjoint
-@click.option("--format", "form", type=_SCORE_FORMATS, default="table", show_default=True)
+@shown_as(_SCORE_FORMATS)
 @click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
 @wide
 def score(

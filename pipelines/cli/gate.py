@@ -2,7 +2,7 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, TABLE_OR_JSON, main, wide
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
 from rankbeam.pipelines.run.messages import MISSED, leave, messages
 
 _EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
@@ -22,7 +22,7 @@ _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead 
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
 @click.option("--junit", metavar="FILE", help="Also write JUnit's XML to this file, a test case for each check.")
 @click.option("--markdown", metavar="FILE", help=_MARKDOWN_HELP)
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@shown_as()
 @wide
 def gate(
     folder: str,

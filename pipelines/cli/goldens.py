@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import TABLE_OR_JSON, Group, main
+from rankbeam.pipelines.cli.group import Group, main, shown_as
 from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.run.messages import MISSED, leave, messages, warn
 
@@ -139,7 +139,7 @@ def _cancelled(goldens: "Goldens", service: "JobService") -> str:
 @goldens.command()
 @click.argument("file")
 @click.option("--output", metavar="DIR", help="The folder of the benchmark, instead of the file's output.")
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@shown_as()
 def plan(file: str, output: str | None, form: str) -> None:
     """Show what making the benchmark of FILE would cost, before any call is made.
 

@@ -1,6 +1,7 @@
 """The command line's frame: the group of commands, and options that several of them have."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,6 +13,14 @@ TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
 _LONGEST_SENTENCE = 1_000
 _PLACES = ("FILE", "DIR", "DIR2", "EXPERIMENT")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def shown_as(forms: click.Choice = TABLE_OR_JSON) -> Callable[[_Function], _Function]:
+    """The option for the form that results are printed in."""
+    said = "How to print the results."
+    return click.option("--format", "form", type=forms, default="table", show_default=True, help=said)
+
 
 allow_disjoint = click.option(
     "--allow-disjoint", is_flag=True, help="Continue where runs or the corpus share no id with the judgements."

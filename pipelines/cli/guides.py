@@ -15,7 +15,7 @@ GUIDES: Mapping[str, str] = {
     "ledger": "services",
     "log": "gates",
     "plan": "services",
-    "report": "start",
+    "report": "report",
     "runs": "tables",
     "schema": "experiment",
     "score": "from-trec_eval",

@@ -2,7 +2,7 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import TABLE_OR_JSON, allow_disjoint, main
+from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as
 from rankbeam.pipelines.run.messages import messages, warn
 
 
@@ -40,7 +40,7 @@ def validate(experiment: str, allow_disjoint: bool) -> None:
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="The folder of results, instead of the experiment's output.path.")
 @allow_disjoint
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@shown_as()
 def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -> None:
     """Show what EXPERIMENT would cost, before any call is made.
 
@@ -73,7 +73,7 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
 @click.option("--clear", is_flag=True, help="Delete the answers; the next run makes, and pays for, the calls again.")
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
 @click.option("--compact", is_flag=True, help="Merge small files into a few; keeps all answers, even during a run.")
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@shown_as()
 def ledger(place: str, clear: bool, older_than: float | None, compact: bool, form: str) -> None:
     """Show the ledger of finished calls, clear it, or merge its files.
 

@@ -32,12 +32,12 @@ def report(
 ) -> None:
     """Write the HTML report of a finished run in DIR, the output folder of `rankbeam evaluate`.
 
-    The report is one file that needs no network: leaderboard, comparisons, sweeps, the queries with the largest
-    differences and their rankings, slices, failures, and how the numbers were computed. DIR may be
-    bigquery://project.dataset; then --output names the file.
+    The report is one file that needs no network: leaderboard, comparisons, sweeps, curves, the trend, the queries with
+    the largest differences and their rankings, slices, failures, latency and cost, and how the numbers were computed.
+    DIR may be bigquery://project.dataset; then --output names the file.
 
     \b
-    Example:
+    Examples:
       rankbeam report out/helpdesk
       rankbeam report out/today --baseline out/yesterday
       rankbeam report bigquery://my-project.search --output report.html

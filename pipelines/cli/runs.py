@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main, wide
+from rankbeam.pipelines.cli.group import main, shown_as, wide
 from rankbeam.pipelines.run.messages import messages
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--indexes", is_flag=True, help="With --prune: instead of runs, indexes not used for --older-than; 30.")
 @click.option("--dry-run", is_flag=True, help="With --prune: only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="With --prune: do not ask.")
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@shown_as()
 @wide
 def runs(
     folder: str,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import TABLE_OR_JSON, main
+from rankbeam.pipelines.cli.group import main, shown_as
 from rankbeam.pipelines.run.interrupt import Interrupted, in_background
 from rankbeam.pipelines.run.messages import FAILED, messages
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--project", metavar="ID", help="The project of JOB.")
 @click.option("--region", metavar="REGION", help="The region of JOB.")
 @click.option("--dataflow_endpoint", metavar="URL", help="Another address of Dataflow's API.")
-@click.option("--format", "form", type=TABLE_OR_JSON, default="table", show_default=True)
+@shown_as()
 def status(
     place: str, run_id: str | None, project: str | None, region: str | None, dataflow_endpoint: str | None, form: str
 ) -> None:

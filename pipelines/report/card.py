@@ -7,7 +7,7 @@ from rankbeam.pipelines.report.leaderboard import doubt
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.scores.rows import Comparison
 
-_COMMIT_LETTERS = 12
+_COMMIT_LETTERS = 8
 _FINGERPRINT_LETTERS = 12
 _DAY_S = 86_400
 

@@ -31,7 +31,7 @@ _SCRIPTS = ("core", "address", "panels", "filters", "histogram", "answers", "ran
 _STYLES = ("base", "charts", "tables", "answers")
 _DATASET = ("dataset.queries", "dataset.qrels", "dataset.corpus")
 _LONG_NAME = 25
-_PART_ENDS = re.compile(r"(?<=[,:/])(?=[^\s,:/])|(?<=[^\s(])(?=[(@])")
+_PART_ENDS = re.compile(r"(?<=[,:/])(?=[^\s\d,:/])|(?<=[^\s(])(?=[(@])")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
