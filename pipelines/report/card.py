@@ -8,7 +8,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.scores.rows import Comparison
 
 _COMMIT_LETTERS = 8
-_FINGERPRINT_LETTERS = 12
+_FINGERPRINT_LETTERS = 8
 _DAY_S = 86_400
 
 
@@ -76,7 +76,7 @@ def _difference(study: Study, row: Comparison, sign: int, against: str) -> Fact:
 
 def _queries(row: Comparison, sign: int) -> Fact:
     won, lost = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
-    return Fact("Queries won : lost", f"{won:,} : {lost:,}", f"{row.ties:,} tied")
+    return Fact("Won : lost", f"{won:,} : {lost:,}", f"queries; {row.ties:,} tied")
 
 
 def _cost(study: Study) -> Fact:

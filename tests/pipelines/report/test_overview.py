@@ -69,12 +69,12 @@ def test_the_card_says_what_the_tables_say(study: Study) -> None:
         if (each.config_id, each.slice, each.metric) == (best["config_id"], "all", "nDCG@10")
     )
     assert facts["Best by nDCG@10"].value == best["name"]
-    assert facts["Queries won : lost"].value == f"{row.wins} : {row.losses}"
+    assert facts["Won : lost"].value == f"{row.wins} : {row.losses}"
     assert facts["Gain"].value.replace("−", "-") == f"{row.difference:+.4f}"
     assert f"{row.ci_low:.4f}".lstrip("-") in facts["Gain"].note
     assert (facts["Gates"].value, facts["Gates"].tone) == ("missed", "bad")
     assert facts["Dataset"].value == "64 queries"
-    assert study.results.run["dataset_fingerprint"][:12] in facts["Dataset"].note
+    assert study.results.run["dataset_fingerprint"][:8] in facts["Dataset"].note
     assert study.results.run["versions"]["commit"].startswith(facts["Commit"].value.removesuffix("-dirty"))
 
 
