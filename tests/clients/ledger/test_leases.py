@@ -1,7 +1,6 @@
 """Leases: at most one holder, whatever is claimed, lost, killed or late, and on every kind of filesystem."""
 
 import dataclasses
-import os
 import subprocess
 import sys
 import threading
@@ -97,7 +96,7 @@ def test_one_holds_it_until_it_is_released(place: Place) -> None:
     holder = second.claim()
     assert holder is not None
     assert (holder.run_id, holder.since) == ("there", "2026-01-01T00:00:00+00:00")
-    assert str(holder) == f"run there (host other, process {os.getpid()}, since 2026-01-01T00:00:00 UTC)"
+    assert str(holder) == f"run there (host other, process {HERE.pid}, since 2026-01-01T00:00:00 UTC)"
     first.release()
     first.release()
     assert second.claim() is None
