@@ -1,6 +1,7 @@
 """Admission: slots, pace and tokens of one lane, on the virtual clock."""
 
 import asyncio
+from collections import Counter as Tally
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -187,6 +188,22 @@ def test_nothing_begins_while_it_is_held(clock: VirtualClock) -> None:
     together(line, line.attempt("a"), line.attempt("b"))
     assert len(line.begun) == 2
     assert all(5.0 <= at < 5.2 for at in times(line))
+
+
+def test_what_was_woken_in_vain_waits_again(clock: VirtualClock) -> None:
+    looks: Tally[float] = Tally()
+
+    def is_held() -> bool:
+        """At the second look of every moment: between waking an attempt and the attempt itself."""
+        looks[clock.monotonic()] += 1
+        assert looks[clock.monotonic()] < 50
+        return looks[clock.monotonic()] > 1 and clock.monotonic() < 5.0
+
+    line = Line(clock, is_held=is_held)
+    together(line, line.attempt("a"), line.attempt("b"))
+    first, second = times(line)
+    assert first == 0.0
+    assert 5.0 <= second < 5.2
 
 
 def test_what_waits_when_it_is_stopped_does_not_begin(clock: VirtualClock) -> None:
