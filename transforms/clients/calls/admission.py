@@ -80,7 +80,7 @@ class Admission:
         waited_s: how long at least one attempt waited for the pace.
     """
 
-    def __init__(self, quota: Quota, lane: int, clock: Clock, is_held: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, quota: Quota, lane: int, clock: Clock, is_held: Callable[[], bool]) -> None:
         self._pacer: Pacer = lane_pacer(quota.requests_per_minute, lane, quota.lanes, quota.tokens_per_minute)
         self._clock, self._is_held = clock, is_held
         self._slots = quota.slots(lane)
