@@ -75,3 +75,7 @@ def test_a_race_that_leaves_one_configuration_has_its_best() -> None:
 
 def test_without_a_dropped_configuration_a_race_says_nothing_of_its_own() -> None:
     assert rows(estimates(replace(GIVEN.evaluation, race=RACE))) == WHOLE
+
+
+def test_the_estimates_of_no_slice_are_neutral() -> None:
+    assert RunEstimates().merge(EVERY) == EVERY == EVERY.merge(RunEstimates())
