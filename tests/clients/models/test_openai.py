@@ -14,6 +14,7 @@ from support.standins.models import embedding
 from rankbeam.transforms.clients.models.base import Embedding, Said
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
+from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError, InputError
@@ -173,6 +174,24 @@ def test_an_attempt_whose_first_was_elsewhere_takes_both_remedies(openai: Standi
     (body,) = bodies(openai, "resumed")
     assert (body["max_tokens"], body["temperature"]) == (200, 0.2)
     assert "did not have the form that is asked for" in body["messages"][-1]["content"]
+
+
+def test_tokens_that_a_service_does_not_count_are_estimated_and_said(openai: Standin) -> None:
+    async def ask() -> OpenAiConnection:
+        connection = await local(openai).connect()
+        for _ in range(2):
+            reply = await connection.call(question("fault=no_usage").payload(), 10.0, 1)
+            said = json.loads(reply.answer)["text"]
+            assert reply.tokens == Tokens(estimated_tokens("Be brief.fault=no_usage"), 0, estimated_tokens(said))
+        await connection.close()
+        return connection
+
+    (warning,) = asyncio.run(ask()).warnings
+    assert "estimated, at 4 characters a token" in warning
+
+
+def test_an_embedding_of_what_is_no_number_is_malformed(openai: Standin) -> None:
+    assert outcome(local(openai), Prompt(EMBED, {"text": "fault=no_number"})).kind is K.MALFORMED
 
 
 def test_texts_are_embedded(openai: Standin) -> None:

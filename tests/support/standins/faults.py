@@ -35,6 +35,7 @@ MODEL_KINDS = (
     "quota_info", "quota_reset", "quota_day", "bad_gateway", "bad_key", "blocked_prompt", "safety", "recitation",
     "malformed_call", "unknown_finish", "refusal", "truncated", "truncated_thinking", "no_candidates", "empty_body",
     "prose", "fenced", "broken_json", "wrong_type", "wrong_enum", "missing_item", "no_json_schema",
+    "no_usage", "no_number",
 )  # fmt: skip
 """What else can go wrong with models; `gemini` and `openai` say what each of them means there."""
 

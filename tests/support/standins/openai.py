@@ -1,6 +1,7 @@
 """A service that is compatible with OpenAI's: POST /v1/chat/completions and /v1/embeddings."""
 
 import json
+import math
 from typing import Any
 
 from support.standins.http_protocol import STATUSES, HttpConnection, Request, listen
@@ -67,6 +68,8 @@ class OpenAi(HttpConnection):
         if question is None:
             data = [{"object": "embedding", "index": 0, "embedding": embedding(body["input"])}]
             usage = {"prompt_tokens": tokens(body["input"]), "total_tokens": tokens(body["input"])}
+            if fault == "no_number":
+                data[0]["embedding"] = [*embedding(body["input"])[1:], math.nan]
             return {"object": "list", "data": data, "model": f"{body['model']}-v7", "usage": usage}
         text = spoilt(question.reply(), fault)
         message: dict[str, Any] = {"role": "assistant", "content": text}
@@ -85,7 +88,8 @@ class OpenAi(HttpConnection):
             finish = "bored"
         choices = [] if fault == "no_candidates" else [{"index": 0, "message": message, "finish_reason": finish}]
         head = {"id": question.key, "model": f"{body['model']}-v7"}
-        return {**head, "choices": choices, "usage": self._usage(question, text)}
+        usage = self._usage(question, text)
+        return {**head, "choices": choices, **({} if fault == "no_usage" else {"usage": usage})}
 
     def _usage(self, question: Question, text: str) -> dict[str, Any]:
         asked, said = tokens(question.system + question.user), tokens(text) + _THOUGHTS

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, em
 from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.secrets import Secrets
+from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN, estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
@@ -70,6 +72,7 @@ class OpenAiConnection:
     attempts: Attempts = field(default_factory=Attempts)
     warnings: list[str] = field(default_factory=list)
     _takes_schema: bool = True
+    _counts_tokens: bool = True
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; see `services.Connection.call`."""
@@ -99,7 +102,21 @@ class OpenAiConnection:
             self._give_up_schemas()
             raise CallError(FailureKind.INVALID, self._said(response), changes_form=True)
         body = self._value(response)
-        return Reply(_stored(body, prompt).written(), _tokens(body.get("usage")))
+        stored = _stored(body, prompt)
+        return Reply(stored.written(), self._charged(body, ask.texts.system + ask.texts.user, stored.text or ""))
+
+    def _charged(self, body: Mapping[str, Any], asked: str, said: str = "") -> Tokens:
+        """The tokens that the service counted; where it counts none, an estimate, since they cost what they cost."""
+        tokens = _tokens(body.get("usage"))
+        if tokens.total:
+            return tokens
+        if self._counts_tokens:
+            self._counts_tokens = False
+            self.warnings.append(
+                f"{self.parameters.scope()} does not say how many tokens its calls take: they, and what they cost, are "
+                f"estimated, at {CHARACTERS_PER_TOKEN} characters a token"
+            )
+        return Tokens(estimated_tokens(asked), 0, estimated_tokens(said))
 
     def _give_up_schemas(self) -> None:
         """Ask for JSON alone from now on; calls in flight each learn it by one attempt more."""
@@ -133,10 +150,11 @@ class OpenAiConnection:
         size = {} if self.parameters.dimensions is None else {"dimensions": self.parameters.dimensions}
         body = self._value(await self._post("/embeddings", {"model": self.parameters.model, "input": text, **size}))
         vector = _at(body, "data", 0, "embedding")
-        if not isinstance(vector, list) or not vector or not all(isinstance(x, int | float) for x in vector):
+        is_vector = isinstance(vector, list) and all(isinstance(x, int | float) and math.isfinite(x) for x in vector)
+        if not is_vector or not vector:
             raise CallError(FailureKind.MALFORMED, "the answer holds no embedding")
         stored = Stored(None, STOP, None, str(body.get("model") or ""), tuple(map(float, vector)))
-        return Reply(stored.written(), _tokens(body.get("usage")))
+        return Reply(stored.written(), self._charged(body, text))
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
         with self.clients.one() as client:
