@@ -62,6 +62,9 @@ def joined(parts: Sequence[tuple[int, Judged]]) -> Judged:
 # --- What is joined and counted ----------------------------------------------------------------------------------
 
 
+IRRELEVANT = "1 judged query without a relevant document, where no ranking finds one: 'q3'"
+
+
 def test_queries_meet_their_judgements(tmp_path: Path) -> None:
     qrels = write(tmp_path / "qrels", trec_qrels(reversed(QRELS)))
     parts, summary = read(tmp_path, qrels, write(tmp_path / "queries", tab_texts(TEXTS)))
@@ -73,7 +76,7 @@ def test_without_queries_the_judged_ones_are_taken(tmp_path: Path) -> None:
     parts, summary = read(tmp_path, write(tmp_path / "qrels", trec_qrels(QRELS)))
     assert joined(parts) == {query: (None, pool) for query, (_, pool) in JUDGED.items()}
     assert (summary.queries, summary.judged, summary.judgements) == (None, 4, 5)
-    assert list(summary.warnings()) == []
+    assert list(summary.warnings()) == [IRRELEVANT]
 
 
 def test_a_repeated_judgement_counts_once_and_is_counted(tmp_path: Path) -> None:
@@ -92,6 +95,7 @@ def test_strangers_on_both_sides_are_counted_with_examples(tmp_path: Path) -> No
     assert list(summary.warnings()) == [
         "4 judged queries not among the queries, left out: 'x1', 'x3', 'x4'",
         "2 queries without judgements, not asked: 'q0', 'q4'",
+        IRRELEVANT,
     ]
 
 
@@ -294,8 +298,12 @@ def test_judge_joins_as_plain_python_does(
     assert list(as_dict(judged).items()) == list(expected.items())
     unknown = sorted({query for query, _, _ in rows} - set(texts))
     unjudged = sorted(set(texts) - {query for query, _, _ in rows})
+    relevant = {query for query, _, grade in rows if grade > 0}
+    irrelevant = [query for query in known if query not in relevant]
     assert summary == DatasetSummary(
         queries=len(texts),
+        irrelevant=len(irrelevant),
+        irrelevant_ids=tuple(irrelevant[:3]),
         judged=len(known),
         judgements=sum(query in texts for query, _, _ in rows),
         repeated=sum(query in texts for query, _, _ in again),

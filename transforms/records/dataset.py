@@ -34,6 +34,7 @@ class DatasetSummary:
         judgements: judgements of these queries.
         repeated: judgements that were given more than once, with the same grade.
         without_text: judged queries whose text is empty.
+        irrelevant: judged queries of which no grade is above 0, with some of their ids.
         unjudged: queries without any judgement, with some of their ids.
         unknown: judged query ids that are not among the queries, with some of them.
         attributes: names of the queries' attributes.
@@ -49,6 +50,8 @@ class DatasetSummary:
     judgements: int = 0
     repeated: int = 0
     without_text: int = 0
+    irrelevant: int = 0
+    irrelevant_ids: tuple[str, ...] = ()
     unjudged: int = 0
     unjudged_ids: tuple[str, ...] = ()
     unknown: int = 0
@@ -140,6 +143,9 @@ class DatasetSummary:
             yield f"{what} given more than once with the same grade, counted once"
         if self.without_text:
             yield f"{_count(self.without_text, 'judged query', 'judged queries')} without text"
+        if self.irrelevant:
+            what = _count(self.irrelevant, "judged query", "judged queries")
+            yield f"{what} without a relevant document, where no ranking finds one: {_quoted(self.irrelevant_ids)}"
         if self.referenced and self.without_reference:
             what = _count(self.without_reference, "query", "queries")
             yield f"{what} without a reference answer: {_quoted(self.without_reference_ids)}"
@@ -147,7 +153,7 @@ class DatasetSummary:
     def as_json(self) -> dict[str, Any]:
         """The counts, for the `runs` table."""
         unused = () if self.referenced else ("referenced", "without_reference")
-        hidden = ("also_asked", *unused)
+        hidden = ("also_asked", "irrelevant", *unused)
         shown = {name: value for name, value in asdict(self).items() if name not in hidden}
         return {name: value for name, value in shown.items() if not name.endswith(("_ids", "_hash"))}
 

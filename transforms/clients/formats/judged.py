@@ -76,6 +76,10 @@ def judge(
         [*(_flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
     )
     unjudged = given["query_id"].filter(pc.invert(pc.is_in(given["query_id"], value_set=judged_ids)))
+    is_judged = np.asarray(lists.is_valid())
+    has_relevant = np.zeros(len(ids), bool)
+    has_relevant[position[grade.to_numpy() > 0]] = True
+    irrelevant = ids.filter(pa.array(is_judged & ~has_relevant))
     query_hash = hashing.hash_strings(ids)
     grade_bits = grade.to_numpy().view(np.uint64)
     summary = DatasetSummary(
@@ -84,6 +88,8 @@ def judge(
         judgements=judgements.num_rows,
         repeated=repeated,
         without_text=0 if queries is None else int(pc.sum(pc.equal(known["text"], "")).as_py() or 0),
+        irrelevant=len(irrelevant),
+        irrelevant_ids=_smallest(irrelevant),
         unjudged=len(unjudged),
         unjudged_ids=_smallest(unjudged),
         unknown=len(unknown),
