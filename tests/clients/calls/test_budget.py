@@ -1,19 +1,24 @@
-"""The budget of a lane: what is reserved, what waits, what is refused, and how lanes share it."""
+"""The budget of calls: what is reserved, what waits, what is refused, and how lanes share it."""
 
 import asyncio
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.services import Echo, stage
+from support.services import Echo, feed, stage, task
 
 from rankbeam.transforms.clients.calls.admission import Stopped
-from rankbeam.transforms.clients.calls.budget import Budget
-from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.clients.calls.budget import Account, Budget
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.outcomes import FailedTask, Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -34,7 +39,8 @@ def nothing() -> None:
 def test_calls_side_by_side_never_cost_more_than_the_limit_and_one_is_refused_only_where_it_might(
     calls: list[tuple[float, float]], limit: float
 ) -> None:
-    budget, refused = Budget(limit), list[tuple[FailureKind, bool]]()
+    account = Account(limit)
+    budget, refused = Budget(account), list[tuple[FailureKind, bool]]()
 
     async def call(most: float, share: float) -> None:
         try:
@@ -42,19 +48,19 @@ def test_calls_side_by_side_never_cost_more_than_the_limit_and_one_is_refused_on
                 await asyncio.sleep(0)
                 reservation.cost = most * share
         except CallError as error:
-            refused.append((error.kind, budget.spent + most > limit))
+            refused.append((error.kind, account.spent + most > limit))
 
     async def main() -> None:
         await asyncio.gather(*(call(*each) for each in calls))
 
     run(main())
-    assert budget.spent <= limit * (1 + 1e-6)
+    assert account.spent <= limit * (1 + 1e-6)
     assert refused == [(FailureKind.OVER_BUDGET, True)] * budget.refused
 
 
 def test_a_call_waits_for_those_in_flight_and_is_made_when_they_cost_less_than_they_might() -> None:
     async def main() -> None:
-        budget, order = Budget(10), list[str]()
+        budget, order = Budget(Account(10)), list[str]()
 
         async def later() -> None:
             async with budget.reserved(8, nothing):
@@ -74,7 +80,7 @@ def test_a_call_waits_for_those_in_flight_and_is_made_when_they_cost_less_than_t
 
 def test_what_waits_ends_when_nothing_more_is_to_begin() -> None:
     async def main() -> None:
-        budget, stopped = Budget(10), list[bool]()
+        budget, stopped = Budget(Account(10)), list[bool]()
 
         def refuse() -> None:
             if stopped:
@@ -91,6 +97,31 @@ def test_what_waits_ends_when_nothing_more_is_to_begin() -> None:
             budget.wake()
             with pytest.raises(Stopped):
                 await waiting
+
+    run(main())
+
+
+def test_what_one_lane_does_not_need_another_of_its_process_spends(tmp_path: Path) -> None:
+    service = Echo()
+    quota = Quota(requests_per_minute=6000, lanes=2, price_per_1000=1000)
+    with VirtualClock() as clock:
+        fan_out = FanOut(replace(stage({"echo": service}, quota), budget=20.0), Ledger(str(tmp_path)), clock)
+        for lane, calls in enumerate((2, 30)):
+            fan_out.begin(Lane(("pool",), lane), feed([task(f"q{lane}.{number}") for number in range(calls)]))
+        outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
+    assert len(service.begun) == 20
+    refused = [outcome.failure.kind for outcome in outcomes if isinstance(outcome, FailedTask)]
+    assert refused == [FailureKind.OVER_BUDGET] * 12
+    assert "12" in "".join(fan_out.warnings())
+
+
+def test_a_call_without_a_price_is_made_whatever_others_have_cost() -> None:
+    async def main() -> None:
+        account = Account(1.0)
+        async with Budget(account).reserved(1.0, nothing) as reservation:
+            reservation.cost = 2.0  # a service that counted more tokens than expected
+        async with Budget(account).reserved(0.0, nothing):
+            assert account.spent == 2.0
 
     run(main())
 

@@ -1,4 +1,4 @@
-"""The money that the calls of one lane may cost: each reserves the most it may cost, and settles with what it did."""
+"""The money that calls may cost: each reserves the most it may cost, and settles with what it did."""
 
 import asyncio
 import math
@@ -23,28 +23,44 @@ class Reservation:
     cost: float = 0.0
 
 
-class Budget:
-    """Reserves money on one loop.
-
-    Args:
-        limit: that all calls together may cost; infinite for no limit.
+class Account:
+    """The money that lanes of one loop share: what one of them does not need, another may spend.
 
     Attributes:
+        limit: that all calls together may cost; infinite for no limit.
+        reserved: for attempts that have not ended.
         spent: by attempts that have ended.
+        changed: set when more is left than before, or when those that wait are to look again.
+    """
+
+    def __init__(self, limit: float = 0.0) -> None:
+        self.limit = limit
+        self.reserved = self.spent = 0.0
+        self.changed = asyncio.Event()
+
+    def is_over(self, cost: float) -> bool:
+        """Whether a sum is more than all calls may cost."""
+        return cost > self.limit * (1 + _ROUNDING)
+
+
+class Budget:
+    """Reserves money for the calls of one lane.
+
+    Args:
+        account: which pays.
+
+    Attributes:
         refused: calls that were not made, because they might have cost more than was left.
     """
 
-    def __init__(self, limit: float = math.inf) -> None:
-        self._limit = limit
-        self._reserved = 0.0
-        self._changed = asyncio.Event()
-        self.spent = 0.0
+    def __init__(self, account: Account) -> None:
+        self._account = account
         self.refused = 0
 
     @property
     def is_limited(self) -> bool:
         """Whether calls may be refused."""
-        return math.isfinite(self._limit)
+        return math.isfinite(self._account.limit)
 
     @asynccontextmanager
     async def reserved(self, most: float, refuse_when_stopped: Callable[[], None]) -> AsyncIterator[Reservation]:
@@ -57,27 +73,25 @@ class Budget:
         Raises:
             CallError: it may cost more than is left, even if those in flight cost nothing.
         """
-        while self._is_over(self.spent + self._reserved + most):
+        account = self._account
+        while most > 0 and account.is_over(account.spent + account.reserved + most):
             refuse_when_stopped()
-            if self._is_over(self.spent + most):
+            if account.is_over(account.spent + most):
                 self.refused += 1
-                left = max(0.0, self._limit - self.spent)
+                left = max(0.0, account.limit - account.spent)
                 problem = f"not asked: it may cost {most:,.4g}, and {left:,.4g} of max_cost is left"
                 raise CallError(FailureKind.OVER_BUDGET, problem, 0)
-            self._changed.clear()
-            await self._changed.wait()
-        self._reserved += most
+            account.changed.clear()
+            await account.changed.wait()
+        account.reserved += most
         reservation = Reservation()
         try:
             yield reservation
         finally:
-            self._reserved -= most
-            self.spent += reservation.cost
+            account.reserved -= most
+            account.spent += reservation.cost
             self.wake()
 
     def wake(self) -> None:
         """Let those that wait look again."""
-        self._changed.set()
-
-    def _is_over(self, cost: float) -> bool:
-        return cost > self._limit * (1 + _ROUNDING)
+        self._account.changed.set()

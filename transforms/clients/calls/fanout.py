@@ -62,7 +62,8 @@ class FanOut:
         return all(end.done() for end in self._ends)
 
     def begin(self, lane: Lane, feed: Feed) -> None:
-        """Begin a lane; returns at once. Its tasks are read by `outcomes`."""
+        """Begin a lane; returns at once. Its tasks are read by `outcomes`, when the shares of all lanes are in."""
+        self._shared.account.limit += self._stage.budget_of_lane(lane.pools)
         self._feeds.append(feed)
         self._ends.append(asyncio.run_coroutine_threadsafe(self._run(lane, feed), self._clock.loop()))
         self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))

@@ -59,7 +59,7 @@ class LaneRun:
         feed: the tasks.
         ledger: where answers are kept.
         lookup: of the ledger, for all lanes.
-        shared: the connections and breakers of all lanes.
+        shared: the connections, breakers and money of all lanes.
         emit: takes the outcome of a task; called on the loop.
         is_full: whether so many outcomes wait to be taken that reading the ledger's answers must pause.
         most_held: bytes that tasks hold from which no further one is started.
@@ -93,7 +93,7 @@ class LaneRun:
         self._hits = Hits(self._lookup, self._writer.flush)
         self._in_flight = InFlight(self.stop)
         self._driver = Driver(stage.name, stage.works, self._ask, emit)
-        self._budget = Budget(stage.budget_of_lane(lane.pools))
+        self._budget = Budget(shared.account)
         self._pools = {
             pool: PoolCalls(
                 quota,

@@ -1,9 +1,10 @@
-"""What the lanes of one process share: for each service one connection, and one circuit breaker."""
+"""What the lanes of one process share: money, and for each service one connection, and one circuit breaker."""
 
 import asyncio
 from collections import Counter as Tally
 from collections.abc import Mapping
 
+from rankbeam.transforms.clients.calls.budget import Account
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
 
@@ -16,10 +17,14 @@ class SharedServices:
 
     Args:
         services: by name.
+
+    Attributes:
+        account: of their part of the budget.
     """
 
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
+        self.account = Account()
         self._breakers: dict[str, Breaker] = {}
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}

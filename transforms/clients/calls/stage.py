@@ -58,9 +58,11 @@ class Stage:
         return {pool: replace(quota, lanes=lanes) for pool, quota in quotas.items()}
 
     def budget_of_lane(self, pools: Pools) -> float:
-        """The share of a lane of connected pools in the budget: lanes whose calls have a price have equal ones."""
+        """What a lane adds to the budget of its process: an equal share if its calls have a price, else nothing."""
         priced = {each for each in self.connected().values() if any(self.quotas[pool].has_price for pool in each)}
-        return self.budget / max(1, len(priced)) / self.in_lanes(pools)[pools[0]].lanes
+        if math.isinf(self.budget):
+            return self.budget
+        return self.budget / len(priced) / self.in_lanes(pools)[pools[0]].lanes if pools in priced else 0.0
 
     def after(self, used: Iterable[Usage]) -> "Stage":
         """The stage with what earlier stages have left of the budget."""
