@@ -1,14 +1,18 @@
 """What happens to a job: its worker gets what was staged, installs it, and runs the staged pipeline."""
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import sysconfig
+import tempfile
+import threading
 import urllib.parse
 import urllib.request
 import venv
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,8 @@ from apache_beam.portability.api import beam_runner_api_pb2 as protos
 WORKER = Path(__file__).parent / "worker.py"
 EXTRA_PACKAGES, SETUP_PACKAGE = "extra_packages.txt", "workflow.tar.gz"
 LIMIT_S = 300.0
+
+_lock = threading.Lock()
 
 
 def execute(job: Mapping[str, Any], folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -32,7 +38,7 @@ def execute(job: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
     pipeline = folder / "pipeline.pb"
     pipeline.write_bytes(download(options["pipelineUrl"], environment))
     staged = stage(protos.Pipeline.FromString(pipeline.read_bytes()), folder / "staged", environment)
-    python = clean_python(folder / "worker", packages(staged))
+    python = python_with(list(packages(staged)))
     answer = folder / "answer.json"
     # As on a machine that has never seen this checkout: none of this process's variables and folders.
     variables = {**environment, "PATH": os.defpath, "HOME": str(folder)}
@@ -71,6 +77,20 @@ def packages(staged: Path) -> Iterator[Path]:
         yield from (staged / name for name in (staged / EXTRA_PACKAGES).read_text().split())
     if (staged / SETUP_PACKAGE).exists():
         yield staged / SETUP_PACKAGE
+
+
+def python_with(staged: list[Path]) -> str:
+    """A Python of a worker with what was staged. Jobs that stage the same share it: pip takes seconds."""
+    content = hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in staged)).hexdigest()
+    with _lock:
+        folder = Path(pythons().name, content, "worker")
+        return str(folder / "bin" / "python") if folder.exists() else clean_python(folder, staged)
+
+
+@cache
+def pythons() -> "tempfile.TemporaryDirectory[str]":
+    """The folder of the workers' Pythons, which goes with this process."""
+    return tempfile.TemporaryDirectory(prefix="dataflow-pythons-")
 
 
 def clean_python(folder: Path, packages: Iterable[Path]) -> str:
