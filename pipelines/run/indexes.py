@@ -51,6 +51,8 @@ def delete(indexes: Sequence[kept.KeptIndex]) -> None:
 
 def as_text(indexes: Sequence[kept.KeptIndex], screen: Screen = WHOLE) -> str:
     """Indexes as a table."""
+    if not indexes:
+        return "every index there was used since; nothing to delete"
     rows = [[index.folder, f"{index.used:%Y-%m-%d %H:%M:%S}", f"{index.size / 1e6:,.1f}"] for index in indexes]
     return screen.table(Table(["index", "used (UTC)", "MB"], rows, 2))
 

@@ -38,8 +38,8 @@ from rankbeam.transforms.records.errors import InputErrors
 from rankbeam.transforms.records.evaluation import Configuration
 
 _UNKNOWN = (
-    "rankings of remote retrievers are not there yet for {:,} queries: calls to models are counted with imagined "
-    "contexts, the same ones for all retrievers (least), or others for each (most)"
+    "rankings of remote retrievers, or by embeddings, are not there yet for {:,} queries: calls to models are counted "
+    "with imagined contexts, the same ones for all retrievers (least), or others for each (most)"
 )
 
 
