@@ -1,6 +1,7 @@
 """Beam's own job server in Python, in a process of its own: the Job API without Java or Go."""
 
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -15,12 +16,19 @@ _STARTING_S = 60.0
 @contextmanager
 def job_server(folder: Path) -> Iterator[str]:
     """The address of a job server that works in a folder, for as long as the block lasts."""
+    with job_server_process(folder) as (address, _):
+        yield address
+
+
+@contextmanager
+def job_server_process(folder: Path) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """The address of such a job server, and its process."""
     (port,) = free_ports(1)
     module = "apache_beam.runners.portability.local_job_service_main"
     process = start([sys.executable, "-m", module, "--port", str(port)], folder / "log.txt", cwd=folder)
     try:
         _wait_for(port)
-        yield f"localhost:{port}"
+        yield f"localhost:{port}", process
     finally:
         kill(process)
 

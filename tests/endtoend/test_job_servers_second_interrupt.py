@@ -1,0 +1,67 @@
+"""Ctrl-C pressed twice: the command leaves without waiting, and says how the job is cancelled."""
+
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.cli import rankbeam
+from support.flink.processes import free_ports, kill, start
+from support.job_server import job_server_process
+from support.processes import COMMAND, Process
+from support.remote import answers, dataset, http, write_experiment
+from support.standins import serve
+
+QUERIES = 300
+WITHIN_S = 300.0
+
+pytestmark = pytest.mark.campaign
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[list[str]]:
+    """The options that name a pool of workers."""
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "rankbeam.pipelines.portable.worker_pool", f"--port={port}"]
+    process = start(command, tmp_path / "workers.txt", cwd=tmp_path)
+    yield ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
+    kill(process)
+
+
+def test_a_second_interrupt_leaves_the_job_and_says_how_to_cancel_it(tmp_path: Path, workers: list[str]) -> None:
+    """The job server stands still, so that the job cannot be cancelled before the second Ctrl-C."""
+    with (
+        job_server_process(tmp_path) as (address, server),
+        serve("http", answers=answers(QUERIES), latency_s=0.2) as standin,
+    ):
+        base = {"dataset": dataset(tmp_path, QUERIES), "quotas": {"http": {"requests_per_minute": 120}}}
+        base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
+        arguments = ["evaluate", write_experiment(tmp_path, base), "--run-id", "r", "--runner=PortableRunner"]
+        arguments += [f"--job_endpoint={address}", *workers]
+        with Process(COMMAND, *arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            deadline = time.monotonic() + WITHIN_S
+            while standin.stats().calls < 3:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            server.send_signal(signal.SIGSTOP)
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            assert any("press Ctrl-C again to leave without waiting" in line for line in process.stderr)
+            process.send_signal(signal.SIGINT)
+            last = process.stderr.read().splitlines()[-1]
+            assert process.wait(WITHIN_S) == 130
+        server.send_signal(signal.SIGCONT)
+        command = shlex.join(["rankbeam", "cancel", f"{tmp_path}/out", "--run-id", "r"])
+        assert last.endswith(f"interrupted; the job may go on; `{command}` cancels it")
+        cancelled = rankbeam(*shlex.split(command)[1:])
+        # The lanes were asked to stop before the engine was: the job may have failed for want of their answers.
+        assert cancelled.status == 0 or "has ended (failed)" in cancelled.stderr
+        begun = standin.stats().calls
+        assert begun < QUERIES
+        time.sleep(5)  # a worker that was left behind would go on
+        assert standin.stats().calls == begun
