@@ -61,8 +61,9 @@ def test_relative_paths_are_those_of_the_submitting_process(
 
 
 @pytest.mark.campaign
+@pytest.mark.parametrize(("is_local", "said"), [(True, ""), (False, "the job is cancelled; ")], ids=["local", "server"])
 def test_an_interrupt_ends_the_calls_of_the_workers(
-    server: list[str], workers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: list[str], workers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool, said: str
 ) -> None:
     monkeypatch.setenv(KEY, "k")
     with serve("openai", latency_s=0.3) as standin:
@@ -75,11 +76,11 @@ def test_an_interrupt_ends_the_calls_of_the_workers(
             items=60,
             quotas={"openai": {"requests_per_minute": 240}},
         )
-        arguments = ["goldens", path, *server, *workers]
+        arguments = ["goldens", path, *([] if is_local else [*server, *workers])]
         ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 8, tmp_path)
         begun = standin.stats().calls
         assert ended.status == 130, ended.stderr
-        assert "interrupted; the job is cancelled; all answers are in" in ended.stderr
+        assert f"interrupted; {said}all answers are in" in ended.stderr
         time.sleep(5)  # a worker that was left behind would go on
         assert standin.stats().calls <= begun + 1
     assert "Traceback" not in ended.stderr
