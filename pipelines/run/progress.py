@@ -55,7 +55,7 @@ class Progress:
         if hits:
             parts.append(f"{hits:,} more from the ledger")
         if done < needed:
-            parts.append(f"{rate:.1f}/s of {self.quotas[name].requests_per_minute / 60:.4g}/s")
+            parts.append(f"{rate:.1f}/s of {_pace(self.quotas[name])}/s")
         parts += [f"{counts[Counter.RETRIES, name]:,} retries", f"{counts[Counter.CALLS_FAILED, name]:,} failures"]
         if done < needed and rate > 0:
             parts.append(f"about {clock((needed - done) / rate)} left")
@@ -172,3 +172,13 @@ def _on_terminal(out: TextIO, stop: threading.Event, current: Callable[[], str])
 def _plain(out: TextIO, stop: threading.Event, current: Callable[[], str]) -> None:
     while not stop.wait(_PLAIN_INTERVAL_S):
         print(current(), file=out, flush=True)
+
+
+def _pace(quota: Quota) -> str:
+    """How many calls a second a quota allows.
+
+    >>> _pace(Quota(1500)), _pace(Quota(100)), _pace(Quota(6_000_000))
+    ('25', '1.667', '100,000')
+    """
+    a_second = quota.requests_per_minute / 60
+    return f"{a_second:,.0f}" if a_second >= 1000 else f"{a_second:.4g}"

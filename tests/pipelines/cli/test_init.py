@@ -32,6 +32,7 @@ def test_every_template_is_valid_in_an_empty_folder() -> None:
         assert "queries.jsonl: of the helpdesk example" in made.stdout
         checked = rankbeam("validate", f"{template}/first.yaml")
         assert "first.yaml: valid." in checked.stdout, checked.stderr
+        assert "warning" not in checked.stderr
         for line in Path(template, "first.yaml").read_text().splitlines():
             assert len(line) <= 120
         assert (
