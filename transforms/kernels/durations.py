@@ -13,7 +13,7 @@ def bin_of(seconds: float) -> int:
     """The bin that a duration falls into.
 
     >>> bin_of(0.0), bin_of(1.0), bin_of(1.03) - bin_of(1.0)
-    (0, 698, 1)
+    (0, 698, 2)
     """
     return max(0, math.ceil(math.log(max(seconds, _SHORTEST_S) / _SHORTEST_S, _GROWTH)))
 
