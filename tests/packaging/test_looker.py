@@ -18,6 +18,7 @@ from rankbeam.transforms.records import tables
 
 LOOKER = REPOSITORY / "deploy" / "looker"
 PROJECT = Project(LOOKER)
+VIEWS = sorted(path.name.removesuffix(".view.lkml") for path in LOOKER.glob("views/*"))  # parsed by the tests alone
 TYPES = {"string": {"STRING"}, "number": {"INT64", "FLOAT64"}, "yesno": {"BOOL"}, "date": {"DATE"}}
 NESTED = ("slices", "metrics", "documents")
 ELEMENTS = [
@@ -49,14 +50,14 @@ def test_everything_parses_and_is_included() -> None:
     for path in LOOKER.rglob("*.lkml"):
         assert lkml.load(path.read_text()), path
     assert PROJECT.model["includes"] == ["/views/*.view.lkml", "/dashboards/*.dashboard.lookml"]
-    assert sorted(PROJECT.views) == sorted(path.name.removesuffix(".view.lkml") for path in LOOKER.glob("views/*"))
+    assert sorted(PROJECT.views) == VIEWS
     assert sorted(PROJECT.dashboards) == ["leaderboard", "query"]
     constants = {each["name"] for each in lkml.load((LOOKER / "manifest.lkml").read_text())["constants"]}
     text = "".join(path.read_text() for path in LOOKER.rglob("*.lkml"))
     assert set(re.findall(r"@\{(\w+)\}", text)) == constants
 
 
-@pytest.mark.parametrize("view", PROJECT.views)
+@pytest.mark.parametrize("view", VIEWS)
 def test_every_field_is_a_column(view: str) -> None:
     explores = explores_of(view)
     assert explores, "in no explore"
@@ -71,14 +72,14 @@ def test_every_field_is_a_column(view: str) -> None:
             assert kind in (TYPES["number"] if field["is_measure"] else TYPES[field["type"]])
 
 
-@pytest.mark.parametrize("view", PROJECT.views)
+@pytest.mark.parametrize("view", VIEWS)
 def test_every_column_is_a_field(view: str) -> None:
     if "sql_table_name" in PROJECT.views[view].content and view not in ("rankings", "failed_calls", "configurations"):
         used = set(re.findall(r"\$\{TABLE\}\.(\w+)", str(PROJECT.views[view].content)))
         assert all_columns()[PROJECT.views[view].table].keys() - used == set()
 
 
-@pytest.mark.parametrize("view", PROJECT.views)
+@pytest.mark.parametrize("view", VIEWS)
 def test_keys_drills_and_links_are_right(view: str) -> None:
     fields = PROJECT.views[view].fields
     keys = [name for name, field in fields.items() if field.get("primary_key") == "yes"]
