@@ -79,3 +79,12 @@ def test_without_a_dropped_configuration_a_race_says_nothing_of_its_own() -> Non
 
 def test_the_estimates_of_no_slice_are_neutral() -> None:
     assert RunEstimates().merge(EVERY) == EVERY == EVERY.merge(RunEstimates())
+
+
+def test_estimates_of_different_slices_add_up() -> None:
+    one = RunEstimates({"a": {}}, {(1, 0, "a"): ()}, 2, 3, frozenset({0, 1}), frozenset({1}), frozenset({2}))
+    other = RunEstimates({"b": {}}, {(1, 0, "b"): ()}, 5, 7, frozenset({1, 2}), frozenset({2}), frozenset({2, 3}))
+    assert one.merge(other) == RunEstimates(
+        {"a": {}, "b": {}}, {(1, 0, "a"): (), (1, 0, "b"): ()}, 7, 10,
+        frozenset({0, 1, 2}), frozenset({1, 2}), frozenset({2, 3}),
+    )  # fmt: skip
