@@ -14,8 +14,7 @@ from support.processes import COMMAND, Process
 from rankbeam.pipelines.portable import guard
 
 WITHIN_S = 120.0
-SERVER = """#!{python}
-import signal, socket
+SERVER = """import signal, socket
 signal.signal(signal.SIGTERM, {on_terminate})
 with socket.create_connection(("localhost", {port})) as test:
     test.recv(1)
@@ -33,7 +32,8 @@ def listening() -> Iterator[socket.socket]:
 def launcher(folder: Path, listening: socket.socket, on_terminate: str = "signal.SIG_DFL") -> str:
     """A program that starts the server."""
     port = listening.getsockname()[1]
-    path = Path(write(folder / "java", SERVER.format(python=sys.executable, port=port, on_terminate=on_terminate)))
+    server = write(folder / "server.py", SERVER.format(port=port, on_terminate=on_terminate))
+    path = Path(write(folder / "java", f'#!/bin/sh\nexec "{sys.executable}" "{server}"\n'))
     path.chmod(0o700)
     return str(path)
 

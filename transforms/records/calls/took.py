@@ -33,7 +33,7 @@ class Took:
             self.calls + other.calls,
             self.shared + other.shared,
             self.tokens + other.tokens,
-            Counter(self.durations) + Counter(other.durations),
+            dict(Counter(self.durations) + Counter(other.durations)),  # `asdict` makes no Counter
         )
 
     def percentile_s(self, percent: int) -> float | None:
