@@ -207,7 +207,7 @@ class FanOut:
         """What calls took, by pool and model."""
         took: dict[tuple[str, str], list[Took]] = {}
         for _, run in self._runs:
-            for service, each in run.account.took():
+            for service, each in run.sums.took():
                 took.setdefault((self._stage.pools[service], self._stage.model(service) or ""), []).append(each)
         return took
 

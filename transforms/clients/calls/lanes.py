@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from rankbeam.transforms.clients.calls.account import Account
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.budget import Budget
+from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits
@@ -51,7 +51,7 @@ class LaneRun:
     """One running lane, on the event loop.
 
     Attributes:
-        account: what its calls took.
+        sums: what its calls took.
 
     Args:
         stage: the stage of its tasks.
@@ -83,7 +83,7 @@ class LaneRun:
         self._most_held, self._clock = most_held, clock
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
-        self.account = Account()
+        self.sums = CallSums()
         self._answered_of: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
         self._records = {
             pool: ledger.record(pool, lane.number, partial(self._counted, pool), clock) for pool in lane.pools
@@ -101,7 +101,7 @@ class LaneRun:
                 stage.services_of([pool]),
                 shared,
                 self._tally,
-                self.account,
+                self.sums,
                 self._in_flight,
                 self._is_held,
                 self._answered,

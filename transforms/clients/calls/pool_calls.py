@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rankbeam.transforms.clients.calls.account import Account
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Attempts
 from rankbeam.transforms.clients.calls.budget import Budget, Reservation
+from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.services import Connection, Service
@@ -64,7 +64,7 @@ class PoolCalls:
         services: the services that the pool pays for.
         shared: the connections and breakers of all lanes.
         tally: the counts to add to.
-        account: what calls took, to add to.
+        sums: what calls took, to add to.
         in_flight: runs the calls of the lane.
         is_held: whether no call may begin just now.
         answered: takes a call that was answered.
@@ -80,7 +80,7 @@ class PoolCalls:
         services: Mapping[str, Service],
         shared: SharedServices,
         tally: Counts,
-        account: Account,
+        sums: CallSums,
         in_flight: InFlight,
         is_held: Callable[[], bool],
         answered: Callable[[Answered], None],
@@ -90,7 +90,7 @@ class PoolCalls:
     ) -> None:
         self._quota, self._services, self._tally = quota, services, tally
         self._in_flight, self._answered, self._failed, self._clock = in_flight, answered, failed, clock
-        self._account, self._budget = account, budget
+        self._sums, self._budget = sums, budget
         self.admission = Admission(quota, lane, clock, is_held)
         self._open = asyncio.Semaphore(quota.slots(lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
@@ -204,7 +204,7 @@ class PoolCalls:
             """What waits behind it stops as well."""
         finally:
             if attempts.made:
-                self._account.add(flight.call.service, flight.positions(), attempts)
+                self._sums.add(flight.call.service, flight.positions(), attempts)
             else:
                 self._next.release()
             self._open.release()

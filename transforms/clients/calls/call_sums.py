@@ -1,4 +1,4 @@
-"""The account of a lane: what the calls of each service took, in all and for each that needed them."""
+"""What the calls of a lane took, counted for each service, in all and for each configuration that needed them."""
 
 from collections import Counter as Tally
 from collections.abc import Collection
@@ -28,7 +28,7 @@ class _Sum:
         return Took(position, self.calls, self.shared, self.tokens, dict(self.durations))
 
 
-class Account:
+class CallSums:
     """What calls took, by service and position."""
 
     def __init__(self) -> None:
