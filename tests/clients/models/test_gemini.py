@@ -1,5 +1,6 @@
 """The `gemini` model against a server that speaks both of Google's protocols: every outcome, and one request a call."""
 
+import asyncio
 import json
 import re
 import socket
@@ -12,6 +13,7 @@ from support.standins.models import embedding
 
 from rankbeam.transforms.clients.models.base import Embedding, Said
 from rankbeam.transforms.clients.models.gemini import Gemini
+from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
@@ -205,6 +207,24 @@ def test_texts_are_embedded_on_both_services(gemini: Standin, developer: Gemini)
     assert reply.tokens == Tokens(input=3)
     targets = {request["target"].rpartition(":")[2] for request in gemini.stats().requests}
     assert {"predict", "embedContent", "batchEmbedContents"} <= targets
+
+
+def test_tokens_that_a_service_does_not_count_are_estimated_and_said(gemini: Standin, developer: Gemini) -> None:
+    async def ask(model: Gemini, prompt: Prompt) -> tuple[list[Reply], list[str]]:
+        connection: Any = await model.connect()
+        found = [await connection.call(prompt.payload(), 10.0, 1) for _ in range(2)]
+        await connection.close()
+        return found, connection.warnings
+
+    for model in (vertex(gemini), developer):
+        answered, (warning,) = asyncio.run(ask(model, question("fault=no_usage")))
+        said = json.loads(answered[0].answer)["text"]
+        spent = Tokens(estimated_tokens("Be brief.fault=no_usage"), 0, estimated_tokens(said))
+        assert [reply.tokens for reply in answered] == [spent, spent]
+        assert warning.startswith(f"{model.scope()} does not say how many tokens its calls take")
+    embedded, (warning,) = asyncio.run(ask(developer, Prompt(EMBED, {"text": "some words"})))
+    assert [reply.tokens for reply in embedded] == [Tokens(3), Tokens(3)]  # the Developer API never counts these
+    assert "estimated" in warning
 
 
 @pytest.mark.parametrize(

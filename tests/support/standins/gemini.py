@@ -89,7 +89,8 @@ class Gemini(HttpConnection):
         text = text[: len(text) // 2] if fault == "truncated" else text
         usage = _usage(question, "" if fault == "truncated_thinking" else text)
         self.reception.count_tokens(usage["totalTokenCount"])
-        head = {"modelVersion": f"{model}-v7", "responseId": question.key, "usageMetadata": usage}
+        head: dict[str, Any] = {"modelVersion": f"{model}-v7", "responseId": question.key}
+        head |= {} if fault == "no_usage" else {"usageMetadata": usage}
         if fault == "blocked_prompt":
             return {**head, "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
         if fault == "no_candidates":

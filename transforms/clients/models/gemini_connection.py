@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.google.addresses import address_of
 from rankbeam.transforms.clients.google.channels import default_credentials
 from rankbeam.transforms.clients.models.attempts import Ask, Attempts
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompt_of
+from rankbeam.transforms.clients.models.charges import Charges
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_errors import translated
 from rankbeam.transforms.clients.models.keys import resolved
@@ -53,7 +54,7 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
         credentials = credentials or await asyncio.to_thread(default_credentials, _SCOPES)
         where = {"project": parameters.project, "location": parameters.location}
         client = genai.Client(vertexai=True, credentials=credentials, http_options=options, **where)
-    return GeminiConnection(parameters, client, secrets)
+    return GeminiConnection(parameters, client, secrets, Charges(parameters.scope()))
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,20 @@ class GeminiConnection:
         parameters: what is called.
         client: the library's.
         secrets: that no message may hold.
+        charges: count the tokens of calls.
         attempts: what was wrong with earlier answers.
     """
 
     parameters: Gemini
     client: Any
     secrets: Secrets
+    charges: Charges
     attempts: Attempts = field(default_factory=Attempts)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What users should see."""
+        return self.charges.warnings
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; see `services.Connection.call`."""
@@ -114,7 +122,8 @@ class GeminiConnection:
         response = await self.client.aio.models.generate_content(
             model=self.parameters.model, contents=ask.texts.user, config=config
         )
-        return Reply(_stored(response).written(), _tokens(response.usage_metadata))
+        stored, asked = _stored(response), ask.texts.system + ask.texts.user
+        return Reply(stored.written(), self.charges.of(_tokens(response.usage_metadata), asked, stored.text or ""))
 
     async def _embedding(self, text: str, timeout_s: float) -> Reply:
         from google.genai import types
@@ -126,7 +135,7 @@ class GeminiConnection:
         if found is None or not found.values:
             raise CallError(FailureKind.MALFORMED, "the answer holds no embedding")
         used = getattr(found.statistics, "token_count", None)
-        tokens = Tokens(input=int(used or 0))
+        tokens = self.charges.of(Tokens(input=int(used or 0)), text)
         return Reply(Stored(None, STOP, None, self.parameters.model, tuple(found.values)).written(), tokens)
 
 

@@ -14,10 +14,10 @@ import httpx
 from rankbeam.transforms.clients.http.connection import Clients, retry_after_s
 from rankbeam.transforms.clients.models.attempts import Ask, Attempts
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompt_of
+from rankbeam.transforms.clients.models.charges import Charges
 from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.secrets import Secrets
-from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN, estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
@@ -51,7 +51,7 @@ async def connect(parameters: OpenAi) -> "OpenAiConnection":
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     if key is not None:
         headers["Authorization"] = f"Bearer {key}"
-    return OpenAiConnection(parameters, Clients(headers), secrets)
+    return OpenAiConnection(parameters, Clients(headers), secrets, Charges(parameters.scope()))
 
 
 @dataclass
@@ -62,17 +62,21 @@ class OpenAiConnection:
         parameters: what is called.
         clients: keep their connections open from call to call.
         secrets: that no message may hold.
+        charges: count the tokens of calls.
         attempts: what was wrong with earlier answers.
-        warnings: what users should see.
     """
 
     parameters: OpenAi
     clients: Clients = field(repr=False)
     secrets: Secrets
+    charges: Charges
     attempts: Attempts = field(default_factory=Attempts)
-    warnings: list[str] = field(default_factory=list)
     _takes_schema: bool = True
-    _counts_tokens: bool = True
+
+    @property
+    def warnings(self) -> list[str]:
+        """What users should see."""
+        return self.charges.warnings
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; see `services.Connection.call`."""
@@ -103,20 +107,8 @@ class OpenAiConnection:
             raise CallError(FailureKind.INVALID, self._said(response), changes_form=True)
         body = self._value(response)
         stored = _stored(body, prompt)
-        return Reply(stored.written(), self._charged(body, ask.texts.system + ask.texts.user, stored.text or ""))
-
-    def _charged(self, body: Mapping[str, Any], asked: str, said: str = "") -> Tokens:
-        """The tokens that the service counted; where it counts none, an estimate, since they cost what they cost."""
-        tokens = _tokens(body.get("usage"))
-        if tokens.total:
-            return tokens
-        if self._counts_tokens:
-            self._counts_tokens = False
-            self.warnings.append(
-                f"{self.parameters.scope()} does not say how many tokens its calls take: they, and what they cost, are "
-                f"estimated, at {CHARACTERS_PER_TOKEN} characters a token"
-            )
-        return Tokens(estimated_tokens(asked), 0, estimated_tokens(said))
+        asked = ask.texts.system + ask.texts.user
+        return Reply(stored.written(), self.charges.of(_tokens(body.get("usage")), asked, stored.text or ""))
 
     def _give_up_schemas(self) -> None:
         """Ask for JSON alone from now on; calls in flight each learn it by one attempt more."""
@@ -154,7 +146,7 @@ class OpenAiConnection:
         if not is_vector or not vector:
             raise CallError(FailureKind.MALFORMED, "the answer holds no embedding")
         stored = Stored(None, STOP, None, str(body.get("model") or ""), tuple(map(float, vector)))
-        return Reply(stored.written(), self._charged(body, text))
+        return Reply(stored.written(), self.charges.of(_tokens(body.get("usage")), text))
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
         with self.clients.one() as client:
