@@ -176,7 +176,7 @@ def by_query(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def refused(addresses: Iterable[str]) -> bool:
-    """Whether nobody listens at any of the addresses."""
+    """Whether no server listens at any of the addresses."""
     for address in addresses:
         host, port = address.removeprefix("http://").split(":")
         # Refused, or reset while the listener is being closed.

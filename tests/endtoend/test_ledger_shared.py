@@ -71,7 +71,7 @@ def test_a_second_run_is_refused_or_waits_and_pays_for_nothing(tmp_path: Path) -
 
 
 @pytest.mark.campaign
-def test_a_run_that_was_killed_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_delays_no_other(tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
         path = experiment(tmp_path, server, per_second=10)
         with running(path, "first", lambda: server.stats().calls >= 15) as first:

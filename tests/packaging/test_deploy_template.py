@@ -64,7 +64,7 @@ def test_the_metadata_is_what_dataflow_knows() -> None:
 def test_gcloud_takes_the_metadata(tmp_path: Path) -> None:
     command = ["gcloud", "dataflow", "flex-template", "build", "gs://b/t.json", "--image=gcr.io/p/i:v1"]
     command += ["--sdk-language=PYTHON", f"--metadata-file={FOLDER / 'metadata.json'}", "--print-only", "--project=p"]
-    environment = {**os.environ, "CLOUDSDK_CONFIG": str(tmp_path)}  # nobody is logged in there
+    environment = {**os.environ, "CLOUDSDK_CONFIG": str(tmp_path)}  # no account is logged in there
     done = subprocess.run([*command, "--format=json"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)

@@ -204,7 +204,7 @@ def test_a_bug_crashes_and_what_was_answered_is_kept(tmp_path: Path) -> None:
     assert {question for question, _ in again.begun} <= {f"q{i}" for i in range(40, 50)}
 
 
-def test_no_more_calls_are_in_the_air_than_the_quota_allows(tmp_path: Path) -> None:
+def test_no_more_calls_are_in_flight_than_the_quota_allows(tmp_path: Path) -> None:
     service = Echo(taking(0.02))
     make([task(f"q{i}") for i in range(60)], service, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=7))
     assert service.most_open == 7
@@ -229,7 +229,7 @@ def test_lanes_of_one_bundle_are_at_work_at_once_and_keep_one_quota(clock: Virtu
     assert fan_out.totals()[Counter.CALLS_DONE, "pool"] == 80
 
 
-def test_lanes_share_what_may_be_in_the_air(tmp_path: Path) -> None:
+def test_lanes_share_what_may_be_in_flight(tmp_path: Path) -> None:
     service = Echo(taking(0.05))
     lanes = [[task(f"{lane} {i}") for i in range(20)] for lane in range(3)]
     made({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=7))

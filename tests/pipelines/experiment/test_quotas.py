@@ -67,7 +67,7 @@ def test_retrievers_of_two_types_share_a_pool_that_they_name(folder: Path) -> No
         ("requests_per_minute: 60000, concurrent_calls: 1500", 2),
     ],
 )
-def test_lanes_hold_the_calls_that_are_in_the_air(folder: Path, quota: str, lanes: int) -> None:
+def test_lanes_hold_the_calls_that_are_in_flight(folder: Path, quota: str, lanes: int) -> None:
     assert load(folder, experiment(NEAR, f"quotas: {{near: {{{quota}}}}}\n")).pools["near"].lanes == lanes
 
 

@@ -1,4 +1,4 @@
-"""What a run misses is in its tables, found by the run itself: nobody needs to wait for it."""
+"""What a run misses is in its tables, found by the run itself, without a client that waits for it."""
 
 import json
 import shutil

@@ -100,7 +100,7 @@ def test_without_rankings_the_page_says_how_to_have_them(tmp_path: Path) -> None
     assert "rankings: true" in page.text
 
 
-def test_groups_that_cannot_be_told_apart_are_said_in_words(tmp_path: Path) -> None:
+def test_groups_without_a_significant_difference_are_said_in_words(tmp_path: Path) -> None:
     lines = [f"q{query} 0 d{query % 7} 1\n" for query in range(40)]
     (tmp_path / "qrels.txt").write_text("".join(lines))
     shifts = {"one": lambda query: query % 2, "two": lambda query: (query + 1) % 2, "bad": lambda _: 3}

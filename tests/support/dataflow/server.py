@@ -70,9 +70,9 @@ class Dataflow:
     Attributes:
         jobs: by their ids, in the order in which they were submitted.
         endpoint: for --dataflow_endpoint.
-        holds: jobs stay pending until they are let go.
+        holds: jobs stay pending until this is unset.
         refuses: makes of a job the message that it fails with, instead of doing what it says.
-        denies: the message that nobody may submit jobs with.
+        denies: the message that refuses every submission.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -91,7 +91,7 @@ class Dataflow:
         return list(self.jobs.values())[-1]
 
     def close(self) -> None:
-        """Serve nobody any more."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 
