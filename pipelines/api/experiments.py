@@ -18,7 +18,7 @@ _DICT = "experiment"
 
 
 def names_output(given: Any, replaced: Mapping[str, Any]) -> bool:
-    """Whether an experiment names a folder for results; every file has to.
+    """Whether an experiment names a folder for results; a file has to, unless `output` is given.
 
     >>> names_output({"name": "a"}, {}), names_output({"output": {"path": "out"}}, {}), names_output("a.yaml", {})
     (False, True, True)
@@ -29,13 +29,13 @@ def names_output(given: Any, replaced: Mapping[str, Any]) -> bool:
     return not isinstance(output, Mapping) or "path" in output
 
 
-def read(given: Any, replaced: Mapping[str, Any], output: str) -> Experiment:
+def read(given: Any, replaced: Mapping[str, Any], output: str | None) -> Experiment:
     """An experiment, checked.
 
     Args:
         given: the path of a file, or what such a file holds as a dict.
         replaced: keys of the experiment, with the values that stand in the place of the given ones.
-        output: the folder for results where a dict names none.
+        output: the folder for results; None for the one that the experiment names.
 
     Raises:
         InputError: it is neither, or cannot be used.
@@ -44,11 +44,9 @@ def read(given: Any, replaced: Mapping[str, Any], output: str) -> Experiment:
         raise InputError(f"an experiment is {type(given).__name__}; give the path of a YAML file, or a dict")
     path = name_of(given)
     if not isinstance(given, Mapping) and not replaced:
-        return load_experiment(path)
+        return load_experiment(path, output)
     whole = {**(given if isinstance(given, Mapping) else _content(path)), **replaced}
-    if not names_output(given, replaced):
-        whole["output"] = {**(whole.get("output") or {}), "path": output}
-    return parse_experiment(_text(whole), path)
+    return parse_experiment(_text(whole), path, output)
 
 
 def name_of(given: Any) -> str:

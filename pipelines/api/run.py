@@ -60,7 +60,7 @@ def evaluate(
         is_kept = output is not None or experiments.names_output(experiment, overrides)
         temporary = None if is_kept else _scratch(stack)
         folder = files.absolute(os.fspath(output)) if output is not None else temporary
-        loaded = experiments.read(experiment, overrides, folder or "").with_disjoint(allow_disjoint)
+        loaded = experiments.read(experiment, overrides, folder).with_disjoint(allow_disjoint)
         loaded = replace(loaded, output=folder or files.absolute(loaded.output), wait_for_lease_s=wait_for_lease_s)
         if temporary is not None and loaded.makes_calls and loaded.ledger_path is None:
             raise InputError("output is missing; name a folder, whose ledger keeps the answers that are paid for")

@@ -1,5 +1,6 @@
 """The commands that run a pipeline: evaluate and score."""
 
+import sys
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +78,8 @@ def evaluate(
         options = pipeline_options(beam_options, _own_options())
         # The workers of an engine have another current folder.
         place = files.absolute if is_portable(options) else str
-        loaded = load_experiment(place(experiment)).with_disjoint(allow_disjoint)
-        loaded = replace(loaded, wait_for_lease_s=wait_for_lease)
-        if output is not None:
-            loaded = replace(loaded, output=place(output))
+        loaded = load_experiment(place(experiment), None if output is None else place(output))
+        loaded = replace(loaded.with_disjoint(allow_disjoint), wait_for_lease_s=wait_for_lease)
         refuse_above_budget(loaded, experiment)
         _run(loaded, run_id, form, options, beam_options, reported=True, wide=wide, wait=wait, all_rows=all_rows)
 
@@ -130,6 +129,8 @@ def score(
 
         if per_query and form in _PASTED:
             raise click.UsageError(f"--format {form} does not show queries; use --per-query with another format")
+        if output is None and sys.stdout is None:
+            raise click.UsageError("stdout is closed, and without --output nothing would be kept")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
             if paths and not beam_options:  # then this process reads the files itself, and can begin now

@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import click
 
@@ -83,9 +83,7 @@ def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.clients.warehouse.duckdb import refuse_foreign
 
-    experiment = load_experiment(parameters.experiment)
-    if parameters.output is not None:
-        experiment = replace(experiment, output=parameters.output)
+    experiment = load_experiment(parameters.experiment, parameters.output)
     options = pipeline_options(list(_known(beam_options)))
     uploads.refuse_local(experiment, options)
     refuse_foreign(experiment.output)

@@ -5,6 +5,7 @@ nearest valid name.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -41,11 +42,12 @@ from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 
-def load_experiment(path: str) -> Experiment:
+def load_experiment(path: str, output: str | None = None) -> Experiment:
     """Read an experiment and check everything that can be checked before any work starts.
 
     Args:
         path: the YAML file, on any of Beam's filesystems.
+        output: the folder for all results, instead of the file's `output.path`, which may then be missing.
 
     Raises:
         InputErrors: every problem of the file, and every input file that is missing or of a wrong format.
@@ -56,12 +58,14 @@ def load_experiment(path: str) -> Experiment:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError("is not UTF-8; an experiment is a YAML file", path=path, line=line) from error
-    return parse_experiment(text, path)
+    return parse_experiment(text, path, output)
 
 
-def parse_experiment(text: str, path: str | None) -> Experiment:
+def parse_experiment(text: str, path: str | None, output: str | None = None) -> Experiment:
     """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
     located = load(text, path)
+    if output is not None:
+        _write_to(output, located.value)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
     located = with_public_files(with_files(located, files.parent(path or ""), problems), problems)
     model = _validated(located, problems)
@@ -141,7 +145,7 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
             spans=model.dataset.unit == span_units.UNIT,
             race=race,
         ),
-        output=files.below(folder, model.output.path),
+        output=files.below(folder, model.output.path) if output is None else output,
         pools=pools.quotas,
         budgets=pools.budgets,
         services={name: services.valid[name].resolved(folder, pool) for name, pool in pools.services.items()},
@@ -154,6 +158,12 @@ def parse_experiment(text: str, path: str | None) -> Experiment:
         unit=model.dataset.unit,
         corpus_quotas=corpus_quotas,
     )
+
+
+def _write_to(output: str, value: Any) -> None:
+    """Name the folder for results in an experiment, if what it says of its output is a mapping or missing."""
+    if isinstance(value, dict) and isinstance(value.get("output") or {}, dict):
+        value["output"] = {**(value.get("output") or {}), "path": output}
 
 
 def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:

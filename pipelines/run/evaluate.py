@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
@@ -165,13 +166,15 @@ def spilling(options: PipelineOptions) -> contextlib.AbstractContextManager[None
 
 
 def delete_rows(output: str, run_id: str) -> None:
-    """Delete the rows of an unfinished run, as far as possible.
+    """Delete the rows of an unfinished run, and folders of tables that hold no other run, as far as possible.
 
     Workers may still be writing. Rows that they leave behind belong to no run, because `runs` has no row for it.
     """
     for folder in run_folders(output, run_id):
         with contextlib.suppress(OSError):
             files.delete(folder)
+            if files.is_local(folder):  # an object store has no folders
+                Path(folder).parent.rmdir()  # fails where other runs have rows
 
 
 def run_folders(output: str, run_id: str) -> list[str]:
