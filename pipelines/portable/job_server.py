@@ -31,6 +31,7 @@ from apache_beam.runners.portability.prism_runner import PrismJobServer
 from apache_beam.runners.portability.spark_runner import SparkJarJobServer
 
 from rankbeam.pipelines.portable import engine, guard
+from rankbeam.pipelines.portable.loopback import workers_by_connection
 from rankbeam.pipelines.portable.service import JobService
 from rankbeam.pipelines.run.interrupt import silence_threads
 from rankbeam.pipelines.run.options import runner_name
@@ -58,7 +59,7 @@ def job_server(options: PipelineOptions) -> Iterator[JobService]:
         flink = options.view_as(FlinkRunnerOptions)
         flink.flink_master = FlinkRunner.add_http_scheme(flink.flink_master)
         engine.refuse_unreachable(options)
-    with ExitStack() as stack:
+    with workers_by_connection(), ExitStack() as stack:
         is_external = portable.job_endpoint is not None
         if not is_external:
             if runner_name(options) not in _SERVERS:

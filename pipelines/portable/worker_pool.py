@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
@@ -29,6 +29,7 @@ VARIABLES = "/rankbeam.WorkerPool/Unset"
 
 _OPTIONS = [("grpc.http2.max_pings_without_data", 0), ("grpc.http2.max_ping_strikes", 0), ("grpc.so_reuseport", 0)]
 
+Started = TypeVar("Started")
 Worker = tuple[str, str, "subprocess.Popen[bytes]"]
 """The number of a worker, the connection that started it, and its process."""
 
@@ -58,7 +59,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         """Stop the worker of this number that the same TaskManager has started."""
         with self._lock:
             self._workers = [each for each in self._workers if each[2].poll() is None]
-            stopped = _named(self._workers, request.worker_id, context.peer())
+            stopped = named(self._workers, request.worker_id, context.peer())
             self._workers = [each for each in self._workers if each not in stopped]
         for *_, process in stopped:
             kill_process_gracefully(process)
@@ -72,7 +73,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
             kill_process_gracefully(process)
 
 
-def _named(workers: Iterable[Worker], worker_id: str, peer: str) -> list[Worker]:
+def named(workers: Iterable[tuple[str, str, Started]], worker_id: str, peer: str) -> list[tuple[str, str, Started]]:
     """The worker of a number.
 
     A TaskManager may have connected again since it started its worker. Then its worker is known where there is one of
