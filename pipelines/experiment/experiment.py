@@ -20,7 +20,7 @@ from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.dataset import References
-from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.documents import Documents, Judgements
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.metrics.judged import JudgedMetric
@@ -161,9 +161,17 @@ class Experiment:
                 with_texts=self.calls_models,
                 kept=files.below(self.output, "indexes"),
                 embeddings=None if source not in embedders else KeptEmbeddings(embedders[source], self.ledger),
+                judgements=self.judgements,
             )
             for source, corpus in corpora.items()
         }
+
+    @property
+    def judgements(self) -> Judgements | None:
+        """Where it stands which documents are relevant; None where chunks or spans are judged, or nothing is."""
+        if self.qrels is None or self.unit != "document":
+            return None
+        return Judgements(self.qrels, self.queries)
 
     @property
     def replayed(self) -> dict[int, Replay]:

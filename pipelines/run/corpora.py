@@ -8,6 +8,8 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from rankbeam.pipelines.experiment.corpora import Corpus
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
@@ -18,6 +20,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, read_documents
 from rankbeam.transforms.clients.corpora.rag_engine.uses import Needless, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
+from rankbeam.transforms.clients.formats.lacking import hashed, lacking
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.errors import CallError, InputError, RankbeamError
@@ -76,7 +79,7 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
     if not waits:
         refuse_unwatched(experiment)
     documents = documents_of(experiment)
-    for warning in _without_text(documents):
+    for warning in (*_without_text(documents), *_lacking(experiment, documents)):
         _logger.warning("%s", warning)
     built: list[BuiltCorpus] = []
     problems: list[Problem] = []
@@ -238,3 +241,7 @@ def _without_text(documents: Documents) -> Iterator[str]:
     if number := len(documents.without_text):
         examples = ", ".join(map(repr, documents.without_text[:3]))
         yield f"{number:,} of {documents.fingerprint.documents:,} documents have no text, such as {examples}"
+
+
+def _lacking(experiment: Experiment, documents: Documents) -> Iterator[str]:
+    return lacking(experiment.judgements, hashed(pa.array(documents.ids(), pa.string())))

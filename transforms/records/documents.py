@@ -25,6 +25,19 @@ class Embeddings(Protocol):
 
 
 @dataclass(frozen=True)
+class Judgements:
+    """Where it stands which documents are relevant.
+
+    Attributes:
+        qrels: path of the judgements.
+        queries: path of the queries that are asked; None where these are the judged ones.
+    """
+
+    qrels: str
+    queries: str | None = None
+
+
+@dataclass(frozen=True)
 class Documents:
     """Documents of a dataset, or chunks of them.
 
@@ -35,6 +48,7 @@ class Documents:
         with_texts: rankings carry the texts of chunks, since models read them.
         kept: the folder that keeps indexes of them, on any filesystem; None where each process builds its own.
         embeddings: of texts, where the retriever compares these; None where it needs none.
+        judgements: of documents, which are compared with what there is; None where there are none.
     """
 
     path: str | None
@@ -43,6 +57,7 @@ class Documents:
     with_texts: bool = False
     kept: str | None = None
     embeddings: Embeddings | None = None
+    judgements: Judgements | None = None
 
     def name(self, doc_id: str, start: int, end: int) -> str:
         """The id under which a chunk is ranked."""

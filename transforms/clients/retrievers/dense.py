@@ -94,7 +94,7 @@ class DenseIndex:
         vectors: float32[u, d], of length 1; zeros where there is none. They are mapped into memory.
         embeddings: those of queries, where the model makes them.
         queries: vectors of queries by id, where a file has them.
-        warnings: about documents or chunks without vectors.
+        warnings: about documents or chunks without vectors, and relevant documents that are not there.
     """
 
     parameters: Dense
@@ -157,7 +157,9 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
     shelf = units.collection.shelf
     matrix = Matrix.of(shelf.get(_KEPT, _parameters(parameters, documents), make, is_current))
     what, missing = "documents" if documents.chunking is None else "chunks", len(matrix.missing)
-    warnings = (f"{missing:,} of {len(units):,} {what} have no embedding, and are not ranked",) if missing else ()
+    warnings = units.collection.lacking(documents.judgements)
+    if missing:
+        warnings = (*warnings, f"{missing:,} of {len(units):,} {what} have no embedding, and are not ranked")
     queries = _table(parameters.query_vectors) if parameters.query_vectors is not None else {}
     _refuse_other_width(parameters, matrix.vectors, queries)
     return DenseIndex(parameters, units, matrix.vectors, documents.embeddings, queries, warnings)

@@ -17,7 +17,7 @@ import numpy as np
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
 from rankbeam.transforms.clients.formats.texts import Entry, read_entries
-from rankbeam.transforms.records.corpora import DocumentsFingerprint, file_name
+from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
@@ -105,6 +105,11 @@ class Documents:
         tokens = np.asarray(self.tokens)
         more = np.maximum(0, -(-(tokens - size) // (size - overlap)))
         return int((1 + more).sum()), int((tokens + more * overlap).sum())
+
+    def ids(self) -> Iterator[str]:
+        """The ids of all documents."""
+        yield from (document_of(name) for folder in self.folders for name in folder.names)
+        yield from self.without_text
 
     def staged(self, staging: str) -> Staged:
         """Their files below a folder."""

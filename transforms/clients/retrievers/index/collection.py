@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.formats.lacking import hashed, lacking
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
 from rankbeam.transforms.clients.retrievers.index.kept import Shelf
 from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.documents import Documents, Judgements
 from rankbeam.transforms.records.errors import InputError
 
 DOCUMENTS = pa.schema(
@@ -68,10 +69,19 @@ class Collection:
             some = ", ".join(map(repr, self.doc_ids.take(empty[:3]).to_pylist()))
             yield f"{len(empty):,} of {len(has_any):,} documents without text, such as {some}"
 
+    def lacking(self, judgements: Judgements | None) -> tuple[str, ...]:
+        """What relevant documents are not there, as a warning."""
+        return _lacking(self, judgements)
+
     def text(self, row: int) -> str:
         """The text of a document."""
         text: str = self.rows["text"][row].as_py()
         return text
+
+
+@lru_cache(2)
+def _lacking(collection: Collection, judgements: Judgements | None) -> tuple[str, ...]:
+    return tuple(lacking(judgements, hashed(collection.doc_ids)))
 
 
 @lru_cache(2)

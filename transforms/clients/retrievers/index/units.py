@@ -111,7 +111,7 @@ class Indexed:
         vocabulary: of the terms.
         postings: of the units.
         analysis: of texts.
-        warnings: about documents without text.
+        warnings: about documents without text, relevant ones that are not there, and scripts.
         parameters: all that decides the index besides the documents, as JSON values.
     """
 
@@ -150,7 +150,11 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
         raise InputError("no document of the corpus has a word to index", path=documents.path)
     arrays = (mapped(folder / f"{name}.i32") for name in _POSTINGS)
     seen = fields if chunking is None else ("text",)
-    warnings = (*collection.warnings(seen), *_undivided(vocabulary, analysis))
+    warnings = (
+        *collection.warnings(seen),
+        *collection.lacking(documents.judgements),
+        *_undivided(vocabulary, analysis),
+    )
     return Indexed(units, vocabulary, Postings(offsets, *arrays), analysis, warnings, parameters)
 
 

@@ -1,0 +1,76 @@
+"""Documents that are judged relevant and that the corpus lacks: no retriever finds them, so recall has a limit below 1.
+
+Ids are compared by their hashes, 8 bytes each, and files are read as streams.
+"""
+
+from collections.abc import Iterator
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import rows, sources, texts
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import HashArray, StringArray
+from rankbeam.transforms.records.documents import Judgements
+
+_EXAMPLES = 3
+_NONE: HashArray = np.empty(0, np.uint64)
+
+
+def hashed(doc_ids: StringArray) -> HashArray:
+    """Hashes of the ids of a corpus, as `lacking` takes them."""
+    return np.unique(hashing.hash_strings(doc_ids))
+
+
+def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
+    """A warning that names some of the relevant documents that a corpus lacks; nothing where it has them all.
+
+    Judgements in BigQuery are not read again for this.
+
+    Args:
+        judgements: of the queries; None where they do not judge documents.
+        corpus: from `hashed`.
+    """
+    if judgements is None or is_table(judgements.qrels):
+        return
+    asked = _asked(judgements.queries)
+    relevant, missing, examples = _NONE, _NONE, set[str]()
+    for doc_ids in _relevant(judgements.qrels, asked):
+        hashes = hashing.hash_strings(doc_ids)
+        is_missing = ~_among(hashes, corpus)
+        relevant, missing = np.union1d(relevant, hashes), np.union1d(missing, hashes[is_missing])
+        examples = set(sorted({*examples, *doc_ids.filter(pa.array(is_missing)).to_pylist()})[:_EXAMPLES])
+    if len(missing):
+        some = ", ".join(map(repr, sorted(examples)))
+        yield (
+            f"{len(missing):,} of {len(relevant):,} documents that are judged relevant are not in the corpus, such as "
+            f"{some}: no retriever finds them, which limits recall"
+        )
+
+
+def _relevant(qrels: str, asked: HashArray | None) -> Iterator[StringArray]:
+    """The documents that judgements of queries that are asked call relevant."""
+    for path in sources.expand(qrels):
+        for batch in rows.read_qrels(path):
+            kept = pc.greater(batch["grade"], 0.0)
+            if asked is not None:
+                kept = pc.and_(kept, pa.array(_among(hashing.hash_strings(batch["query_id"]), asked)))
+            yield batch["doc_id"].filter(kept)
+
+
+def _asked(queries: str | None) -> HashArray | None:
+    """The queries that are asked; None where these are the judged ones, or stand in BigQuery."""
+    if queries is None or is_table(queries):
+        return None
+    parts = (hashed(batch["query_id"]) for path in sources.expand(queries) for batch in texts.read_queries(path))
+    return reduce(np.union1d, parts, _NONE)
+
+
+def _among(hashes: HashArray, known: HashArray) -> np.ndarray:
+    """Which hashes are among others, which are sorted."""
+    if not len(known):
+        return np.zeros(len(hashes), bool)
+    return np.asarray(known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes)
