@@ -159,6 +159,23 @@ def test_a_call_above_the_whole_window_can_never_begin() -> None:
     assert pacer.wait_s(0.0, 1001) == math.inf
 
 
+def test_two_halves_of_a_minute_are_half_a_minute_apart() -> None:
+    pacer = TokenPacer(1000)
+    pacer.reserve(0.0, 500)
+    assert pacer.wait_s(0.0, 500) == 30.0
+    assert pacer.wait_s(0.0, 501) == 60.1  # until the first has left the window
+
+
+def test_the_mean_is_that_of_the_last_minute() -> None:
+    pacer = TokenPacer(1000)
+    assert pacer.mean() == 0.0
+    pacer.reserve(0.0, 500)
+    settled = pacer.reserve(61.0, 300)
+    assert pacer.mean() == 300.0
+    pacer.settle(settled, 100)
+    assert pacer.mean() == 100.0
+
+
 def test_an_idle_lane_does_not_save_up_tokens() -> None:
     pacer = TokenPacer(60_000)
     pacer.reserve(0.0, 500)

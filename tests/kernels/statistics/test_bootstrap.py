@@ -71,6 +71,14 @@ def test_weighted_sums_are_exact() -> None:
     assert weighted_sums(hashes, rows, REPLICATES, 0).tolist() == expected
 
 
+def test_weighted_sums_of_many_large_values_are_exact() -> None:
+    """Their total is beyond 2^53, where floating-point numbers leave out the odd ones."""
+    hashes, value = hashes_of(0, 60_000), (1 << 38) - 1
+    expected = weights(hashes, 8, 0).sum(axis=0, dtype=np.int64) * value
+    assert weighted_sums(hashes, np.full((60_000, 1), value), 8, 0).tolist() == [expected.tolist()]
+    assert expected.min() > 1 << 53
+
+
 SIZES = st.sampled_from([0, 1, 5, LIMIT - 6, LIMIT - 5, LIMIT, LIMIT + 1, 1500])
 
 
