@@ -152,6 +152,17 @@ def test_a_quota_that_comes_back_tomorrow_is_not_waited_for() -> None:
     assert driven.now == 0.0
 
 
+def test_answers_of_attempts_in_flight_do_not_close_a_breaker_that_was_stopped() -> None:
+    breaker = Breaker(GIVE_UP_S)
+    breaker.answered()
+    breaker.stop(CallError(FailureKind.QUOTA, "per day"), 5.0)
+    assert breaker.is_open
+    breaker.answered()
+    assert (breaker.is_open, breaker.is_given_up(5.0), breaker.wait_until(5.0)) == (True, True, None)
+    assert str(breaker.refusal()) == "not asked: its quota is used up for now: per day"
+    assert breaker.report() == "its quota is used up for now: per day; no further call is made"
+
+
 OUTCOMES = st.lists(st.sampled_from([None, *OF_THE_SERVICE, *OF_A_QUERY]), max_size=120)
 
 
