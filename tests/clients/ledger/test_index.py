@@ -1,0 +1,56 @@
+"""The index: which rows of which files answer many calls, in the order of the files."""
+
+import numpy as np
+import pytest
+
+from rankbeam.transforms.clients.ledger.index import NONE, ROW, Index, Rows
+from rankbeam.transforms.records.calls.reach import Reach
+
+EMPTY = Index([], np.empty(0, ROW))
+
+
+def rows(places: dict[str, tuple[int, int]], moment: int = 0) -> Rows:
+    """Rows of a part: the row group and the row of each key, all of them whole answers."""
+    made = np.zeros(len(places), ROW)
+    made["hash"], made["moment"], made["distance"] = [hash(key) for key in places], moment, np.nan
+    made["group"], made["row"] = np.array(list(places.values())).T
+    return made
+
+
+def test_answers_are_read_in_the_order_of_the_files_a_row_group_at_a_time() -> None:
+    of_a, of_b = {"k": (0, 0), "l": (0, 2), "m": (1, 0)}, {"n": (1, 1), "o": (1, 3), "p": (2, 0), "q": (2, 1)}
+    index = EMPTY.changed(["a", "b"], {"a": rows(of_a), "b": rows(of_b)})
+    numbers = index.newest(list("qponmlk"), Reach(0))
+    ordered = numbers[index.in_order(numbers)]
+    assert list(index.groups(ordered)) == [
+        ("a", 0, slice(0, 2), [0, 2]),
+        ("a", 1, slice(2, 3), [0]),
+        ("b", 1, slice(3, 5), [1, 3]),
+        ("b", 2, slice(5, 7), [0, 1]),
+    ]
+    assert list(index.groups(ordered[:1])) == [("a", 0, slice(0, 1), [0])]
+    assert list(index.groups(ordered[:0])) == []
+
+
+def test_the_newest_answer_of_a_key_has_the_number_and_a_key_without_one_has_none() -> None:
+    index = EMPTY.changed(["old", "new"], {"old": rows({"k": (0, 0)}, 1), "new": rows({"k": (0, 5)}, 2)})
+    number, absent = index.newest(["k", "z"], Reach(0)).tolist()
+    assert absent == NONE
+    assert list(index.groups(np.array([number]))) == [("new", 0, slice(0, 1), [5])]
+    assert [place.path for place in index.places("k", Reach(0))] == ["new", "old"]
+    assert EMPTY.newest(["k", "z"], None).tolist() == [NONE, NONE]
+
+
+RANKINGS = [Reach(2), Reach(3), Reach(2, 0.5), Reach(3, 0.2)]
+WANTED = [*RANKINGS, Reach(1), Reach(4), Reach(1, 0.5), Reach(2, 0.2), Reach(3, 0.6)]
+
+
+@pytest.mark.parametrize("held", [None, *RANKINGS])
+def test_many_calls_are_answered_by_what_answers_one(held: Reach | None) -> None:
+    made = rows({"k": (0, 0)})
+    if held is not None:
+        made["results"], made["distance"] = held.results, np.nan if held.distance is None else held.distance
+    index = EMPTY.changed(["a"], {"a": made})
+    answered = [wanted for wanted in (None, *WANTED) if index.newest(["k"], wanted).tolist() == [0]]
+    assert answered == ([wanted for wanted in WANTED if held.covers(wanted)] if held else [None])
+    assert answered == [wanted for wanted in (None, *WANTED) if list(index.places("k", wanted))]
