@@ -143,7 +143,7 @@ def table(compared: Compared) -> Table:
         for each in compared.rows
         for row in [each.row]
     ]
-    baselines = {(each.baseline, each.row.metric) for each in compared.rows}
+    baselines = {each.baseline for each in compared.rows}  # the sentences name it
     drop = ["detectable", "effect size", "p", *numbers[5:6], *(["baseline"] if len(baselines) == 1 else [])]
     return Table([*names, *numbers], rows, len(names), drop=[*drop, "wins/ties/losses"])
 

@@ -130,12 +130,14 @@ def _comparison(results: Results, metric: str) -> str:
     known = {name: row for name, row in rows.items() if row.may_be_best is not None}
     if len(set(results.dialects)) > 1 or not known:
         return ""  # values by the rules of different tools are no better or worse than each other
+    different = {row.equal_to or row.config_id for row in known.values()}
+    if len(different) == 1:
+        return "the configurations have equal values at every query."
     may_be = [name for name, row in known.items() if row.may_be_best]
     level = f"{100.0 * results.run['statistics']['confidence']:g}%"
     if len(may_be) == 1:
         (best,) = may_be
         low, high = known[best].joint_low, known[best].joint_high
-        different = {row.equal_to or row.config_id for row in known.values()}
         picked = f"allowing for its having been picked from {len(different)}"
         reach = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
         return f"{best} is the best with {level} confidence.{reach}"

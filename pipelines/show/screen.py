@@ -10,7 +10,7 @@ from rankbeam.pipelines.show.tabular import Table, lines_of, pieces, width_of
 _LONGEST_WORDS, _SHORTEST_WORDS = 30, 8
 """Letters of a cell of words in a table that is too wide: longer cells go on in further lines."""
 
-_LEFT_OUT = "Left out at {} letters a line: {}. --wide shows all columns."
+_LEFT_OUT = "Left out to fit {} characters: {}. --wide shows all columns."
 
 
 @dataclass(frozen=True)

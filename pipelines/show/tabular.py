@@ -10,7 +10,7 @@ from rich.cells import cell_len
 GAP = 3
 """Blanks between two columns."""
 
-_PARTS = re.compile(r"[^\s,:/=;-]*[\s,:/=;-]*")
+_PARTS = re.compile(r"\(?[^\s,:/=;(-]*[\s,:/=;-]*")
 
 _SPECIALS = re.compile(r"([\\`*_{}\[\]|~$])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -101,10 +101,12 @@ def width_of(table: Table) -> int:
 
 
 def pieces(text: str, most: int) -> list[str]:
-    """A text in pieces, cut behind blanks and signs where it has some.
+    """A text in pieces, cut behind blanks and signs, and before brackets, where it has some.
 
     >>> pieces("bm25:chunk_size=256,top_k=10", 20)
     ['bm25:chunk_size=256,', 'top_k=10']
+    >>> pieces("Faithfulness(judge=lexical)", 16)
+    ['Faithfulness', '(judge=lexical)']
     """
     found = [""]
     for part in _PARTS.findall(text):

@@ -94,3 +94,11 @@ def test_gates_still_know_every_configuration(sweep: Results, tmp_path: Path) ->
     found = rankbeam("gate", sweep.output, "--experiment", str(tmp_path / "gates.yaml"))
     assert found.exit_code == 0, found.stderr
     assert "met    base:top_k=50" in found.stdout
+
+
+def test_none_of_equal_configurations_is_the_best(sweep: Results) -> None:
+    folder = Path(sweep.output).parent
+    (folder / "copy.run").write_text((folder / "new.run").read_text())
+    shown = rankbeam("score", folder / "qrels.txt", folder / "new.run", folder / "copy.run", "-m", "RR@10").stdout
+    assert "By RR@10, the configurations have equal values at every query." in shown
+    assert "the best" not in shown

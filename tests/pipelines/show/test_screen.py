@@ -21,7 +21,7 @@ from support.runs import run_experiment
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table, pieces
 
-SAID = re.compile(r"Left out at \d+ letters a line: (.*?)\. --wide shows all columns\.", re.DOTALL)
+SAID = re.compile(r"Left out to fit \d+ characters: (.*?)\. --wide shows all columns\.", re.DOTALL)
 NUMBERS = ["difference", "interval", "p", "queries"]
 
 texts = st.text(st.sampled_from("ab日, :=-é"), max_size=60)
@@ -98,7 +98,7 @@ def test_columns_go_in_the_order_of_their_priority() -> None:
         ["name", *NUMBERS[:2]],
     ]
     assert shown[60][-1].startswith("bm25")
-    assert " ".join(shown[40][-2:]) == "Left out at 40 letters a line: p, queries. --wide shows all columns."
+    assert " ".join(shown[40][-2:]) == "Left out to fit 40 characters: p, queries. --wide shows all columns."
 
 
 @given(st.lists(st.text("abc/", min_size=1, max_size=50), max_size=20))
