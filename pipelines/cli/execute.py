@@ -36,7 +36,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 @main.command(context_settings=_BEAM)
 @click.argument("experiment")
-@click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
+@click.option("--output", metavar="DIR", help="Write to this folder, whatever output.path of the experiment is.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
 @click.option("--wait", is_flag=True, help="On Dataflow: follow the job to its end, and show its leaderboard.")
 @click.option("--all-rows", is_flag=True, help=_ALL_ROWS_HELP)

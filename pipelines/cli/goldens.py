@@ -43,8 +43,8 @@ def goldens() -> None:
 
     \b
     Examples:
-      rankbeam goldens plan examples/goldens.yaml
-      rankbeam goldens examples/goldens.yaml --output out/goldens
+      rankbeam goldens plan examples/goldens/helpdesk.yaml
+      rankbeam goldens examples/goldens/helpdesk.yaml --output out/goldens
       rankbeam goldens review out/goldens > review.csv
       rankbeam goldens apply out/goldens review.csv
       rankbeam goldens export out/goldens --format adk --output evalset.json
@@ -62,7 +62,7 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
 
     \b
     Example:
-      rankbeam goldens examples/goldens.yaml --output out/goldens
+      rankbeam goldens examples/goldens/helpdesk.yaml --output out/goldens
     """
     with messages():
         from rankbeam.pipelines.goldens.load import load_goldens
@@ -148,7 +148,7 @@ def plan(file: str, output: str | None, form: str) -> None:
 
     \b
     Example:
-      rankbeam goldens plan examples/goldens.yaml
+      rankbeam goldens plan examples/goldens/helpdesk.yaml
     """
     with messages():
         from rankbeam.pipelines.goldens.load import load_goldens

@@ -206,7 +206,7 @@ class ExperimentModel(Section):
         race: when configurations that cannot be the best are dropped, as `RaceModel` describes it; by default never.
         baseline: name of the configuration the others are compared with; the first by default.
         gates: thresholds that the results must keep; else exit status 3.
-        output: where results go.
+        output: where results go; `--output` may say it instead.
     """
 
     name: Word
