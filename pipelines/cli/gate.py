@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
-from rankbeam.pipelines.run.messages import MISSED, leave, messages
+from rankbeam.pipelines.run.messages import MISSED, leave, messages, say
 
 _EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
@@ -78,9 +78,9 @@ def gate(
         else:
             click.echo(gate_show.as_text(checks, Screen.of(wide=wide)))
         if other is not None:
-            click.echo(f"differences are from {other.named}, in {other.output}", err=True)
+            say(f"differences are from {other.named}, in {other.output}")
             if shared := shared_queries(run, other):
-                click.echo(shared.sentence, err=True)
+                say(shared.sentence)
         if not all(check.is_met for check in checks):
             leave(gate_show.summary(checks), MISSED)
-        click.echo(gate_show.summary(checks), err=True)
+        say(gate_show.summary(checks))

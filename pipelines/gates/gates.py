@@ -176,7 +176,9 @@ def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
 
 def _refuse_none(located: Located) -> None:
     if not isinstance(located.value, dict) or not located.value.get("gates"):
-        raise InputErrors([located.error(("gates",), "there are none; list them, or name a file that does")])
+        raise InputErrors(
+            [located.error(("gates",), "there are none; list them here, or in a file that --experiment names")]
+        )
 
 
 def _wrong(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
