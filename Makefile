@@ -67,7 +67,8 @@ flink: $(STAMP)-dev flink-jars ## run the demo on a Flink cluster of this machin
 	@cd tests && "../$(BIN)/python" -m support.flink
 
 flink-test: $(STAMP)-dev flink-jars prism ## run the tests on a Flink cluster and on Prism, which campaign runs once these are fetched
-	@CAMPAIGN_SHARE=1 "$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_flink.py tests/endtoend/test_prism.py
+	@CAMPAIGN_SHARE=1 "$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_engines.py \
+		tests/endtoend/test_flink.py tests/endtoend/test_prism.py
 
 adk-test: $(STAMP)-dev $(ADK)/.installed ## let google-adk's own loader read an exported benchmark, which campaign does once this was run
 	@"$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_goldens_adk.py

@@ -6,28 +6,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.campaigns import SHARE
 from support.cli import rankbeam_process
-from support.data import REPOSITORY, SHARED_DATA
+from support.engines import WITHIN_S, evaluated, same
 from support.flink import Cluster, cluster, missing_flink
 from support.flink.cluster import RESTART
 from support.goldens import goldens_file, stable
-from support.inputs import trec_qrels, trec_run, write
 from support.remote import answers, dataset, http, signalled, write_experiment
-from support.runs import without_run
 from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records import tables
 
-CRANFIELD = SHARED_DATA / "cranfield"
-HELPDESK = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"
-TABLES = [name for name in tables.TABLES if name not in ("runs", "usage")]
 QUERIES, PER_MINUTE = 300, 600
-WITHIN_S = 600.0
 
 pytestmark = [
     pytest.mark.campaign,
@@ -42,70 +34,10 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-def evaluated(experiment: str, output: Path, *options: str) -> Results:
-    outcome = rankbeam_process(
-        "evaluate", experiment, "--output", str(output), "--run-id", "r", *options, timeout_s=WITHIN_S
-    )
-    assert outcome.status == 0, outcome.stderr[-4000:]
-    return Results(str(output), "r")
-
-
-def same(one: Results, other: Results) -> None:
-    for name in TABLES:
-        assert without_run(one.table(name)) == without_run(other.table(name)), name
-
-
 def asked(folder: Path, standin: Standin, per_minute: int = PER_MINUTE) -> str:
     base = {"dataset": dataset(folder, QUERIES), "quotas": {"http": {"requests_per_minute": per_minute}}}
     base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
     return write_experiment(folder, base)
-
-
-def test_every_table_equals_the_local_runners(flink: Cluster, tmp_path: Path) -> None:
-    local = evaluated(str(HELPDESK), tmp_path / "local")
-    same(local, evaluated(str(HELPDESK), tmp_path / "external", *flink.options(external=True)))
-    assert flink.jobs()[-1]["state"] == "FINISHED"
-
-
-@whole
-def test_workers_in_the_submitting_process(flink: Cluster, tmp_path: Path) -> None:
-    local = evaluated(str(HELPDESK), tmp_path / "local")
-    same(local, evaluated(str(HELPDESK), tmp_path / "loopback", *flink.options()))
-
-
-@whole
-def test_answers_and_judgements(flink: Cluster, tmp_path: Path) -> None:
-    path = str(HELPDESK.with_name("answers.yaml"))
-    local = evaluated(path, tmp_path / "local")
-    same(local, evaluated(path, tmp_path / "flink", *flink.options(external=True)))
-
-
-@whole
-@pytest.mark.skipif(not CRANFIELD.exists(), reason=f"{CRANFIELD} is not here")
-def test_task_managers_that_share_a_pool_of_workers(flink: Cluster, tmp_path: Path) -> None:
-    """Both number their workers alike, and end them at their own time."""
-    files = {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "corpus.jsonl"}
-    base: dict[str, Any] = {"dataset": {name: str(CRANFIELD / path) for name, path in files.items()}}
-    base["configurations"] = [
-        {"name": f"b{b:g}", "retriever": {"type": "bm25", "b": b}, "top_k": 100} for b in (0.4, 0.75)
-    ]
-    path = write_experiment(tmp_path, {**base, "metrics": ["nDCG@10", "R@100", "AP"]})
-    local = evaluated(path, tmp_path / "local")
-    same(local, evaluated(path, tmp_path / "flink", *flink.options(external=True, parallelism=4)))
-
-
-@whole
-def test_a_million_results_on_two_task_managers(flink: Cluster, tmp_path: Path) -> None:
-    ranked = [
-        (f"q{query}", f"d{(query * 31 + rank) % 997}", float(-rank)) for query in range(10_000) for rank in range(100)
-    ]
-    write(tmp_path / "a.run", trec_run(ranked))
-    write(tmp_path / "qrels", trec_qrels((query, doc, float(-score % 3)) for query, doc, score in ranked if score > -9))
-    base = {"dataset": {"qrels": str(tmp_path / "qrels")}, "metrics": ["nDCG@10", "AP", "RR"]}
-    base |= {"configurations": [{"name": "a", "retriever": {"type": "run_file", "path": str(tmp_path / "a.run")}}]}
-    path = write_experiment(tmp_path, base)
-    local = evaluated(path, tmp_path / "local")
-    same(local, evaluated(path, tmp_path / "flink", *flink.options(external=True, parallelism=4)))
 
 
 @whole

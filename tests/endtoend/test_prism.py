@@ -12,22 +12,15 @@ from pathlib import Path
 import pytest
 from support.campaigns import SHARE, sized
 from support.cli import rankbeam_process
-from support.data import REPOSITORY
+from support.engines import WITHIN_S, evaluated, same
 from support.flink import missing_prism, prism
 from support.goldens import goldens_file, stable
 from support.remote import answers, dataset, http, signalled, write_experiment
-from support.runs import without_run
 from support.standins import serve
 
-from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records import tables
-
-EXAMPLES = REPOSITORY / "examples" / "helpdesk"
-TABLES = [name for name in tables.TABLES if name not in ("runs", "usage")]
 OPTIONS = ["--runner=PrismRunner", f"--prism_location={prism()}"]
 QUERIES = sized(200, least=60)
 KILLED = 600
-WITHIN_S = 600.0
 
 pytestmark = [
     pytest.mark.campaign,
@@ -35,23 +28,6 @@ pytestmark = [
 ]
 
 whole = pytest.mark.skipif(SHARE < 1, reason="takes long: make flink-test runs it")
-
-
-def evaluated(experiment: str, output: Path, *options: str) -> Results:
-    outcome = rankbeam_process(
-        "evaluate", experiment, "--output", str(output), "--run-id", "r", *options, timeout_s=WITHIN_S
-    )
-    assert outcome.status == 0, outcome.stderr[-4000:]
-    return Results(str(output), "r")
-
-
-@pytest.mark.parametrize("name", ["experiment.yaml", pytest.param("answers.yaml", marks=whole)])
-def test_every_table_equals_the_local_runners(tmp_path: Path, name: str) -> None:
-    local = evaluated(str(EXAMPLES / name), tmp_path / "local")
-    other = evaluated(str(EXAMPLES / name), tmp_path / "prism", *OPTIONS)
-    for table in TABLES:
-        assert without_run(local.table(table)) == without_run(other.table(table)), table
-    assert "state    done" in rankbeam_process("status", str(tmp_path / "prism")).stdout  # its Prism has gone
 
 
 @whole
@@ -66,9 +42,7 @@ def test_a_killed_run_continues_where_it_was(tmp_path: Path) -> None:
         results = evaluated(path, tmp_path / "out", *OPTIONS)
         assert standin.stats().calls <= KILLED * 1.05
         assert standin.stats().violations_per_minute == 0
-        local = evaluated(path, tmp_path / "local")
-    for table in TABLES:
-        assert without_run(local.table(table)) == without_run(results.table(table)), table
+        same(evaluated(path, tmp_path / "local"), results)
 
 
 def kill(arguments: list[str], when: Callable[[], bool]) -> None:
