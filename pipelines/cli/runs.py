@@ -39,7 +39,8 @@ def runs(
     The best configuration is that of each run's first metric. The state is `done`, or `missed` where a gate was missed,
     too many calls failed or `max_cost` was reached. DIR may be bigquery://project.dataset.
 
-    With --prune, old runs are deleted, after a question. Paid answers stay: they are in the ledger.
+    With --prune, old runs are deleted, after a question. Paid answers stay: they are in the ledger. What a killed race
+    left behind is deleted, too.
 
     With --prune --indexes, runs stay, and indexes beside them that no run has used for some days are deleted; a run
     that needs one builds it again.
@@ -60,9 +61,13 @@ def runs(
     with messages():
         from rankbeam.pipelines.results.find import finished_runs
         from rankbeam.pipelines.run import prune as pruning
+        from rankbeam.pipelines.run import race_folders
         from rankbeam.pipelines.show import runs as listing
         from rankbeam.pipelines.show.screen import Screen
 
+        if prune and not dry_run:
+            for left in race_folders.delete_abandoned(folder):
+                click.echo(f"deleted {left}, which a killed race left", err=True)
         found = finished_runs(folder)
         if prune:
             found = pruning.needless(found, keep or 1, older_than)

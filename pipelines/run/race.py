@@ -22,6 +22,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.build import new_pipeline, pin_of, read_dataset, scores_of
+from rankbeam.pipelines.run.race_folders import race_folder
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.kernels.arrays import HashArray
@@ -46,10 +47,9 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> t
     race = experiment.evaluation.race
     if race is None:
         return experiment, ()
-    folder = files.join(experiment.output, f"race-{execution.run_id}")
     used: list[Usage] = []
     pinned = experiment.pinned(pin_of(execution))
-    try:
+    with race_folder(experiment.output, execution) as folder:
         order = _order_of_all(pinned, options, folder)
         for look in race.schedule(len(order)):
             last = int(order[look.queries - 1])
@@ -60,8 +60,6 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> t
             _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(left))
             if len(left) < 2:
                 break
-    finally:
-        files.delete(folder)
     evaluation = replace(experiment.evaluation, configurations=pinned.evaluation.configurations)
     return replace(experiment, evaluation=evaluation, max_cost=pinned.max_cost), tuple(used)
 

@@ -1,5 +1,7 @@
 """A race against stand-ins: what it asks, what it drops, and what its tables say of it."""
 
+import json
+import os
 import re
 import signal
 from pathlib import Path
@@ -16,6 +18,7 @@ from support.standins import Faults, serve
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.race import order_of
 
 
@@ -112,6 +115,33 @@ def test_killed_in_the_middle_and_run_again_it_makes_no_call_twice(tmp_path: Pat
     assert made == {"best": QUERIES, "equal": QUERIES, "worse": made["worse"], "worst": LOOKS[0]}
     assert results.run["calls"] == sum(made.values()) - before
     assert results.run["ledger_hits"] == before
+
+
+def test_what_a_killed_race_left_is_deleted_by_the_next_one_and_by_a_prune(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with systems("best", "worst") as servers:
+        slow = {"quotas": {"http": {"requests_per_minute": 1500}}}
+        path = experiment(tmp_path, servers, **RACE, **slow)
+
+        def begun() -> bool:
+            return sum(calls(servers).values()) > 10
+
+        signalled(["evaluate", path], signal.SIGKILL, begun, tmp_path)
+        (killed,) = out.glob("race-*")
+        owner = json.loads((killed / "owner").read_text())
+        running = {**owner, "pid": os.getpid(), "started": process.this_started()}
+        write(out / "race-running" / "owner", json.dumps(running))
+        elsewhere = {**owner, "machine": "another one"}
+        write(out / "race-elsewhere" / "owner", json.dumps(elsewhere))
+        write(out / "race-old" / "owner", json.dumps({**elsewhere, "at": "2020-01-01T00:00:00+00:00"}))
+        assert "which a killed race left" not in rankbeam("runs", str(out), "--prune", "--dry-run").stderr
+        pruned = rankbeam("runs", str(out), "--prune")
+        assert pruned.stderr.count("which a killed race left") == 2
+        left = {"race-running", "race-elsewhere"}
+        assert {folder.name for folder in out.glob("race-*")} == left
+        write(out / "race-killed" / "owner", json.dumps(owner))
+        evaluated(experiment(tmp_path, servers, **RACE))
+    assert {folder.name for folder in out.glob("race-*")} == left
 
 
 @pytest.mark.parametrize(

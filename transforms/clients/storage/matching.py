@@ -19,7 +19,7 @@ def expand(pattern: str) -> list[str]:
     try:
         if not pattern.endswith("/") and files.beam().exists(pattern) and not _is_folder(pattern):
             return [pattern]
-        folder = files.join(_escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
+        folder = files.join(escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
         found = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]
         found = found or _parquet(folder)
     except files.errors(pattern, ValueError) as error:
@@ -62,7 +62,8 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def _escaped(path: str) -> str:
+def escaped(path: str) -> str:
+    """A path as a pattern that matches nothing else."""
     return glob.escape(path) if files.is_local(path) else path
 
 
