@@ -353,6 +353,12 @@ def test_the_meter_counts_sliding_minutes() -> None:
     assert waits_s == [0.0, 0.0, 0.0, 1.0, 0.0, 10.0, 0.0]
 
 
+def test_a_meter_of_minutes_alone_takes_what_comes_at_once() -> None:
+    meter = Meter(requests_per_minute=2, by_second=False)
+    assert [meter.arrive(now_s) for now_s in (0.0, 0.1, 0.2, 60.0)] == [0.0, 0.0, 59.8, 0.0]
+    assert (meter.second.violations, meter.minute.violations) == (2, 2)
+
+
 def test_an_enforced_quota_refuses_and_says_when_to_come_again() -> None:
     with serve("rag_engine", quota_per_minute=2, enforce=True) as server:
         answers = rag(server, *[question()] * 3)

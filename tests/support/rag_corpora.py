@@ -37,7 +37,8 @@ def rag_engine(
         faults: of requests to the data API.
         behaviour: fields of `rag_state.Behaviour`.
     """
-    options: dict[str, Any] = {"quota_per_minute": requests_per_minute, "enforce": True, "faults": faults}
+    quota = {"quota_per_minute": requests_per_minute, "enforce": True, "by_second": False}  # as Google counts it
+    options: dict[str, Any] = {**quota, "faults": faults}
     with serve("rag_corpora", buckets=[BUCKET], rag=behaviour, **options) as server:
         storage = f"http://127.0.0.1:{server.stats().extra['storage_port']}"
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage)

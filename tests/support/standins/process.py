@@ -78,6 +78,7 @@ def serve(
     slow: tuple[float, float] = (0.0, 0.0),
     quota_per_minute: float | None = None,
     enforce: bool = False,
+    by_second: bool = True,
     streams_per_connection: int | None = 100,
     tls: bool = False,
     port: int = 0,
@@ -96,6 +97,8 @@ def serve(
         slow: the share of the requests that are answered after another time, and that time in seconds.
         quota_per_minute: requests allowed in any minute; a sixtieth of it, rounded up, in any second.
         enforce: whether requests over the quota are refused. Violations are counted in any case.
+        by_second: whether the quota of a second is enforced, too; where calls are a second apart, arrivals are nearer
+            to one another as soon as one of them is delayed.
         streams_per_connection: calls in the air on one connection, at most; for gRPC.
         tls: whether it speaks TLS with a certificate of its own. Google's services then want credentials too.
         port: of one that has ended, for services over HTTP: an address is part of what a model is; 0 for a free one.
@@ -108,7 +111,7 @@ def serve(
         settings = Settings(
             answers or {}, documents, faults or Faults(), (low_s, high_s), slow, quota_per_minute, enforce,
             streams_per_connection, certificate, private_key, port, rag or {},
-            tuple(buckets),
+            tuple(buckets), by_second,
         )  # fmt: skip
         standin = _started(kind, settings)
         try:

@@ -47,14 +47,19 @@ class Window:
 class Meter:
     """A quota's two windows, over all arrivals and over those that were let in: what is refused uses up nothing.
 
+    Args:
+        requests_per_minute: the quota; None for none.
+        by_second: whether what is over the quota of a second came too early, too.
+
     Attributes:
         second: all arrivals of a second, of which a sixtieth of the quota is allowed, rounded up.
         minute: all arrivals of a minute.
     """
 
-    def __init__(self, requests_per_minute: float | None) -> None:
+    def __init__(self, requests_per_minute: float | None, *, by_second: bool = True) -> None:
         self.second, self.minute = _windows(requests_per_minute)
-        self._admitted = _windows(requests_per_minute)
+        second, minute = _windows(requests_per_minute)
+        self._admitted = (second, minute) if by_second else (minute,)
 
     def arrive(self, now_s: float) -> float:
         """Count an arrival.

@@ -30,6 +30,7 @@ class Settings:
     port: int = 0
     rag: Mapping[str, Any] = field(default_factory=dict)
     buckets: Sequence[str] = ()
+    by_second: bool = True
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Reception:
     _most_streams: int = 0
 
     def __post_init__(self) -> None:
-        self._meter = Meter(self.settings.quota_per_minute)
+        self._meter = Meter(self.settings.quota_per_minute, by_second=self.settings.by_second)
 
     def enter(self, query: str, connection: str, shown: Callable[[], dict[str, Any]]) -> Visit:
         """Count a request; whoever does must `leave` with the visit.
