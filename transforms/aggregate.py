@@ -111,6 +111,9 @@ def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
     without_judged = _without_judged(estimates, evaluation)
     for position in sorted((estimates.with_results - estimates.with_judged) & set(estimates.examples)):
         configuration, (retrieved, judged) = evaluation.configurations[position], estimates.examples[position]
+        if retrieved == judged:  # the ids agree
+            yield f"{configuration.name}: no document that it retrieved is judged for its query, so it scores 0"
+            continue
         warning = f"{configuration.name}: no document that it retrieved is judged, so it scores 0; "
         warning += f"it has ids such as {retrieved!r}, the judgements such as {judged!r}"
         is_paid = evaluation.sources[configuration.source].pool is not None

@@ -98,7 +98,7 @@ def test_a_bad_run_is_not_one_of_other_ids(tmp_path: Path) -> None:
     # Every document is judged, but for the other query.
     outcome = scored(tmp_path, QRELS, put_run(tmp_path, [("q1", "doc2", 1.0), ("q2", "doc1", 1.0)], "trec"))
     assert outcome.status == 0
-    assert "a: no document that it retrieved is judged" in outcome.stderr
+    assert "a: no document that it retrieved is judged for its query, so it scores 0\n" in outcome.stderr
     assert ALLOWED not in outcome.stderr
 
 
