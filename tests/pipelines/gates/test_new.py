@@ -11,7 +11,10 @@ from support.cli import Outcome, rankbeam
 from support.finished import finished, install, ranks
 from support.inputs import write
 
+from rankbeam.pipelines.gates.checks import check
+from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.errors import InputError
 
 MET, REFUSED, MISSED = 0, 2, 3
 NO_LOSS = {"metric": "RR", "value": "difference", "at_least": 0.0}
@@ -104,3 +107,11 @@ def test_if_missing_is_for_differences(pull_request: Results, main: Results, tmp
     refused = gate(pull_request, main, tmp_path, [{"metric": "RR", "at_least": 0.5, "if_missing": "skip"}])
     assert refused.status == REFUSED
     assert "gates[0]: has if_missing, which is for differences from another run" in refused.stderr
+
+
+def test_a_baseline_of_another_dataset_is_refused_unless_it_is_asked_for(pull_request: Results, main: Results) -> None:
+    gates = [Gate("RR", "difference", 0.0, True, "base")]
+    with pytest.raises(InputError, match="different datasets"):
+        check(pull_request, gates, main)
+    (allowed,) = check(pull_request, gates, main, other_dataset=True)
+    assert (allowed.is_met, allowed.found) == (True, 0.0)
