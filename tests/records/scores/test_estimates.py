@@ -88,3 +88,22 @@ def test_estimates_of_different_slices_add_up() -> None:
         {"a": {}, "b": {}}, {(1, 0, "a"): (), (1, 0, "b"): ()}, 7, 10,
         frozenset({0, 1, 2}), frozenset({1, 2}), frozenset({2, 3}),
     )  # fmt: skip
+
+
+def test_configurations_that_lack_results_are_named_however_many_lists_are_empty_and_how_many_missing() -> None:
+    lacking = {0: (0, 0), 1: (2, 2), 2: (0, 1)}
+    queries = dict(AGGREGATE.queries)
+    for position, (empty, missing) in lacking.items():
+        queries[position, 0, ALL] = replace(queries[position, 0, ALL], empty=empty, missing=missing)
+    assert RunEstimates.of(replace(AGGREGATE, queries=queries), GIVEN.evaluation).resultless == {1, 2}
+
+
+def test_two_queries_of_every_configuration_are_enough_for_joint_intervals() -> None:
+    run = judged_run(3, queries=6, replicates=50)
+    evaluation = replace(run.evaluation, statistics=replace(run.evaluation.statistics, min_slice=0))
+    found = [row for row in rows(RunEstimates.of(run.aggregate(), evaluation)) if row.slice != ALL and row.queries]
+    least = {(row.slice, row.metric): 99 for row in found}
+    for row in found:
+        least[row.slice, row.metric] = min(least[row.slice, row.metric], row.queries)
+    assert {1, 2} <= set(least.values())
+    assert [row.joint_low is not None for row in found] == [least[row.slice, row.metric] >= 2 for row in found]
