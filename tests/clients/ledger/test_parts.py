@@ -1,4 +1,4 @@
-"""What a part costs on disk, and that a file which is no part is left closed."""
+"""What a part costs on disk, what its row groups are, that damage is noticed, and that no other file stays open."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,23 +8,48 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankbeam.transforms.clients.ledger import Entry
-from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartReader
-from rankbeam.transforms.clients.ledger.rows import table_of
+from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader
+from rankbeam.transforms.clients.ledger.rows import GROUP_ROWS, table_of
 from rankbeam.transforms.records.calls.reach import Reach
 
 OPEN_FILES = Path("/proc/self/fd")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def rows(count: int) -> pa.Table:
+    return table_of([Entry(f"key{number}", Reach(10), '"good"', 1, 0.5, NOW) for number in range(count)])
 
 
 def test_no_column_of_a_part_has_a_dictionary_or_statistics() -> None:
     encoder = Encoder()
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    encoder.add(table_of([Entry(f"key{number}", Reach(10), '"good"', 1, 0.5, now) for number in range(100)]))
+    encoder.add(rows(100))
     group = pq.ParquetFile(pa.BufferReader(encoder.finish())).metadata.row_group(0)
     columns = [group.column(place) for place in range(group.num_columns)]
     assert group.num_rows == 100
     assert {(column.has_dictionary_page, column.is_stats_set, column.compression) for column in columns} == {
         (False, False, "ZSTD")
     }
+
+
+def test_additions_share_a_row_group_as_long_as_it_has_room() -> None:
+    encoder, piece = Encoder(), rows(GROUP_ROWS // 2)
+    for table in (piece, piece, piece[:1], piece[:1]):
+        encoder.add(table)
+    metadata = pq.ParquetFile(pa.BufferReader(encoder.finish())).metadata
+    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [GROUP_ROWS, 2]
+
+
+def test_an_altered_page_is_noticed_by_its_checksum(tmp_path: Path) -> None:
+    encoder = Encoder()
+    encoder.add(rows(100))
+    part = bytearray(encoder.finish())
+    column = pq.ParquetFile(pa.BufferReader(bytes(part))).metadata.row_group(0).column(0)
+    part[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    path = tmp_path / "part-0.parquet"
+    path.write_bytes(part)
+    with PartReader(str(path)) as reader, pytest.raises(PartError) as damaged:
+        reader.rows(0)
+    assert "CRC checksum" in str(damaged.value.__cause__)
 
 
 @pytest.mark.skipif(not OPEN_FILES.exists(), reason="the system does not list open files")
