@@ -1,6 +1,7 @@
 """The corpora of a run that still exist, for people."""
 
 from datetime import datetime
+from operator import itemgetter
 
 from rankbeam.pipelines.results.run import Results
 
@@ -11,7 +12,7 @@ def corpora_lines(results: Results) -> list[str]:
     """A line for each corpus of a service that exists after the run, and until when."""
     return [
         f"corpus  {row['name']}: {row['resource']}, {row['files']:,} files, {_until(row['expires'])}"
-        for row in results.table("corpora").to_pylist()
+        for row in sorted(results.table("corpora").to_pylist(), key=itemgetter("name"))
         if row["keep"] != _RUN
     ]
 
