@@ -181,6 +181,8 @@ def edge_blanks(strings: pa.StringArray) -> npt.NDArray[np.bool_]:
     _, offsets, data = strings.buffers()
     start = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings)]
     letters = np.frombuffer(data, np.uint8)
+    if letters[start[0] : start[-1] + sizes[-1]].min() > _BLANK:  # as nearly all ids: no byte can be a blank
+        return np.zeros(len(strings), bool)
     first, last = start.clip(max=len(letters) - 1), (start + sizes - 1).clip(min=0)
     is_blank: npt.NDArray[np.bool_] = _IS_BLANK[letters[first]] | _IS_BLANK[letters[last]]
     return is_blank & (sizes > 0)
