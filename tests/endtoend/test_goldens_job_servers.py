@@ -1,16 +1,14 @@
 """Benchmarks at a job server, Beam's own in Python, whose workers have another current folder."""
 
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.cli import rankbeam
-from support.flink.processes import free_ports, kill, start
 from support.goldens import corpus, documents, goldens_file, stable
-from support.job_server import job_server
+from support.job_server import job_server, worker_pool
 from support.remote import signalled
 from support.standin_models import KEY, service
 from support.standins import serve
@@ -26,12 +24,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """The options that name a pool of workers."""
-    (port,) = free_ports(1)
-    folder = tmp_path_factory.mktemp("workers")
-    command = [sys.executable, "-m", "rankbeam.pipelines.portable.worker_pool", f"--port={port}"]
-    process = start(command, folder / "log.txt", {KEY: "k"}, cwd=folder)
-    yield ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
-    kill(process)
+    with worker_pool(tmp_path_factory.mktemp("workers"), {KEY: "k"}) as options:
+        yield options
 
 
 def test_an_unknown_option_is_refused(server: list[str], tmp_path: Path) -> None:

@@ -3,15 +3,13 @@
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.cli import rankbeam
-from support.flink.processes import free_ports, kill, start
-from support.job_server import job_server_process
+from support.job_server import job_server_process, worker_pool
 from support.processes import COMMAND, Process
 from support.remote import answers, dataset, http, write_experiment
 from support.standins import serve
@@ -25,11 +23,8 @@ pytestmark = pytest.mark.campaign
 @pytest.fixture
 def workers(tmp_path: Path) -> Iterator[list[str]]:
     """The options that name a pool of workers."""
-    (port,) = free_ports(1)
-    command = [sys.executable, "-m", "rankbeam.pipelines.portable.worker_pool", f"--port={port}"]
-    process = start(command, tmp_path / "workers.txt", cwd=tmp_path)
-    yield ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
-    kill(process)
+    with worker_pool(tmp_path) as options:
+        yield options
 
 
 def test_a_second_interrupt_leaves_the_job_and_says_how_to_cancel_it(tmp_path: Path, workers: list[str]) -> None:

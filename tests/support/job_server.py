@@ -1,10 +1,10 @@
-"""Beam's own job server in Python, in a process of its own: the Job API without Java or Go."""
+"""Beam's own job server in Python, the Job API without Java or Go, and workers for it, in processes of their own."""
 
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -33,6 +33,19 @@ def job_server_process(folder: Path) -> Iterator[tuple[str, "subprocess.Popen[by
         kill(process)
 
 
+@contextmanager
+def worker_pool(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[list[str]]:
+    """The options that name a pool of workers, whose current folder this is."""
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "rankbeam.pipelines.portable.worker_pool", f"--port={port}"]
+    process = start(command, folder / "workers.txt", environment, cwd=folder)
+    try:
+        _wait_for(port)
+        yield ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
+    finally:
+        kill(process)
+
+
 def _wait_for(port: int) -> None:
     deadline = time.monotonic() + _STARTING_S
     while time.monotonic() < deadline:
@@ -40,4 +53,4 @@ def _wait_for(port: int) -> None:
             socket.create_connection(("localhost", port), 1).close()
             return
         time.sleep(0.05)
-    raise RuntimeError("Beam's job server did not start")
+    raise RuntimeError(f"no process listens on port {port} after {_STARTING_S:.0f} s")
