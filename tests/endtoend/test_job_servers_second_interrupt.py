@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.campaigns import SHARE
 from support.cli import rankbeam
 from support.job_server import job_server_process, worker_pool
 from support.processes import COMMAND, Process
@@ -17,7 +18,7 @@ from support.standins import serve
 QUERIES = 300
 WITHIN_S = 300.0
 
-pytestmark = pytest.mark.campaign
+pytestmark = [pytest.mark.campaign, pytest.mark.skipif(SHARE < 1, reason="takes long: make campaign runs it")]
 
 
 @pytest.fixture
