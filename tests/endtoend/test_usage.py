@@ -13,6 +13,10 @@ from rankbeam.pipelines.results.run import Results
 
 QUERIES = 12
 SLOW_S = 0.03
+QUOTAS = {
+    "http": {"requests_per_minute": 60_000, "price_per_1000": 2.5},
+    "rag_engine": {"requests_per_minute": 60_000},
+}
 
 
 def usage(path: str, folder: Path, run_id: str) -> list[dict[str, Any]]:
@@ -39,10 +43,7 @@ def test_each_pool_has_a_row_with_its_calls_and_their_cost(tmp_path: Path) -> No
     with serve("http", answers=answers(QUERIES)) as one, serve("rag_engine", answers=answers(QUERIES)) as other:
         experiment = {
             "dataset": dataset(tmp_path, QUERIES),
-            "quotas": {
-                "http": {"requests_per_minute": 60_000, "price_per_1000": 2.5},
-                "rag_engine": {"requests_per_minute": 60_000},
-            },
+            "quotas": QUOTAS,
             "configurations": [
                 {"name": "http", "retriever": http(one), "top_k": 20},
                 {"name": "rag", "retriever": rag(other), "top_k": 20},
@@ -72,10 +73,7 @@ def test_latency_and_cost_are_known_of_each_configuration(tmp_path: Path) -> Non
     ):
         experiment = {
             "dataset": dataset(tmp_path, QUERIES),
-            "quotas": {
-                "http": {"requests_per_minute": 60_000, "price_per_1000": 2.5},
-                "rag_engine": {"requests_per_minute": 60_000},
-            },
+            "quotas": QUOTAS,
             "configurations": [
                 {"name": "http", "retriever": http(one), "top_k": 20},
                 {"name": "few", "retriever": http(one), "top_k": 5},
