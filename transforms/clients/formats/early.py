@@ -71,7 +71,7 @@ def begun(name: Name) -> Batches | None:
 
 
 class _Budget:
-    """Holds the thread back, once its batches take `_MOST_BYTES`, until the first file is asked for."""
+    """Pauses the thread, once its batches take `_MOST_BYTES`, until a pipeline asks for the first file."""
 
     def __init__(self) -> None:
         self._bytes = 0

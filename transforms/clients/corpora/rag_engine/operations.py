@@ -22,37 +22,27 @@ def request(name: str, key: str | None = None, **fields: Any) -> Call:
     return Call(SERVICE, key, json.dumps({"request": name, **fields}, ensure_ascii=False))
 
 
+def _pages(name: str, **fields: Any) -> Steps[list[Any]]:
+    """All pages of a list."""
+    pages: list[Any] = []
+    while not pages or pages[-1].next:
+        pages += accepted((yield [request(name, **fields, page_token=pages[-1].next if pages else "")]))
+    return pages
+
+
 def listed_corpora() -> Steps[tuple[Listed, ...]]:
     """All corpora of the project and region, rankbeam's and others."""
-    corpora: list[Listed] = []
-    token = ""
-    while True:
-        (page,) = accepted((yield [request("list", page_token=token)]))
-        corpora += page.corpora
-        if not (token := page.next):
-            return tuple(corpora)
+    return tuple(each for page in (yield from _pages("list")) for each in page.corpora)
 
 
 def listed_locations() -> Steps[tuple[str, ...]]:
     """All locations of the project, as projects/P/locations/L."""
-    locations: list[str] = []
-    token = ""
-    while True:
-        (page,) = accepted((yield [request("locations", page_token=token)]))
-        locations += page.locations
-        if not (token := page.next):
-            return tuple(locations)
+    return tuple(each for page in (yield from _pages("locations")) for each in page.locations)
 
 
 def listed_files(corpus: str) -> Steps[tuple[ListedFile, ...]]:
     """All files of a corpus."""
-    files: list[ListedFile] = []
-    token = ""
-    while True:
-        (page,) = accepted((yield [request("files", corpus=corpus, page_token=token)]))
-        files += page.files
-        if not (token := page.next):
-            return tuple(files)
+    return tuple(each for page in (yield from _pages("files", corpus=corpus)) for each in page.files)
 
 
 def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
