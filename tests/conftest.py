@@ -7,8 +7,9 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support import signatures
 from support.campaigns import sized
+
+from rankbeam.pipelines.run import overheads
 
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ordinary", UNTIMED, max_examples=40)
@@ -45,4 +46,4 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_runtest_setup() -> None:
     """Let Beam remember signatures once it is imported, with the first tests or by a later one."""
-    signatures.remember()
+    overheads.remember_signatures()

@@ -1,5 +1,6 @@
 """The commands that run a pipeline: evaluate and score."""
 
+import gc
 import sys
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -133,10 +134,10 @@ def score(
             raise click.UsageError("stdout is closed, and without --output nothing would be kept")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
-            if paths and not beam_options:  # then this process reads the files itself, and can begin now
-                from rankbeam.transforms.clients.formats import rows
+            if paths and not beam_options:  # then this machine reads the files, and can begin now
+                from rankbeam.pipelines.run import buckets
 
-                stack.enter_context(rows.reading(qrels, paths[0]))
+                stack.enter_context(buckets.reading(qrels, paths))
             from rankbeam.pipelines.run.options import pipeline_options
             from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
 
@@ -200,6 +201,7 @@ def _run(
     elif is_portable(options):
         results = on_engine(experiment, execution, options, beam_options, _own_options())
     else:
+        gc.freeze()  # modules stay to the end: what is collected from now on does not look through them
         results = run_here(experiment, execution, options, temporary=temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last.append(results.mixed_versions())

@@ -12,7 +12,7 @@ from apache_beam.runners.runner import PipelineResult
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.run import notices
 from rankbeam.pipelines.run.build import new_pipeline
-from rankbeam.pipelines.run.evaluate import RunFailed, quiet_beam, refusals, spilling
+from rankbeam.pipelines.run.evaluate import RunFailed, on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.run.options import is_dataflow, works_elsewhere
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -63,7 +63,7 @@ def run_stage(
     """
     files.delete(folder)
     files.make_folder(folder)
-    with refusals(), quiet_beam(), notices.shown(), spilling(options):
+    with refusals(), quiet_beam(), notices.shown(), on_this_machine(options):
         pipeline = new_pipeline(options)
         _connect(pipeline, stage, ledger, items, folder)
         result = pipeline.run()

@@ -15,7 +15,7 @@ from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.run import notices
+from rankbeam.pipelines.run import notices, overheads
 from rankbeam.pipelines.run.build import build
 from rankbeam.pipelines.run.race import raced, together
 from rankbeam.transforms.clients.storage import files, spill
@@ -59,7 +59,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     """
     _delete_previous_rows(experiment, execution)
     try:
-        with refusals(), quiet_beam(), notices.shown(), spilling(options):
+        with refusals(), quiet_beam(), notices.shown(), on_this_machine(options):
             ready, rounds = raced(_with_corpora(experiment, execution), execution, options)
             whole = partial(together, rounds=rounds) if rounds else None
             state = build(ready, execution, options, whole).run().wait_until_finish()
@@ -159,10 +159,14 @@ def find_input_error(error: BaseException | None) -> InputError | None:
     return None
 
 
-def spilling(options: PipelineOptions) -> contextlib.AbstractContextManager[None]:
-    """Keep what grows with the data on disk, where Beam's local runner does the work."""
-    local = options.view_as(StandardOptions).runner == "FnApiRunner"
-    return spill.spilling() if local else contextlib.nullcontext()
+@contextlib.contextmanager
+def on_this_machine(options: PipelineOptions) -> Iterator[None]:
+    """Where Beam's local runner does the work, keep on disk what grows with the data, and avoid Beam's overheads."""
+    if options.view_as(StandardOptions).runner != "FnApiRunner":
+        yield
+        return
+    with spill.spilling(), overheads.avoided():
+        yield
 
 
 def delete_rows(output: str, run_id: str) -> None:

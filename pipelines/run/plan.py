@@ -21,7 +21,7 @@ from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.corpus_plan import CorpusPlan, corpora_plan
 from rankbeam.pipelines.run.embedding_plan import count_texts
-from rankbeam.pipelines.run.evaluate import quiet_beam, refusals, spilling
+from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.progress import clock
 from rankbeam.pipelines.run.rehearse import count_models, read_counted
@@ -220,7 +220,12 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, in
     """The calls of retrievers, by pool, those of models (None where there are none), and the number of queries."""
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}")
     options = pipeline_options([])
-    with tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder, quiet_beam(), refusals(), spilling(options):
+    with (
+        tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder,
+        quiet_beam(),
+        refusals(),
+        on_this_machine(options),
+    ):
         pipeline = new_pipeline(options)
         dataset = read_dataset(pipeline, experiment)
         tasks = None

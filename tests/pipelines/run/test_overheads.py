@@ -7,7 +7,8 @@ import apache_beam as beam
 import pytest
 from apache_beam.coders import VarIntCoder
 from apache_beam.transforms import core, userstate
-from support import signatures
+
+from rankbeam.pipelines.run import overheads
 
 COUNT = userstate.CombiningValueStateSpec("count", VarIntCoder(), sum)
 TIMER = userstate.TimerSpec("timer", beam.TimeDomain.WATERMARK)
@@ -36,7 +37,7 @@ def with_state(element: Any, count: Any = OF_COUNT) -> None:
     "made", [Stateful, Plain, lambda: core.CallableWrapperDoFn(with_state), lambda: core.CallableWrapperDoFn(str.split)]
 )
 def test_every_answer_is_the_one_that_is_computed(made: Callable[[], beam.DoFn]) -> None:
-    signatures.remember()
+    overheads.remember_signatures()
     function = made()
     names = [name for name in dir(beam.DoFn) if callable(getattr(function, name)) and not name.startswith("__")]
     for _ in range(2):
