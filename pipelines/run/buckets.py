@@ -5,8 +5,15 @@ bucket is small, and there are many where the data are large; but every batch is
 there are not more than needed.
 """
 
-from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.transforms.clients.formats import sources
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankbeam.transforms.clients.formats import early, sources
+
+if TYPE_CHECKING:  # files are divided before it is imported
+    from rankbeam.pipelines.experiment.experiment import Experiment
 
 LEAST = 4
 _GOOD_BYTES = 8 << 20  # of a bucket's largest part: then all buckets together keep several workers busy
@@ -14,14 +21,35 @@ _ENOUGH = 4096  # more of them keep no more workers busy
 _MOST_BYTES = 64 << 20  # of all parts of a bucket together: as files hold them; several times as much in memory
 _QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES, _VALUE_BYTES = 64, 64, 4096, 32  # of one of them, for an estimate
 _RESULTS = 1000  # of a retriever without a limit
+_METRICS = 100  # before they are known
+_LARGE_BYTES = 16 << 20  # of files that another process begins to read: for less, its start costs more than it saves
 
 
-def buckets_of(experiment: Experiment) -> int:
+def buckets_of(experiment: "Experiment") -> int:
     """The number of buckets of an experiment, by the sizes of its files and what is expected of its retrievers."""
+    if (chosen := early.buckets()) is not None:
+        return chosen
     sizes = {path: sources.size(path) for path in experiment.inputs()}
     queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
     retrieved, values = queries * _retrieved(experiment), queries * _values(experiment)
     return number_of(max(retrieved, *sizes.values()), sum(sizes.values()) + retrieved + values)
+
+
+def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
+    """Begin to read large files of this machine before anything else is imported, for a pipeline in the block.
+
+    Args:
+        qrels: path of the judgements.
+        runs: paths of runs.
+    """
+    paths = [Path(path).expanduser().absolute() for path in (qrels, *runs)]
+    sizes = [path.stat().st_size for path in paths if path.is_file()]
+    if len(sizes) < len(paths) or sum(sizes) < _LARGE_BYTES:
+        return nullcontext()
+    values = sizes[0] // _QUERY_BYTES * len(runs) * _METRICS * _VALUE_BYTES
+    roles = ("qrels", *("run" for _ in runs))
+    files = dict.fromkeys((role, str(path)) for role, path in zip(roles, paths, strict=True))
+    return early.reading(list(files), number_of(max(sizes), sum(sizes) + values))
 
 
 def number_of(largest: int, together: int) -> int:
@@ -37,7 +65,7 @@ def number_of(largest: int, together: int) -> int:
     return max(LEAST, min(_rounded_up(largest, _GOOD_BYTES), _ENOUGH), _rounded_up(together, _MOST_BYTES))
 
 
-def _retrieved(experiment: Experiment) -> int:
+def _retrieved(experiment: "Experiment") -> int:
     """Bytes of the results of one query: those of all retrievers, and contexts for models."""
     given = experiment.evaluation.sources
     results = sum(given[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
@@ -45,7 +73,7 @@ def _retrieved(experiment: Experiment) -> int:
     return results * _RESULT_BYTES + contexts * _CONTEXT_BYTES
 
 
-def _values(experiment: Experiment) -> int:
+def _values(experiment: "Experiment") -> int:
     """Bytes of the scores of one query."""
     evaluation = experiment.evaluation
     return len(evaluation.configurations) * len(evaluation.metrics) * _VALUE_BYTES

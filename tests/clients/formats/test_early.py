@@ -1,19 +1,21 @@
-"""Files whose reading begins before a pipeline asks for them."""
+"""Files that another process reads while this one imports its modules."""
 
+import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from support.data import REPOSITORY
 
+from rankbeam.pipelines.run import buckets
 from rankbeam.transforms.clients.formats import early, rows
+from rankbeam.transforms.clients.formats.divided import Divided, in_parts
+from rankbeam.transforms.clients.storage import batches, spill
 from rankbeam.transforms.records.errors import InputError
 
-LINES = 50
+LINES, BUCKETS = 50, 3
 
 
 @pytest.fixture
@@ -32,96 +34,86 @@ def run(tmp_path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
+    batches.register()
     yield
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith(("early", "ahead"))] == []
     assert early._begun == {}
+    assert spill.folder() is None
 
 
-def test_a_reader_goes_on_from_what_was_read_early_and_a_second_one_reads_anew(qrels: str, run: str) -> None:
-    expected = list(rows.read_qrels(qrels)), list(rows.read_run(run))
-    with rows.reading(qrels, run):
-        early._begun["run", run]._waiting[0].result()
-        Path(run).rename(f"{run}.moved")  # a reader that began anew would not find it
-        assert (list(rows.read_qrels(qrels)), list(rows.read_run(run))) == expected
-        with pytest.raises(InputError, match="No such file"):
-            list(rows.read_run(run))
+def taken(role: str, path: str) -> list[Divided]:
+    parts = early.begun((role, path))
+    assert parts is not None
+    return list(parts)
 
 
-def test_more_batches_than_are_kept_come_in_order() -> None:
-    batches = [pa.record_batch({"row": [number]}) for number in range(3 * early._MOST_BATCHES)]
-    with early.reading({("run", "a"): iter(batches), ("run", "b"): iter(batches)}):
-        second, first = early.begun(("run", "b")), early.begun(("run", "a"))
-        assert second is not None
-        assert first is not None
-        assert (list(second), list(first)) == (batches, batches)
-        assert early.begun(("run", "a")) is None
+def test_what_the_process_sends_is_what_a_reader_here_makes(qrels: str, run: str) -> None:
+    expected = [list(in_parts(read(path), BUCKETS)) for read, path in ((rows.read_qrels, qrels), (rows.read_run, run))]
+    files = [("qrels", qrels), ("run", run)]
+    with early.reading(files, BUCKETS):
+        assert [early.is_begun(file) for file in files] == [True, True]
+        assert early.buckets() == BUCKETS
+        second, first = taken("run", run), taken("qrels", qrels)  # asked for in another order
+        assert [first, second] == expected
+        assert [early.begun(file) for file in files] == [None, None]  # a second reader reads anew
+        assert early.buckets() is None
 
 
-def test_the_reader_who_asks_gets_the_error(qrels: str, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.run"
+def test_errors_are_raised_where_the_file_is_wanted_and_the_next_file_is_read(qrels: str, tmp_path: Path) -> None:
+    bad, absent = tmp_path / "bad.run", str(tmp_path / "absent.run")
     bad.write_text("q1 Q0 d1 1 0.5 tag\nq1 Q0 d2 2 best tag\n")
-    with rows.reading(qrels, str(bad)):
+    with early.reading([("run", str(bad)), ("run", absent), ("qrels", qrels)], BUCKETS):
         with pytest.raises(InputError, match=r"bad\.run:2: the score 'best' is not a number"):
-            list(rows.read_run(str(bad)))
-        assert len(list(rows.read_qrels(qrels))) == 1
+            taken("run", str(bad))
+        with pytest.raises(InputError, match=r"absent\.run: cannot be opened"):
+            taken("run", absent)
+        assert sum(part.rows for part in taken("qrels", qrels)) == LINES
 
 
-def test_what_nobody_asks_for_ends_with_the_block() -> None:
-    ended = []
-
-    def without_end() -> Iterator[pa.RecordBatch]:
-        try:
-            while True:
-                yield pa.record_batch({"row": [1]})
-        finally:
-            ended.append(True)
-
-    with early.reading({("run", "a"): without_end()}):
-        early._begun["run", "a"]._waiting[-1].result()
-    assert ended == [True]
+def test_a_process_that_is_killed_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.run"
+    os.mkfifo(pipe)  # its reader waits
+    with early.reading([("run", str(pipe))], BUCKETS) as process:
+        process.kill()
+        with pytest.raises(InputError, match=r"a\.run: the process that read it was killed; free memory, and run"):
+            taken("run", str(pipe))
 
 
-def test_only_files_of_this_machine_are_begun(tmp_path: Path) -> None:
-    with rows.reading("gs://bucket/qrels", str(tmp_path)):
-        assert early._begun == {}
+def test_what_nobody_asks_for_ends_with_the_block(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.run"
+    os.mkfifo(pipe)
+    with early.reading([("run", str(pipe))], BUCKETS) as process:
+        assert process.poll() is None
+    assert process.poll() is not None
 
 
-def test_local_files_are_read_before_beam_is_imported(run: str) -> None:
-    probe = (
-        "import sys; from rankbeam.transforms.clients.formats import rows; "
-        "print(len(list(rows.read_run(sys.argv[1]))), "
-        "*({'apache_beam', 'google.cloud.bigquery'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", probe, run], cwd=REPOSITORY, capture_output=True, text=True)
-    assert done.stdout == "1\n", done.stderr
+def test_large_pieces_come_through_the_spill_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.run"
+    path.write_text("".join(f"q{line} Q0 d{line} 1 0.5 tag\n" for line in range(20_000)))
+    with early.reading([("run", str(path))], 1):
+        (part,) = taken("run", str(path))
+        ((_, piece),) = part.pieces
+        assert isinstance(piece, batches.Spilled)
+        assert batches.decode_spilled(piece.place).num_rows == 20_000
 
 
-def test_reading_waits_at_its_budget_until_a_pipeline_asks_for_any_of_the_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(early, "_MOST_BYTES", 64)
-    large = pa.record_batch({"row": range(8)})
-    made: list[int] = []
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for number in range(3):
-            made.append(number)
-            yield large
-
-    others = [pa.record_batch({"row": [number]}) for number in range(3)]
-    with early.reading({("qrels", "a"): batches(), ("run", "b"): iter(others)}):
-        early._begun["qrels", "a"]._waiting[0].result()
-        assert made == [0]
-        run = early.begun(("run", "b"))
-        assert run is not None
-        assert list(run) == others
-        qrels = early.begun(("qrels", "a"))
-        assert qrels is not None
-        assert list(qrels) == [large] * 3
+def test_it_begins_before_slow_modules_are_imported() -> None:
+    slow = "{'apache_beam', 'numpy', 'pyarrow'}"
+    probe = f"import sys; from rankbeam.pipelines.run import buckets; print({slow} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", probe], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
-def test_a_reader_that_waits_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early, "_MOST_BYTES", 64)
-    large = pa.record_batch({"row": range(8)})
-    with early.reading({("run", "a"): iter([large] * 3)}):
-        early._begun["run", "a"]._waiting[0].result()
+@pytest.mark.parametrize("name", ["gs://bucket/a.run", "absent.run", "*.run"])
+def test_only_files_of_this_machine_are_begun(name: str, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buckets, "_LARGE_BYTES", 0)
+    with buckets.reading(run, [run, name if "://" in name else str(Path(run).parent / name)]):
+        assert early.buckets() is None
+
+
+def test_only_large_files_are_begun(qrels: str, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with buckets.reading(qrels, [run, run]):
+        assert early.buckets() is None
+    monkeypatch.setattr(buckets, "_LARGE_BYTES", 0)
+    with buckets.reading(qrels, [run, run]):
+        assert list(early._begun) == [("qrels", qrels), ("run", run)]
+        assert early.buckets() == buckets.LEAST

@@ -1,12 +1,15 @@
-"""What Beam remembers of signatures is what it finds when it looks."""
+"""Beam samples often while a run lasts; what it remembers of signatures is what it finds when it looks."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import apache_beam as beam
 import pytest
 from apache_beam.coders import VarIntCoder
+from apache_beam.runners.worker import statesampler
 from apache_beam.transforms import core, userstate
+from apache_beam.utils.counters import CounterFactory
 
 from rankbeam.pipelines.run import overheads
 
@@ -46,3 +49,15 @@ def test_every_answer_is_the_one_that_is_computed(made: Callable[[], beam.DoFn])
             answer = core.get_function_args_defaults(argument)
             assert answer == core.get_function_args_defaults.compute(argument)
             answer[0].append("what a caller does with its lists is its own affair")
+
+
+def period_ms() -> int:
+    return int(statesampler.StateSampler("stage", CounterFactory()).sampling_period_ms)
+
+
+def test_samples_are_frequent_in_the_block_and_usual_after_it() -> None:
+    usual = period_ms()
+    with contextlib.suppress(KeyboardInterrupt), overheads.avoided():
+        assert period_ms() < usual / 10
+        raise KeyboardInterrupt
+    assert period_ms() == usual == statesampler.DEFAULT_SAMPLING_PERIOD_MS

@@ -1,88 +1,119 @@
-"""Files whose reading begins before a pipeline asks for them, as soon as the command line has named them.
+"""Files that another process reads and divides while this one imports its modules.
 
-Beam and Google's clients take a second to import, on one core. A thread reads meanwhile, into memory; a reader that is
-then asked for such a file goes on from there. What is not asked for is dropped at the end of the block.
+Beam and Google's clients take more than a second to import, with Python's lock held. Without that lock the process
+`early_process` reads meanwhile on another core; large pieces of what it reads go to the spill files, and their places
+come through a pipe. A pipeline that then asks for such a file takes what is there, and waits for the rest.
 """
 
+import json
+import os
+import pickle
+import subprocess
 import sys
-from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import Event
+from queue import SimpleQueue
+from typing import IO, TYPE_CHECKING, Any
 
-import pyarrow as pa
+from rankbeam.transforms.clients.storage import spill
+from rankbeam.transforms.records.errors import InputError
 
-from rankbeam.transforms.clients.workers import Ahead
+if TYPE_CHECKING:  # importing Arrow would keep the other process waiting
+    from rankbeam.transforms.clients.formats.divided import Divided
 
-Batches = Iterator[pa.RecordBatch]
-Name = tuple[str, str]
-"""A role, such as "run", and the path of a file."""
+File = tuple[str, str]
+"""A role, such as "run", and the path of a file of this machine."""
 
-_MOST_BATCHES = 64
-"""Of one file; readers make about thirty a second."""
-
-_MOST_BYTES = 256 << 20
-"""Of all files together, before a pipeline asks for one of them."""
-
-_SWITCH_S = 0.02
-"""How long a thread keeps the interpreter. By default, 5 ms, imports and reading interrupt each other for 0.3 s."""
-
-_begun: dict[Name, Ahead[pa.RecordBatch]] = {}
-_asked = Event()
-"""Set once a pipeline has asked for one of the files, or the block has ended."""
+_begun: dict[File, "_Reading"] = {}
 
 
 @contextmanager
-def reading(batches: Mapping[Name, Batches]) -> Iterator[None]:
-    """Read files, one after the other, in a thread beside the block.
+def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[bytes]]":
+    """Read and divide files, one after the other, in a process beside the block, in which batches are spilled.
 
     Args:
-        batches: of each file, in the order in which they will be wanted.
+        files: in the order in which they will be wanted.
+        buckets: into how many they are divided.
+
+    Yields:
+        The process, which ends with the block.
     """
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_S)
-    maker = ThreadPoolExecutor(1, thread_name_prefix="early")
-    _asked.clear()
-    budget = _Budget()
-    ahead = {name: Ahead(budget.within(each), before=_MOST_BATCHES, maker=maker) for name, each in batches.items()}
-    _begun.update(ahead)
-    try:
-        yield
-    finally:
-        _asked.set()
-        for name in ahead:
-            if (unused := _begun.pop(name, None)) is not None:
-                unused.close()
-        sys.setswitchinterval(interval)
-        maker.shutdown(cancel_futures=True)  # after Ctrl-C there may still be a reader, which ends with the process
-
-
-def is_begun(name: Name) -> bool:
-    """Whether the reading of a file has begun, and it was not asked for yet."""
-    return name in _begun
-
-
-def begun(name: Name) -> Batches | None:
-    """The batches of a file, where their reading has begun and they were not asked for yet."""
-    found = _begun.pop(name, None)
-    if found is not None:
-        _asked.set()
-    return None if found is None else iter(found)
-
-
-class _Budget:
-    """Pauses the thread, once its batches take `_MOST_BYTES`, until a pipeline asks for the first file."""
-
-    def __init__(self) -> None:
-        self._bytes = 0
-
-    def within(self, batches: Batches) -> Batches:
+    command = [sys.executable, "-P", "-m", "rankbeam.transforms.clients.formats.early_process"]
+    with spill.spilling():
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        process = subprocess.Popen(  # noqa: S603  this Python, and paths as data
+            [*command, json.dumps([list(files), buckets])],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        begun = {file: _Reading(file[1], buckets) for file in files}
+        receiver = threading.Thread(target=_receive, args=[process.stdout, list(begun.values())], daemon=True)
+        receiver.start()
+        _begun.update(begun)
         try:
-            for batch in batches:
-                self._bytes += batch.nbytes
-                yield batch
-                if self._bytes >= _MOST_BYTES:
-                    _asked.wait()
+            yield process
         finally:
-            if isinstance(batches, Generator):
-                batches.close()
+            for file in begun:
+                _begun.pop(file, None)
+            process.kill()
+            process.wait()
+            receiver.join()
+
+
+def is_begun(file: File) -> bool:
+    """Whether a file is being read, and was not asked for yet."""
+    return file in _begun
+
+
+def buckets() -> int | None:
+    """Into how many buckets files are divided that are being read; None where there is none."""
+    return next((reading.buckets for reading in _begun.values()), None)
+
+
+def begun(file: File) -> "Iterator[Divided] | None":
+    """The parts of a file that is being read, once; None where it is not, or they were asked for already.
+
+    Raises:
+        InputError: as its reader, with the first part that it refuses; or the process that reads has been killed.
+    """
+    reading = _begun.pop(file, None)
+    return None if reading is None else reading.parts()
+
+
+class _Reading:
+    """A file that is being read.
+
+    Attributes:
+        buckets: into how many it is divided.
+        received: messages of the process, until it has none or an error.
+    """
+
+    def __init__(self, path: str, buckets: int) -> None:
+        self._path, self.buckets = path, buckets
+        self.received: SimpleQueue[Any] = SimpleQueue()
+
+    def parts(self) -> "Iterator[Divided]":
+        from rankbeam.transforms.clients.formats.divided import restored
+
+        while (message := self.received.get()) is not None:
+            if isinstance(message, EOFError):
+                problem = "the process that read it was killed; free memory, and run the same command again"
+                raise InputError(problem, path=self._path)
+            if isinstance(message, Exception):
+                raise message
+            yield restored(message)
+
+
+def _receive(stream: IO[bytes], readings: Sequence[_Reading]) -> None:
+    """Put what the process sends where it is waited for: parts of a file, then None or an error; then the next file."""
+    with stream:
+        for reading in readings:
+            message: Any = ()
+            while message is not None and not isinstance(message, Exception):
+                try:
+                    message = pickle.load(stream)  # noqa: S301  what our own process wrote
+                except (EOFError, pickle.UnpicklingError):
+                    message = EOFError()
+                reading.received.put(message)

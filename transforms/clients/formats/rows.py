@@ -1,16 +1,14 @@
 """Readers of judgements and runs: millions of short rows, read in columns."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import early, ids, lines, named, nested, parquet, separated, tables, utf8
+from rankbeam.transforms.clients.formats import ids, lines, named, nested, parquet, separated, tables, utf8
 from rankbeam.transforms.clients.formats.pieces import Piece, located
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files, ranges
@@ -52,7 +50,7 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
     Raises:
         InputError: the file, or a line of it, is not what it should be.
     """
-    yield from early.begun(("qrels", path)) or ahead(_qrels(path))
+    return ahead(_qrels(path))
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
@@ -66,7 +64,7 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
     Raises:
         InputError: the file, or a line of it, is not what it should be.
     """
-    yield from early.begun(("run", path)) or ahead(_run(path))
+    return ahead(_run(path))
 
 
 def read_qrels_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -77,13 +75,6 @@ def read_qrels_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
 def read_run_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     """As `read_run`, of a piece of a file."""
     return read_run(piece.path) if piece.end is None else located(piece, ahead(_run(piece.path, piece)))
-
-
-def reading(qrels: str, run: str) -> AbstractContextManager[None]:
-    """Begin to read judgements and a run; in the block, `read_qrels` and `read_run` continue that, once each."""
-    qrels, run = (str(Path(path).expanduser().absolute()) for path in (qrels, run))
-    given = {("qrels", qrels): _qrels(qrels), ("run", run): _run(run)}
-    return early.reading({(role, path): batches for (role, path), batches in given.items() if Path(path).is_file()})
 
 
 def run_tag(path: str) -> str | None:

@@ -46,6 +46,26 @@ def _reduce(batch: pa.RecordBatch) -> tuple[Callable[[bytes], pa.RecordBatch], t
 
 
 @dataclass(frozen=True)
+class Spilled:
+    """A batch in the spill file. Where Beam pickles it between two stages, the next one gets the batch.
+
+    Attributes:
+        place: of the batch.
+    """
+
+    place: bytes
+
+    def __reduce__(self) -> tuple[Callable[[bytes], pa.RecordBatch], tuple[bytes]]:
+        return decode_spilled, (self.place,)
+
+
+def spilled(batch: pa.RecordBatch) -> pa.RecordBatch | Spilled:
+    """Spill a batch that a stage only passes on; a small one stays what it is, and every one without spilling."""
+    read, (encoded,) = _reduce(batch)
+    return Spilled(encoded) if read is decode_spilled else batch
+
+
+@dataclass(frozen=True)
 class Reference:
     """A batch that is read where it is needed: until then it takes no memory, but for a small one.
 

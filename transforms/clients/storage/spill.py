@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:  # Arrow takes a tenth of a second to import
+    import pyarrow as pa
 
 _FOLDER_VARIABLE = "RANKBEAM_SPILL_FOLDER"
 _PREFIX = "rankbeam-spill-"
@@ -30,18 +32,19 @@ _WORTH_A_FILE = 1 << 15
 def spilling() -> Iterator[None]:
     """Spill batches of this process, and of the worker processes it starts; the files are deleted afterwards.
 
-    The folder is in Python's folder of temporary files (TMPDIR). Files that killed runs left there are removed.
+    The folder is in Python's folder of temporary files (TMPDIR). Files that killed runs left there are removed. Within
+    another such block the folder is that block's.
     """
+    if folder() is not None:
+        yield
+        return
     _remove_abandoned(Path(tempfile.gettempdir()))
-    outer = folder()
     with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
         os.environ[_FOLDER_VARIABLE] = name
         try:
             yield
         finally:
             del os.environ[_FOLDER_VARIABLE]
-            if outer is not None:
-                os.environ[_FOLDER_VARIABLE] = outer
             _files.close(name)
 
 
@@ -50,7 +53,7 @@ def folder() -> str | None:
     return os.environ.get(_FOLDER_VARIABLE)
 
 
-def write(encoded: pa.Buffer) -> bytes | None:
+def write(encoded: "pa.Buffer") -> bytes | None:
     """Spill an encoded batch; returns its place, or None for a small batch or without spilling.
 
     Raises:
@@ -72,8 +75,10 @@ def holds(place: bytes) -> bool:
     return name is not None and place[_AT.size :].startswith(os.fsencode(name))
 
 
-def read(place: bytes) -> pa.Buffer:
+def read(place: bytes) -> "pa.Buffer":
     """The encoded batch at a place, mapped, not copied."""
+    import pyarrow as pa
+
     offset, length = _AT.unpack_from(place)
     page = offset - offset % mmap.ALLOCATIONGRANULARITY
     with Path(os.fsdecode(place[_AT.size :])).open("rb") as file:
@@ -88,7 +93,7 @@ class _Files:
         self._open: dict[str, FileIO] = {}
         self._guard = threading.Lock()
 
-    def append(self, name: str, encoded: pa.Buffer) -> bytes:
+    def append(self, name: str, encoded: "pa.Buffer") -> bytes:
         with self._guard:
             file = self._open.get(name)
             if file is None:
@@ -105,7 +110,7 @@ class _Files:
             file.close()
 
 
-def _write_all(file: FileIO, content: bytes | pa.Buffer) -> None:
+def _write_all(file: FileIO, content: "bytes | pa.Buffer") -> None:
     """Write without Python's buffer, which would try and fail again when the file is closed."""
     left = memoryview(content)
     while left:

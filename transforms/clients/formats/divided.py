@@ -1,0 +1,124 @@
+"""Rows of files, divided by the bucket of their query: what the stages after reading take."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankbeam.transforms.clients.storage.batches import Spilled, spilled
+from rankbeam.transforms.clients.workers import Workers, ahead
+from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.rankings.retrieved import by_query
+
+_ROWS, _BYTES = 1 << 11, 1 << 16
+"""Of the piece that each bucket gets of a part: fewer have more overhead than data."""
+_MOST_BUCKETS = 1 << 10
+"""With more of them, pieces are smaller: a part stays below two million rows."""
+_LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20
+"""Of a part that has too few rows."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a file.
+
+    Attributes:
+        rows: how many the file has in it.
+        batch: without line numbers; of a run one row a query, `columns.RANKINGS`.
+    """
+
+    rows: int
+    batch: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A part of a file, divided.
+
+    Attributes:
+        rows: how many the file has in it.
+        pieces: of each bucket that has any.
+    """
+
+    rows: int
+    pieces: list[tuple[int, pa.RecordBatch | Spilled]]
+
+
+def parts_of(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Part]:
+    """Combine batches that are too small to be divided.
+
+    Args:
+        given: batches with line numbers.
+        buckets: into how many each part will be divided.
+    """
+    enough_rows = _ROWS * min(buckets, _MOST_BUCKETS)
+    enough_bytes = min(max(_LEAST_BYTES, _BYTES * buckets), _MOST_BYTES)
+    rows, pending = 0, list[pa.RecordBatch]()
+    for batch in given:
+        rows += batch.num_rows
+        pending.append(_without_lines(batch))
+        if rows >= enough_rows or sum(each.nbytes for each in pending) >= enough_bytes:
+            yield Part(rows, _together(pending))
+            rows, pending = 0, []
+    if pending:
+        yield Part(rows, _together(pending))
+
+
+def _without_lines(batch: pa.RecordBatch) -> pa.RecordBatch:
+    rows = batch.drop_columns(["line"])
+    return by_query(rows) if rows.schema.equals(columns.RUN) else rows
+
+
+def _together(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(pending) if len(pending) > 1 else pending[0]
+
+
+def divided(part: Part, buckets: int) -> Divided:
+    """Divide a part; large pieces are spilled, where batches are."""
+    return Divided(part.rows, [(bucket, spilled(piece)) for bucket, piece in divide(part.batch, buckets)])
+
+
+def in_parts(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divided]:
+    """Divide a file's rows, a large part of it at a time, in threads of their own.
+
+    Args:
+        given: batches with line numbers.
+        buckets: into how many each part is divided.
+    """
+    workers: Workers[Divided] = Workers()
+    for part in ahead(parts_of(given, buckets)):
+        yield from workers.submit(divided, part, buckets)
+    yield from workers.finish()
+
+
+def reduced(part: Divided) -> tuple[int, list[tuple[int, Any]]]:
+    """A divided part for another process, which `restored` makes of it again: for a spilled piece, its place."""
+    return part.rows, [(bucket, piece.place if isinstance(piece, Spilled) else piece) for bucket, piece in part.pieces]
+
+
+def restored(message: tuple[int, list[tuple[int, Any]]]) -> Divided:
+    """The divided part that was `reduced`."""
+    rows, pieces = message
+    return Divided(rows, [(bucket, Spilled(piece) if isinstance(piece, bytes) else piece) for bucket, piece in pieces])
+
+
+def divide(part: pa.RecordBatch, buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Divide rows by the bucket of their query.
+
+    Args:
+        part: has a column query_id.
+        buckets: how many there are.
+
+    Yields:
+        The bucket and its rows, in their order, for each bucket that has any.
+    """
+    bucket = hashing.buckets(part.column("query_id"), buckets)
+    offsets = offsets_of(np.sort(bucket), buckets)
+    ordered = part.take(pa.array(stable_order(bucket, buckets)))
+    for found in np.flatnonzero(np.diff(offsets)).tolist():
+        piece = ordered.slice(offsets[found], offsets[found + 1] - offsets[found])
+        yield found, piece if isinstance(piece, pa.RecordBatch) else piece.combine_chunks().to_batches()[0]
