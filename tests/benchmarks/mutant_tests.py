@@ -8,6 +8,7 @@ Code that runs at import, such as a constant, cannot be changed afterwards; such
 repository, and its process, forked from the first one, collects the tests anew.
 """
 
+import builtins
 import gc
 import math
 import os
@@ -15,7 +16,6 @@ import resource
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from mutations import Mutant
+from mutations import NOTE, Mutant, noting
 
 OPTIONS = ("-x", "-q", "-n0", "-pno:cacheprovider", "-mnot campaign", "--hypothesis-seed=0", "--durations=1",
            "--hypothesis-profile=mutants")  # fmt: skip
@@ -36,7 +36,7 @@ ONE_HOUR = 3600
 IDLE_S, LEAST_BUSY = 15.0, 0.02
 FAILED_TO_PUT = 77
 EXAMPLES, EXAMPLES_FOR_LINES = 20, 3
-TIMES_LONGER, AND_SECONDS = 4 * EXAMPLES / EXAMPLES_FOR_LINES, 5
+TIMES_LONGER, AND_SECONDS = 4, 5
 SETTINGS = "_hypothesis_internal_use_settings"  # where Hypothesis keeps those of a test
 # Hypothesis stops at the first example that fails.
 settings.register_profile(
@@ -62,21 +62,23 @@ class Lines:
     _is_module: dict[str, bool] = field(default_factory=dict)
 
     def start(self) -> None:
-        """Note lines from now on, those of all threads."""
+        """Note lines that this thread executes from now on: those of imports."""
         self.current = self.at_import
-        threading.settrace(self._called)
         sys.settrace(self._called)
 
     def stop(self) -> None:
-        """Note no more lines."""
+        """Note no more of them."""
         sys.settrace(None)
-        threading.settrace(None)
 
     def is_module(self, filename: str) -> bool:
         """Whether code comes from the module's file."""
         if filename not in self._is_module:
             self._is_module[filename] = filename.endswith(f"/{self.module}")
         return self._is_module[filename]
+
+    def note(self, line: int) -> None:
+        """Note a line that a test executes; called by `noting` code, in any thread."""
+        self.current.add(line)
 
     def _called(self, frame: FrameType, _event: str, _value: object) -> Callable[..., Any] | None:
         return self._executed if self.is_module(frame.f_code.co_filename) else None
@@ -110,14 +112,13 @@ class Session:
         """Run the tests without a mutant, and then against those that are put into functions."""
         self.lines.stop()
         gc.unfreeze()
+        self.code = compile((self.folder / self.module).read_bytes(), "<module>", "exec")
         self.failed = not self._note_lines(session)
         for number, mutant in enumerate([] if self.failed else self.mutants):
             if self.lines.at_import.isdisjoint(mutant.lines):
-                tests = self.lines.tests(mutant.lines)
-                seconds = sum(self.lines.seconds[test] for test in tests)
-                run = partial(self._against, session, mutant, tests)
+                run = partial(self._against, session, mutant, self.lines.tests(mutant.lines))
                 with written(self.folder / self.module, mutant.source):
-                    status = ended(forked_process(run, self.folder, TIMES_LONGER * seconds + AND_SECONDS))
+                    status = ended(forked_process(run, self.folder, ONE_HOUR))
                 if status != FAILED_TO_PUT:
                     self.report(number, status != 0)
         return True
@@ -135,24 +136,28 @@ class Session:
 
     def _run_noting(self, session: pytest.Session, writing: int) -> int:
         bound_examples(session.items, EXAMPLES_FOR_LINES)
+        setattr(builtins, NOTE, self.lines.note)
+        put(self.code, noting(self.folder / self.module), self.lines.is_module)
         with os.fdopen(writing, "w", encoding="utf-8") as results:
             for number, item in enumerate(session.items):
-                self.lines.start()
                 self.lines.current = set()
                 before = time.process_time()
                 run_items(session, [item], session.items[number + 1 : number + 2])
-                self.lines.stop()
                 print(time.process_time() - before, *self.lines.current, file=results)
                 if session.testsfailed:
                     break
         return finish(session)
 
     def _against(self, session: pytest.Session, mutant: Mutant, tests: Sequence[int]) -> int:
-        if not put(mutant.code, self.lines.is_module):
+        if not put(self.code, mutant.code, self.lines.is_module):
             return FAILED_TO_PUT
         items = [session.items[test] for test in tests]
         bound_examples(items, EXAMPLES)
-        run_items(session, items)
+        for place, test in enumerate(tests):
+            bound_cpu_s(TIMES_LONGER * times_more_examples(items[place]) * self.lines.seconds[test] + AND_SECONDS)
+            run_items(session, items[place : place + 1], items[place + 1 : place + 2])
+            if session.testsfailed:
+                break
         return finish(session)
 
 
@@ -162,6 +167,17 @@ def bound_examples(items: Sequence[pytest.Item], most: int) -> None:
         test = getattr(item, "obj", None)
         if own := getattr(test, SETTINGS, None):
             setattr(test, SETTINGS, settings(own, max_examples=min(most, own.max_examples)))
+
+
+def times_more_examples(item: pytest.Item) -> float:
+    """How many times as many examples a test draws against a mutant as when its lines are noted."""
+    return EXAMPLES / EXAMPLES_FOR_LINES if hasattr(getattr(item, "obj", None), SETTINGS) else 1.0
+
+
+def bound_cpu_s(more: float) -> None:
+    """Let this process use so many CPU seconds from now on; then it is killed."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (min(math.ceil(time.process_time() + more), most), most))
 
 
 def run_items(session: pytest.Session, items: Sequence[pytest.Item], then: Sequence[pytest.Item] = ()) -> None:
@@ -178,17 +194,36 @@ def finish(session: pytest.Session) -> int:
     return int(session.testsfailed > 0)
 
 
-def put(module: CodeType, is_module: Callable[[str], bool]) -> bool:
-    """Give the functions of a module that is imported the code of another version of it."""
-    codes = {(code.co_qualname, code.co_firstlineno): code for code in codes_in(module)}
+def put(module: CodeType, other: CodeType, is_module: Callable[[str], bool]) -> bool:
+    """Give the functions of a module that is imported the code of another version of it; returns whether that worked.
+
+    Args:
+        module: its code.
+        other: the code of the other version, with the same line numbers.
+        is_module: whether code comes from the module's file.
+    """
+    before, after = codes_by_place(module), codes_by_place(other)
+    new: dict[CodeType, CodeType] = {}
+    for place, codes in before.items():
+        others = after.get(place, codes)
+        if len(others) != len(codes):  # one of several lambdas of a line is left out: which?
+            return False
+        new |= zip(codes, others, strict=True)
     for function in [thing for thing in gc.get_objects() if isinstance(thing, FunctionType)]:
-        code = function.__code__
-        new = codes.get((code.co_qualname, code.co_firstlineno)) if is_module(code.co_filename) else None
         try:
-            function.__code__ = new or code
+            if is_module(function.__code__.co_filename):
+                function.__code__ = new.get(function.__code__, function.__code__)
         except ValueError:  # a function within a function, which now uses other variables of it
             return False
     return True
+
+
+def codes_by_place(module: CodeType) -> dict[tuple[str, int], list[CodeType]]:
+    """The code of every function, by name and line; the lambdas of a line share them."""
+    codes: dict[tuple[str, int], list[CodeType]] = {}
+    for code in codes_in(module):
+        codes.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
+    return codes
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:

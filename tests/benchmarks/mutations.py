@@ -16,6 +16,7 @@ _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
     ast.Continue: ast.Break, ast.Break: ast.Continue,
 }  # fmt: skip
+NOTE = "__note_line__"
 _FUNCTIONS = {"max": "min", "min": "max", "any": "all", "all": "any", "maximum": "minimum", "minimum": "maximum"}
 
 
@@ -79,6 +80,27 @@ def mutants(path: Path, count: int, seed: int, same: Collection[str] = ()) -> li
     chosen = random.Random(f"{seed} {path.name} {len(changes)}").sample(changes, min(count, len(changes)))
     made = (change.mutant(tree) for change in chosen)
     return sorted((mutant for mutant in made if mutant.change not in same), key=lambda mutant: mutant.lines.start)
+
+
+def noting(path: Path) -> CodeType:
+    """The module with a call of NOTE, with the number of the line, before each statement of a function."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    bodies = [
+        body
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        for body in (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
+        if isinstance(body, list)
+    ]
+    for body in {id(body): body for body in bodies}.values():  # those of functions in functions once
+        body[:] = [new for statement in body for new in (_note(statement), statement)]
+    return compile(ast.fix_missing_locations(tree), "<mutant>", "exec")
+
+
+def _note(statement: ast.stmt) -> ast.stmt:
+    called = ast.Call(ast.Name(NOTE, ast.Load()), [ast.Constant(statement.lineno)], [])
+    return ast.copy_location(ast.Expr(called), statement)
 
 
 def _changes(siblings: list[ast.stmt], place: int, statement: ast.stmt) -> Iterator[_Change]:
