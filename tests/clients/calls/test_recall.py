@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.services import FAST, Echo
+from support.services import FAST, Echo, Script, failing
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
@@ -31,6 +31,7 @@ from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.documents import rankings_in
 
@@ -58,11 +59,11 @@ def task(name: str, *queries: str) -> Task:
 
 
 def recalled(
-    tasks: Sequence[Task], folder: Path, clock: VirtualClock, reach: Reach = REACH
+    tasks: Sequence[Task], folder: Path, clock: VirtualClock, script: Script | None = None
 ) -> tuple[dict[str, Any], list[str], Echo, FanOut]:
     """By query what came of it; the queries that were recalled; the service, and the fan-out."""
-    service = Echo()
-    stage = Stage("retrieve", {"echo": work(reach)}, {"echo": service}, {"echo": "pool"}, {"pool": FAST}, {})
+    service = Echo(script)
+    stage = Stage("retrieve", {"echo": work(REACH)}, {"echo": service}, {"echo": "pool"}, {"pool": FAST}, {})
     batches = list(distinct([Reference.to(batch) for batch in batches_of(tasks)]))
     rows = sum(batch.num_rows for batch in batches)
     recall = Recall(stage.works, lambda: batches)
@@ -126,6 +127,15 @@ def test_a_damaged_answer_has_an_older_copy_and_a_warning(tmp_path: Path, clock:
     assert (values, known, service.begun) == ({"a": READ}, [], [])
     assert fan_out.totals()[Counter.LEDGER_HITS, "pool"] == 1
     assert "impossible values" in fan_out.warnings()[0]
+
+
+def test_a_service_whose_answers_are_recalled_has_answered(tmp_path: Path, clock: VirtualClock) -> None:
+    """What it does not find is then for single queries: all of them are asked."""
+    put(tmp_path, ("a", GOOD, 10))
+    tasks = [task("a"), *(task(f"new{n}") for n in range(30))]
+    values, known, service, _ = recalled(tasks, tmp_path, clock, failing(FailureKind.NOT_FOUND, times=1))
+    assert (known, len(service.begun)) == (["a"], 30)
+    assert values == {"a": READ} | {f"new{n}": FailureKind.NOT_FOUND for n in range(30)}
 
 
 def test_lanes_without_an_answer_in_the_ledger_are_as_ever(tmp_path: Path, clock: VirtualClock) -> None:
