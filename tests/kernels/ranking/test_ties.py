@@ -170,6 +170,12 @@ def test_among_the_judged_documents_of_a_cut_an_unjudged_one_is_better_than_a_no
     assert (lowest.item(), highest.item()) == (0.0, 1.0)
 
 
+def test_a_cut_inside_a_tie_decides_what_a_metric_of_the_whole_ranking_counts() -> None:
+    a = assess([EXAMPLE.groups], [EXAMPLE.pool], chunks=False)
+    found = [bounds(a, kernels.num_relevant_retrieved, {}, top_k=top_k) for top_k in (None, 1, 3, 5)]
+    assert [(lowest.item(), highest.item()) for lowest, highest in found] == [(2, 2), (0, 0), (0, 2), (2, 2)]
+
+
 def test_no_order_may_be_as_bad_as_a_bounded_metrics_lowest_value() -> None:
     # One document with two chunks, tied: it comes first in both orders, but its second chunk might be anyone's.
     chunks = Tied({"a": 1.0}, [["a", "a"]])
@@ -182,18 +188,19 @@ def test_no_order_may_be_as_bad_as_a_bounded_metrics_lowest_value() -> None:
 
 
 # R relevant, N not, U pooled but not judged, o outside the pool.
-@pytest.mark.parametrize("above", ["", "R", "N", "U", "oo", "ooo", "Ro", "Noo", "RRNoooo", "ooooooo"])
+@pytest.mark.parametrize("above", ["", "R", "N", "U", "oo", "ooo", "Ro", "Noo", "RRN", "RRNoooo", "ooooooo"])
 def test_unjudged_documents_of_the_pool_help_some_relevant_ones_and_harm_others(above: str) -> None:
     for group in combinations_with_replacement("RNUo", 4):
         kinds = [*above, *group]
         names = [f"{kind}{place}" for place, kind in enumerate(kinds)]
         grades = {"R": 1.0, "N": 0.0, "U": -1.0}
         pool = {name: grades[name[0]] for name in names if name[0] in grades}
-        query = Tied(pool, [*([name] for name in names[: len(above)]), names[len(above) :]])
-        every = by_trial(query, False, kernels.inferred_ap, {})
-        lowest, highest = bounds(assess([query.groups], [pool], chunks=False), kernels.inferred_ap, {})
-        assert highest.tolist() == pytest.approx([every.max()], rel=0, abs=1e-12), group
-        assert lowest[0] <= every.min() + 1e-12, group
+        alone, together = [[name] for name in names[: len(above)]], names[len(above) :]
+        every = by_trial(Tied(pool, [*alone, together]), False, kernels.inferred_ap, {})
+        given = [[*alone, together], [*alone, together[::-1]]]  # of which one may be the best already
+        lowest, highest = bounds(assess(given, [pool, pool], chunks=False), kernels.inferred_ap, {})
+        assert highest.tolist() == pytest.approx([every.max()] * 2, rel=0, abs=1e-12), group
+        assert (lowest <= every.min() + 1e-12).all(), group
 
 
 def test_below_rank_100_000_the_epsilon_of_infap_turns_an_order_round() -> None:
