@@ -97,6 +97,22 @@ def test_a_call_changes_its_form_once(tmp_path: Path) -> None:
     assert (outcome.failure.kind, outcome.failure.attempts) == (FailureKind.INVALID, 2)
 
 
+def test_calls_attempts_and_failures_are_counted(tmp_path: Path) -> None:
+    async def script(question: str, time: int) -> str | None:
+        if question != "good" and time < 3:
+            raise CallError(FailureKind.INVALID if question == "bad" else FailureKind.UNAVAILABLE, "no")
+        return None
+
+    _, fan_out = made({"echo": Echo(script)}, [[task("good"), task("again"), task("bad")]], tmp_path)
+    assert {counter: number for (counter, _), number in fan_out.totals().items() if number} == {
+        Counter.CALLS_PLANNED: 3,
+        Counter.CALLS_MADE: 5,
+        Counter.RETRIES: 2,
+        Counter.CALLS_DONE: 3,
+        Counter.CALLS_FAILED: 1,
+    }
+
+
 def test_the_service_says_when_to_ask_again(tmp_path: Path) -> None:
     service = Echo(failing(FailureKind.QUOTA, times=1, retry_after_s=1.5))
     make([task("q")], service, tmp_path)
@@ -261,6 +277,16 @@ def test_a_caller_that_stops_taking_outcomes_pays_for_nothing_more(clock: Virtua
     assert len(service.begun) < 200
 
 
+def test_a_lane_that_begins_after_the_stop_makes_no_call(clock: VirtualClock, tmp_path: Path) -> None:
+    service = Echo()
+    fan_out = FanOut(stage({"echo": service}), Ledger(str(tmp_path)), clock)
+    fan_out.stop(grace_s=0)
+    fan_out.begin(Lane(("pool",), 0), feed([task("q")]))
+    with pytest.raises(Stopped):
+        list(fan_out.outcomes())
+    assert not service.begun
+
+
 def test_waiting_for_the_pace_is_counted(tmp_path: Path) -> None:
     _, fan_out = made({"echo": Echo()}, [[task(f"q{i}") for i in range(31)]], tmp_path, Quota(requests_per_minute=600))
     assert fan_out.totals()[Counter.THROTTLED_S, "pool"] == 3  # 30 pauses of 0.1 s, and 15 ms after each full second
@@ -274,8 +300,9 @@ def test_stopping_keeps_what_was_answered_and_lets_calls_in_flight_end(clock: Vi
     taken, outcomes = 0, fan_out.outcomes()
     while taken < 70:
         taken += next(outcomes) is not None
-    begun = len(service.begun)
+    begun, stopped_at = len(service.begun), clock.monotonic()
     fan_out.stop(grace_s=20)
+    assert clock.monotonic() - stopped_at == pytest.approx(0.3)
     later: list[object] = []
     with pytest.raises(Stopped):
         later.extend(outcome for outcome in outcomes if outcome is not None)

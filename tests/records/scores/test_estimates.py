@@ -8,6 +8,7 @@ from support.judged import judged_run
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -96,6 +97,19 @@ def test_configurations_that_lack_results_are_named_however_many_lists_are_empty
     for position, (empty, missing) in lacking.items():
         queries[position, 0, ALL] = replace(queries[position, 0, ALL], empty=empty, missing=missing)
     assert RunEstimates.of(replace(AGGREGATE, queries=queries), GIVEN.evaluation).resultless == {1, 2}
+
+
+def test_configurations_of_equal_values_name_the_first_of_them_and_those_without_a_value_none() -> None:
+    def equal(first: QueryAggregate, others: QueryAggregate) -> list[str | None]:
+        states = {(place, 0, ALL): others if place else first for place in range(3)}
+        found = RunEstimates.of(replace(AGGREGATE, queries={**AGGREGATE.queries, **states}), GIVEN.evaluation)
+        return [row.equal_to for row in rows(found) if (row.slice, row.metric) == (ALL, "RR")]
+
+    one, other = (AGGREGATE.queries[place, 0, ALL] for place in (0, 1))
+    assert one.values_of(0) != other.values_of(0)
+    assert equal(one, one) == [None, "base", "base"]
+    assert equal(one, other) == [None, None, "other"]
+    assert equal(*[QueryAggregate.zero(len(GIVEN.evaluation.panels[0].metrics))] * 2) == [None] * 3
 
 
 def test_two_queries_of_every_configuration_are_enough_for_joint_intervals() -> None:

@@ -1,6 +1,7 @@
 """The state of some queries, and what is drawn from it: exact expectations."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,11 @@ def test_merging_adds_every_count() -> None:
     assert both.ties is not None
     assert [bound.totals() for bound in both.ties] == [(1.0,), (2.5,)]
     assert one.merge(QueryAggregate.zero(1)).ties == one.ties == QueryAggregate.zero(1).merge(one).ties
+
+
+def test_fingerprints_add_modulo_two_to_the_64th() -> None:
+    one, other = (replace(QueryAggregate.zero(2), fingerprints=each) for each in ((2**64 - 1, 2**63), (3, 2**63 - 1)))
+    assert one.merge(other).fingerprints == (2, 2**64 - 1)
 
 
 def test_values_are_equal_where_every_query_has_an_equal_value() -> None:

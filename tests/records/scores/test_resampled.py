@@ -1,9 +1,13 @@
 """The columns that the bootstrap sums up: which is where, and in what units."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation
+from rankbeam.transforms.records.metrics import names
+from rankbeam.transforms.records.metrics.names import METRICS
 from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.scores.resampled import Layout
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
@@ -14,6 +18,7 @@ EVALUATION = Evaluation(
     sources=(),
 )
 LAYOUT = Layout.of(EVALUATION)
+LAYOUT_OF_RR = Layout.of(replace(EVALUATION, metrics=EVALUATION.metrics[:1]))
 OK, FAILED, UNDEFINED = (np.int8(each) for each in (Status.OK, Status.FAILED, Status.UNDEFINED))
 FIRST = (
     ScoredPanel(np.array([OK, FAILED]), np.array([[0.5, 3.0, 1.5], [np.nan] * 3])),
@@ -45,6 +50,7 @@ def test_every_panel_has_its_metrics_and_then_its_queries() -> None:
     ]
 
 
+@np.errstate(all="raise")  # a replicate without weight divides nothing by zero
 def test_means_and_differences_are_read_from_the_sums() -> None:
     weights = np.array([[1, 2, 0], [3, 0, 1]])  # of two queries in three replicates
     totals = columns().T @ weights
@@ -58,6 +64,13 @@ def test_means_and_differences_are_read_from_the_sums() -> None:
     assert LAYOUT.means(totals, 1, 1).tolist() == [[0.75, pytest.approx(np.nan, nan_ok=True), 0.75]]
     assert LAYOUT.differences(totals, (1, 0), 1).tolist() == [[0.5, pytest.approx(np.nan, nan_ok=True), 0.5]]
     assert LAYOUT.differences(totals, (1, 0), 0)[0, :2].tolist() == [-0.25, -0.25]
+
+
+def test_the_unit_of_a_bounded_metric_is_a_share_of_its_highest_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    definitions = {**names._DEFINITIONS, "RR": replace(METRICS["RR"], highest=5.0)}
+    monkeypatch.setattr(names, "_DEFINITIONS", definitions)
+    units, _ = LAYOUT_OF_RR.part(0, ScoredPanel(np.array([OK]), np.array([[5.0]])))
+    assert units.tolist() == [[5 * BITS // 8]]  # a power of two
 
 
 def test_every_pair_has_its_own_columns() -> None:

@@ -243,10 +243,9 @@ class PoolCalls:
         """Wait for a permit and make an attempt at once: other work in between would lead to bursts of calls."""
         call, service = flight.call, flight.call.service
         most, is_new = self._most_tokens(call, attempts), not attempts.made
-        tokens = 0 if self._quota.tokens_per_minute is None else most.total
         async with self._budget.reserved(self._cost(most), self.admission.refuse_when_stopped) as reservation:
             try:
-                async with self.admission.attempt(self._breakers[service], tokens, is_new=is_new) as permit:
+                async with self.admission.attempt(self._breakers[service], most.total, is_new=is_new) as permit:
                     if is_new:
                         self._next.release()
                     attempts.begin(self._clock.monotonic())
