@@ -41,6 +41,13 @@ def test_the_newest_answer_of_a_key_has_the_number_and_a_key_without_one_has_non
     assert EMPTY.newest(["k", "z"], None).tolist() == [NONE, NONE]
 
 
+def test_keys_beside_every_hash_of_the_index_have_no_answer() -> None:
+    lower, held, higher = sorted("klm", key=hash)
+    index = EMPTY.changed(["a"], {"a": rows({held: (0, 0)})})
+    assert index.newest([higher, held, lower], Reach(0)).tolist() == [NONE, 0, NONE]
+    assert [list(index.places(key, Reach(0))) for key in (higher, lower)] == [[], []]
+
+
 RANKINGS = [Reach(2), Reach(3), Reach(2, 0.5), Reach(3, 0.2)]
 WANTED = [*RANKINGS, Reach(1), Reach(4), Reach(1, 0.5), Reach(2, 0.2), Reach(3, 0.6)]
 

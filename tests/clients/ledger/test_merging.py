@@ -1,11 +1,13 @@
 """Merging parts: files stay few over many runs, and nothing is lost to readers, other merges, a kill or a full disk."""
 
 import json
+import os
 import random
 import signal
 import subprocess
 import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -74,6 +76,29 @@ def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
     assert merging.wanted([large] * 100 + [small] * 31) == []
     assert merging.wanted([large] * 100 + [small] * 32) == [small] * 10
     assert merging.fitting([Stored("15", 15 << 20)] * 5) == [Stored("15", 15 << 20)] * 2
+
+
+def test_a_part_as_large_as_the_last_tier_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for night in range(2):
+        written(str(tmp_path), entry(night))
+    sizes = [part.bytes for part in store.parts_in(str(tmp_path))]
+    monkeypatch.setattr(merging, "TIERS", (1, min(sizes)))
+    assert compact(str(tmp_path)).files_after == 2
+    monkeypatch.setattr(merging, "TIERS", (1, max(sizes) + 1))
+    assert compact(str(tmp_path)).files_after == 1
+
+
+@pytest.mark.parametrize(("age_s", "is_left"), [(86_340.0, True), (86_400.5, False)])
+def test_what_a_killed_writer_left_behind_is_deleted_after_a_day(tmp_path: Path, age_s: float, is_left: bool) -> None:
+    written(str(tmp_path), entry(0))
+    part = Path(store.parts_in(str(tmp_path))[0].path)
+    unfinished = part.with_name(f"{store.UNFINISHED}{part.name}")
+    unfinished.write_bytes(b"PAR1")
+    at = time.time() - age_s
+    os.utime(unfinished, (at, at))
+    compact(str(tmp_path))
+    assert unfinished.exists() == is_left
+    assert found(str(tmp_path), 1) == keys(1)
 
 
 def test_a_damaged_part_is_left_alone_and_named(tmp_path: Path) -> None:

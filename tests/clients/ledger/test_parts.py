@@ -53,10 +53,13 @@ def test_an_altered_page_is_noticed_by_its_checksum(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not OPEN_FILES.exists(), reason="the system does not list open files")
-def test_another_programs_file_is_closed_when_it_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_whole", [True, False], ids=["another program's", "cut short"])
+def test_a_file_that_is_refused_is_closed(is_whole: bool, tmp_path: Path) -> None:
     path = tmp_path / "part-0.parquet"
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(ForeignPart) as refused:
+    if not is_whole:
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ForeignPart if is_whole else PartError) as refused:
         PartReader(str(path))
     assert path not in [each.resolve() for each in OPEN_FILES.iterdir()]
     assert refused.value.__traceback__ is not None  # which refers to the reader: it was not closed for being dropped
