@@ -183,6 +183,17 @@ def test_a_large_call_is_overtaken_by_eight_small_ones_and_no_more(clock: Virtua
     assert sorted(names[10:]) == sorted(f"small {number}" for number in range(8, 20))
 
 
+@pytest.mark.parametrize(("large", "place"), [(8, 1), (9, 10)])
+def test_a_small_call_overtakes_large_ones_if_it_is_among_the_first_nine(
+    clock: VirtualClock, large: int, place: int
+) -> None:
+    line = Line(clock, Quota(requests_per_minute=60_000, tokens_per_minute=6000))
+    first = line.attempt("first", 0.0, None, (3000, 3000))
+    others = [line.attempt(f"large {number}", 0.0, None, (4000, 10)) for number in range(large)]
+    together(line, first, *others, line.attempt("small", 0.0, None, (10, 10)))
+    assert [name for name, _ in line.begun].index("small") == place
+
+
 def test_nothing_begins_while_it_is_held(clock: VirtualClock) -> None:
     line = Line(clock, is_held=lambda: clock.monotonic() < 5.0)
     together(line, line.attempt("a"), line.attempt("b"))

@@ -1,6 +1,7 @@
 """The budget of calls: what is reserved, what waits, what is refused, and how lanes share it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -19,7 +20,8 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import FailedTask, Usage
-from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.quota import Prices, Quota
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -99,6 +101,49 @@ def test_what_waits_ends_when_nothing_more_is_to_begin() -> None:
                 await waiting
 
     run(main())
+
+
+class Wordy(Echo):
+    """A service whose answers take ten tokens, and the first of each question is cut short."""
+
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
+        return Tokens(output=10)
+
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
+        return replace(await super().call(payload, timeout_s, attempt), tokens=Tokens(output=10))
+
+
+def spent(service: Wordy, budget: float, questions: int, folder: Path) -> list[FailureKind | None]:
+    """What fails of some calls that are made at once, where a token costs one."""
+    quota = Quota(requests_per_minute=60_000, prices=Prices(0.0, 0.0, 1_000_000.0))
+    with VirtualClock() as clock:
+        fan_out = FanOut(replace(stage({"echo": service}, quota), budget=budget), Ledger(str(folder)), clock)
+        fan_out.begin(Lane(("pool",), 0), feed([task(f"q{number}") for number in range(questions)]))
+        outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
+    return [outcome.failure.kind if isinstance(outcome, FailedTask) else None for outcome in outcomes]
+
+
+def test_a_call_reserves_the_tokens_that_it_may_take(tmp_path: Path) -> None:
+    service = Wordy()
+    assert Counter(spent(service, 25.0, 3, tmp_path)) == {None: 2, FailureKind.OVER_BUDGET: 1}
+    assert len(service.begun) == 2
+
+
+@pytest.mark.parametrize(("budget", "attempts"), [(29.0, 1), (30.0, 2)])
+def test_an_answer_that_was_cut_short_is_asked_for_with_twice_the_tokens(
+    budget: float, attempts: int, tmp_path: Path
+) -> None:
+    async def script(_: str, time: int) -> str | None:
+        return '"cut short"' if time == 1 else None
+
+    def read(answer: object) -> object:
+        if answer == "cut short":
+            raise CallError(FailureKind.TRUNCATED, "cut short")
+        return answer
+
+    service = Wordy(script, read)
+    assert spent(service, budget, 1, tmp_path) == [FailureKind.OVER_BUDGET if attempts == 1 else None]
+    assert len(service.begun) == attempts
 
 
 def test_what_one_lane_does_not_need_another_of_its_process_spends(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from support.services import Echo
+from support.services import Echo, taking
 
 from rankbeam.pipelines.experiment.quota_models import QuotaModel
 from rankbeam.pipelines.experiment.quotas import quota_of
@@ -68,7 +68,8 @@ def test_tasks_are_read_as_others_are_done(lanes: int, clock: VirtualClock, tmp_
             yield row
 
     quota = Quota(requests_per_minute=600_000, lanes=lanes)
-    stage = Stage("judge", {"keep": Keep()}, {"echo": Echo()}, {"echo": "pool"}, {"pool": quota}, {})
+    service = Echo(taking(1.0))
+    stage = Stage("judge", {"keep": Keep()}, {"echo": service}, {"echo": "pool"}, {"pool": quota}, {})
     fan_out = FanOut(stage, Ledger(str(tmp_path)), clock)
     rows = rows_in(batches_of(tasks()))
     for lane in range(lanes):
@@ -79,6 +80,7 @@ def test_tasks_are_read_as_others_are_done(lanes: int, clock: VirtualClock, tmp_
         taken += outcome is not None
     assert taken == read == TASKS
     assert most * SIZE < 140 << 20
+    assert service.most_open * SIZE == 64 << 20
 
 
 def test_a_model_of_this_process_has_one_lane() -> None:

@@ -1,6 +1,7 @@
 """What a lane keeps up at its ledger: no answer is lost while it cannot be written, and new parts are used."""
 
 import asyncio
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -136,6 +137,7 @@ class Waiting:
     wait_s: float | None = None
     run: tuple[str, str] = ("there", "yesterday")
     left_after_looks: int = 99
+    released_at: float = math.inf
     seconds: float = 0.0
     looks: list[float] = field(default_factory=list)
 
@@ -151,7 +153,10 @@ class Waiting:
 
     async def sleep(self, seconds: float) -> None:
         self.seconds += seconds
-        self.other.beat()
+        if self.seconds < self.released_at:
+            self.other.beat()
+        else:
+            self.other.release()
 
     def enter(self) -> None:
         """Wait as a lane does, until it may make calls."""
@@ -176,6 +181,12 @@ def test_a_lane_that_waits_looks_new_parts_up_every_minute_until_all_is_answered
     waiting = Waiting(tmp_path, left_after_looks=3)
     waiting.enter()
     assert waiting.looks[:3] == [50.0, 100.0, 150.0]
+
+
+def test_a_lease_that_is_released_is_taken_within_a_second(tmp_path: Path) -> None:
+    waiting = Waiting(tmp_path, left_after_looks=1, released_at=3.0)
+    waiting.enter()
+    assert (waiting.seconds, waiting.looks) == (3.0, [3.0])
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 30.0])

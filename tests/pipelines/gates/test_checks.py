@@ -1,5 +1,8 @@
 """A gate is missed where the run has no row for it, with the reason; nothing passes silently, and nothing crashes."""
 
+import json
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from support.judged import judged_run
@@ -9,27 +12,37 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
+from rankbeam.transforms.records.scores.rows import FEW, FEW_QUERIES
 from rankbeam.transforms.write.rows import configurations
+
+RUN = judged_run(3, queries=30, replicates=20)
+MEANS = metrics_table(RUN.estimates(), RUN.evaluation).to_pylist()
+COMPARISONS = comparisons_table(RUN.estimates()).to_pylist()
+Row = dict[str, Any]
+
+
+def results_of(means: list[Row], comparisons: list[Row] = COMPARISONS, min_slice: int = 0) -> Results:
+    statistics = json.dumps({"min_slice": min_slice})
+    known = {
+        "runs": [{"experiment_yaml": "slices: [kind]", "statistics": statistics, "dataset": "{}", "versions": "{}"}],
+        "configurations": configurations(RUN.evaluation).to_pylist(),
+        "configuration_metrics": means,
+        "comparisons": comparisons,
+    }
+    return Results("", "run", InMemory({name: pa.Table.from_pylist(each) for name, each in known.items()}))
 
 
 @pytest.fixture(scope="module")
 def results() -> Results:
     """A run whose table of means has no row of one configuration over a slice, nor of a metric over all queries."""
-    run = judged_run(3, queries=30, replicates=20)
-    estimates = run.estimates()
-    rows = [
-        row
-        for row in metrics_table(estimates, run.evaluation).to_pylist()
-        if (row["config_id"], row["slice"]) != ("other", "kind=0")
-        and (row["config_id"], row["slice"], row["metric"]) != ("other", "all", "RR")
-    ]
-    known = {
-        "runs": [{"experiment_yaml": "slices: [kind]", "statistics": "{}", "dataset": "{}", "versions": "{}"}],
-        "configurations": configurations(run.evaluation).to_pylist(),
-        "configuration_metrics": rows,
-        "comparisons": comparisons_table(estimates).to_pylist(),
-    }
-    return Results("", "run", InMemory({name: pa.Table.from_pylist(each) for name, each in known.items()}))
+    return results_of(
+        [
+            row
+            for row in MEANS
+            if (row["config_id"], row["slice"]) != ("other", "kind=0")
+            and (row["config_id"], row["slice"], row["metric"]) != ("other", "all", "RR")
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,3 +64,35 @@ def test_the_failure_rate_is_that_of_the_metrics_that_there_are(results: Results
     (found,) = check(results, [Gate("", "failure_rate", 1.0, False, "other")])
     rates = [results.means["other", "all", metric].failure_rate for metric in results.metrics if metric != "RR"]
     assert (found.is_met, found.found) == (True, max(rates))
+
+
+def test_differences_are_those_from_the_baseline_and_from_no_other_configuration() -> None:
+    gates = [Gate("RR", "difference", -9.0, True, name) for name in ("other", "retrieval-only")]
+    expected = {row["config_id"]: row["difference"] for row in COMPARISONS if row["baseline"] == "base"
+                and (row["slice"], row["metric"]) == ("all", "RR")}  # fmt: skip
+    found = check(results_of(MEANS), gates)
+    assert {each.configuration: each.found for each in found} == expected
+    assert len(expected) == 2
+
+
+def one_row(**changed: Any) -> tuple[float | None, str]:
+    """What the low end of an interval is found to be, in a run whose slices need five queries."""
+    values = {"config_id": "other", "slice": "all", "metric": "RR"}
+    rows = [row | changed if row.items() >= values.items() else row for row in MEANS]
+    (found,) = check(results_of(rows, min_slice=5), [Gate("RR", "low", 0.0, True, "other")])
+    return found.found, found.reason
+
+
+def test_an_interval_that_is_missing_has_the_reason() -> None:
+    none = {"ci_low": None, "joint_low": None, "joint_high": None}
+    constant = "equal values of a metric without an upper bound have no interval"
+    assert one_row(**none, std_error=0.0, queries=5) == (None, f"5 {constant}")
+    assert one_row(**none, std_error=0.0, queries=4) == (None, "too few queries for an interval: 4")
+    assert one_row(**none, std_error=1.0, queries=5) == (None, "too few queries for an interval: 5")
+
+
+def test_an_interval_of_few_queries_is_doubted_and_a_mean_is_not() -> None:
+    gates = [Gate("RR", value, 0.0, True, "other") for value in ("mean", "low")]
+    for queries, doubt in ((FEW_QUERIES, ""), (FEW_QUERIES - 1, FEW)):
+        found = check(results_of([row | {"queries": queries} for row in MEANS]), gates)
+        assert [each.reason for each in found] == ["", doubt]
