@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from support.judged import judged_run
 
-from rankbeam.pipelines.gates.checks import check
+from rankbeam.pipelines.gates.checks import Check, check
 from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
@@ -66,6 +66,28 @@ def test_the_failure_rate_is_that_of_the_metrics_that_there_are(results: Results
     assert (found.is_met, found.found) == (True, max(rates))
 
 
+@pytest.mark.parametrize(
+    ("at_least", "found", "margin"),
+    [(True, 0.75, 0.25), (True, 0.5, 0.0), (True, 0.25, -0.25), (False, 0.25, 0.25), (False, 0.5, 0.0),
+     (False, 0.75, -0.25), (True, None, None)],
+)  # fmt: skip
+def test_the_margin_is_the_distance_from_the_limit(at_least: bool, found: float | None, margin: float | None) -> None:
+    checked = Check(Gate("RR", "mean", 0.5, at_least), "other", "all", found)
+    assert (checked.margin, checked.is_met) == (margin, margin is not None and margin >= 0)
+
+
+def test_only_what_is_new_is_skipped_and_only_where_the_gate_says_so() -> None:
+    gates = [Gate("RR", "difference", 0.5, True, skips_new=skips_new) for skips_new in (False, True)]
+    checks = [Check(gate, "other", "all", None, is_new=is_new) for gate in gates for is_new in (False, True)]
+    assert [(each.is_skipped, each.is_met) for each in checks] == [(False, False)] * 3 + [(True, True)]
+    assert not Check(gates[1], "other", "all", 0.25, is_new=True).is_met
+
+
+def test_missed_gates_come_first() -> None:
+    gates = [Gate("RR", "mean", limit, True, "other") for limit in (0.0, 1.0, 0.0)]
+    assert [each.gate.limit for each in check(results_of(MEANS), gates)] == [1.0, 0.0, 0.0]
+
+
 def test_differences_are_those_from_the_baseline_and_from_no_other_configuration() -> None:
     gates = [Gate("RR", "difference", -9.0, True, name) for name in ("other", "retrieval-only")]
     expected = {row["config_id"]: row["difference"] for row in COMPARISONS if row["baseline"] == "base"
@@ -96,3 +118,10 @@ def test_an_interval_of_few_queries_is_doubted_and_a_mean_is_not() -> None:
     for queries, doubt in ((FEW_QUERIES, ""), (FEW_QUERIES - 1, FEW)):
         found = check(results_of([row | {"queries": queries} for row in MEANS]), gates)
         assert [each.reason for each in found] == ["", doubt]
+
+
+@pytest.mark.parametrize("configuration", ["other", None])
+def test_a_gate_about_a_slice_without_queries_is_missed_once(configuration: str | None) -> None:
+    (found,) = check(results_of(MEANS), [Gate("RR", "mean", 0.0, True, configuration, "kind=7")])
+    assert (found.configuration, found.slice, found.is_met) == (configuration or "", "kind=7", False)
+    assert found.reason.startswith("no query is in this slice; ")
