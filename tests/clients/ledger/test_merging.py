@@ -83,9 +83,9 @@ def test_a_part_as_large_as_the_last_tier_is_left_alone(tmp_path: Path, monkeypa
         written(str(tmp_path), entry(night))
     sizes = [part.bytes for part in store.parts_in(str(tmp_path))]
     monkeypatch.setattr(merging, "TIERS", (1, min(sizes)))
-    assert compact(str(tmp_path)).files_after == 2
+    assert merging.compact(str(tmp_path)).files_after == 2
     monkeypatch.setattr(merging, "TIERS", (1, max(sizes) + 1))
-    assert compact(str(tmp_path)).files_after == 1
+    assert merging.compact(str(tmp_path)).files_after == 1
 
 
 @pytest.mark.parametrize(("age_s", "is_left"), [(86_340.0, True), (86_400.5, False)])
