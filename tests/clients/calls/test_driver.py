@@ -1,0 +1,156 @@
+"""The driver: equal calls are one, every task has its outcomes, and what tasks hold is counted to the byte."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rankbeam.transforms.clients.calls.driver import Driver, Flight, Outcome
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import Failure, FailureKind
+
+ERROR = CallError(FailureKind.BLOCKED, "refused", 2)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Work that makes the calls of each step; its value is what the last step brought."""
+
+    stage: ClassVar[str] = "judge"
+    services: ClassVar[Sequence[str]] = ("service",)
+
+    def steps(self, item: Sequence[Sequence[Call]]) -> Steps[Any]:
+        values: Sequence[Any] = ()
+        for calls in item:
+            values = accepted((yield list(calls)))
+        return list(values)
+
+    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike
+        if reply.answer == "bad":
+            raise ERROR
+        return reply.answer
+
+    def calls(self, item: Any) -> range:  # noqa: ARG002  every item alike
+        return range(1, 9)
+
+
+@dataclass
+class Driven:
+    """A driver, the calls that it made, and the outcomes of its tasks with the bytes that they held."""
+
+    flights: list[Flight] = field(default_factory=list)
+    outcomes: list[tuple[Outcome, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        emit = lambda outcome, held: self.outcomes.append((outcome, held))  # noqa: E731  it is one line
+        self.driver = Driver("judge", {"ask": Ask()}, self.flights.append, emit)
+
+    def start(self, *items: Sequence[Sequence[Call]], size: int = 0) -> None:
+        first = self.driver.open
+        self.driver.start([task(f"q{first + place}", item) for place, item in enumerate(items)], size)
+
+    def settle(self, number: int, answer: str) -> None:
+        flight = self.flights[number]
+        self.driver.settle(flight, flight.read(Reply(answer)))
+
+    def values(self) -> dict[str, Any]:
+        return {each.name: each.value for each, _ in self.outcomes if isinstance(each, Answer)}
+
+
+def task(name: str, item: Any) -> Task:
+    number = int(name[1:])
+    return Task(name, "ask", item, (Subject("p", name, 0, (number,)), Subject("p", f"{name} again", 0, (9,))))
+
+
+def call(key: str | None, reach: Reach | None = None, positions: frozenset[int] | None = None) -> Call:
+    return Call("service", key, f"payload of {key}", reach, positions)
+
+
+def test_equal_calls_are_made_once_and_answer_every_task() -> None:
+    driven = Driven()
+    driven.start([[call("a"), call("b")]], [[call("b"), call("c")]])
+    assert [flight.call.key for flight in driven.flights] == ["a", "b", "c"]
+    for number, answer in ((1, "B"), (2, "C")):
+        driven.settle(number, answer)
+    assert (driven.values(), driven.driver.open) == ({"q1": ["B", "C"]}, 1)
+    driven.settle(0, "A")
+    assert driven.values() == {"q1": ["B", "C"], "q0": ["A", "B"]}
+    assert driven.driver.open == 0
+
+
+def test_calls_without_a_key_and_those_that_were_settled_are_made_again() -> None:
+    driven = Driven()
+    driven.start([[call(None)]], [[call(None)]], [[call("a")]])
+    driven.settle(2, "A")
+    driven.start([[call("a")]])
+    assert [flight.call.key for flight in driven.flights] == [None, None, "a", "a"]
+
+
+def test_a_call_is_answered_by_one_that_goes_as_far_and_by_no_other() -> None:
+    driven = Driven()
+    for reach in (Reach(5), Reach(3), Reach(9), Reach(7), None):
+        driven.start([[call("a", reach)]])
+    assert [flight.call.reach for flight in driven.flights] == [Reach(5), Reach(9), None]
+    driven.settle(0, "five")  # the farther one goes on for the key
+    driven.settle(1, "nine")
+    assert driven.values() == {"q0": ["five"], "q1": ["five"], "q2": ["nine"], "q3": ["nine"]}
+
+
+def test_a_call_is_for_the_positions_that_are_named_or_else_for_those_of_its_tasks() -> None:
+    driven = Driven()
+    driven.start([[call("a", None, frozenset({1}))]], [[call("a", None, frozenset({2}))]], [[call("a")], []])
+    driven.start([[call("b")]], [[call("b")]])
+    assert [flight.positions() for flight in driven.flights] == [frozenset({1, 2}), frozenset({3, 4, 9})]
+
+
+def test_steps_follow_each_other_and_one_without_calls_is_passed_over() -> None:
+    driven = Driven()
+    driven.start([[], [call("a")], [], [call("b")]], [[]])
+    assert driven.values() == {"q1": []}
+    driven.settle(0, "A")
+    assert [flight.call.key for flight in driven.flights] == ["a", "b"]
+    driven.settle(1, "B")
+    assert driven.values() == {"q1": [], "q0": ["B"]}
+
+
+def test_a_task_that_fails_fails_for_each_of_its_subjects() -> None:
+    driven = Driven()
+    driven.start([[call("a")]])
+    driven.settle(0, "bad")
+    failures = [Failure("judge", FailureKind.BLOCKED, name, 2, "refused") for name in ("q0", "q0 again")]
+    subjects = task("q0", None).subjects
+    assert driven.outcomes == [
+        (FailedTask("ask", subject, failure), 1200) for subject, failure in zip(subjects, failures, strict=True)
+    ]
+    assert (driven.driver.open, driven.driver.held_bytes) == (0, 0)
+
+
+def test_a_task_that_joined_a_call_while_it_was_read_is_read_for_afterwards() -> None:
+    driven = Driven()
+    driven.start([[call("a")]])
+    flight = driven.flights[0]
+    read = flight.read(Reply("A"))
+    driven.start([[call("a")]])
+    driven.driver.settle(flight, [*read, *flight.read(Reply("A"), skip=len(read))])
+    assert driven.values() == {"q0": ["A"], "q1": ["A"]}
+
+
+def test_what_a_task_holds_is_its_texts_and_its_payloads() -> None:
+    driven = Driven()
+    payload = sys.getsizeof("payload of a")
+    of_calls = [1200 + 3000 + 2 * payload + 2 * 800, 1200 + 3000 + payload + 800]
+    driven.start([[call("a"), call("b")], [call("c")]], [[call("d")]], size=6000)
+    assert driven.driver.held_bytes == sum(of_calls)
+    driven.settle(0, "A")
+    driven.settle(1, "B")
+    assert driven.driver.held_bytes == 2 * of_calls[1]
+    driven.settle(3, "C")
+    assert (driven.driver.held_bytes, driven.outcomes[0][1]) == (of_calls[1], of_calls[1])
+    small = Driven()
+    small.start([[call("a")]])
+    assert small.driver.held_bytes == 1200 + 2 * payload + 800
