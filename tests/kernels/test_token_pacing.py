@@ -254,3 +254,16 @@ def test_a_call_that_takes_all_of_a_minute_begins_in_the_end(
     waited_s = pacer.wait_s(now, 6000.0)
     assert waited_s <= 121.0
     assert pacer.wait_s(now + waited_s, 6000.0) == 0.0
+
+
+def test_the_mean_is_that_of_the_calls_of_the_last_minute() -> None:
+    pacer = TokenPacer(6000)
+    assert pacer.mean() == 0.0
+    pacer.settle(pacer.reserve(0.0, 3000), 1000)
+    pacer.reserve(10.0, 5000)
+    assert pacer.mean() == 3000.0
+    at = pacer.wait_s(0.0, 1000)  # until the first one has left the minute
+    pacer.reserve(at, 1000)
+    assert (at > 60.0, pacer.mean()) == (True, 3000.0)
+    pacer.reserve(at + 0.1, 0)
+    assert pacer.mean() == 2000.0

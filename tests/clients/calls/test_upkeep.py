@@ -1,6 +1,7 @@
 """What a lane keeps up at its ledger: no answer is lost while it cannot be written, and new parts are used."""
 
 import asyncio
+import logging
 import math
 import os
 import tempfile
@@ -114,6 +115,21 @@ def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(
     assert f"{len(service.begun) - kept} answers that were paid for could not be kept" in str(caught.value)
 
 
+def test_without_patience_the_first_look_at_a_problem_ends_the_lane(clock: VirtualClock, tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "ledger")
+
+    async def script(question: str, _: int) -> str | None:
+        if question == "q0":
+            disk.take_away()
+        await asyncio.sleep(0.05)
+        return None
+
+    fan_out = fan_out_of(Echo(script), Ledger(str(disk.folder), patience_s=0.0), len(TASKS), clock, ONE_AT_A_TIME)
+    with pytest.raises(InputError, match="cannot be written"):
+        outcomes(fan_out)
+    assert clock.monotonic() == pytest.approx(0.5, abs=0.06)  # the second look, after the first part
+
+
 def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(clock: VirtualClock, tmp_path: Path) -> None:
     other, service = Ledger(str(tmp_path)), Echo()
     lease, writer = other.lease("quota pool pool, lane 0"), other.writer()
@@ -183,10 +199,12 @@ def test_a_lane_that_waits_looks_new_parts_up_every_minute_until_all_is_answered
     assert waiting.looks[:3] == [50.0, 100.0, 150.0]
 
 
-def test_a_lease_that_is_released_is_taken_within_a_second(tmp_path: Path) -> None:
+def test_a_lease_that_is_released_is_taken_within_a_second(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     waiting = Waiting(tmp_path, left_after_looks=1, released_at=3.0)
-    waiting.enter()
+    with caplog.at_level(logging.INFO):
+        waiting.enter()
     assert (waiting.seconds, waiting.looks) == (3.0, [3.0])
+    assert ["waiting for it" in record.message for record in caplog.records] == [True]
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 30.0])

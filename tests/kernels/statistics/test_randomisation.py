@@ -248,3 +248,25 @@ def test_too_few_queries_give_nan_and_no_difference_gives_1() -> None:
     for count in (2, 100, 2000):
         assert p_values_of(np.zeros((count, 2))).tolist() == [1.0, 1.0]
     assert Blocks.zero(0).p_values(0).tolist() == []
+
+
+def of_values(values: list[int]) -> Blocks:
+    return Blocks.of(np.arange(len(values), dtype=np.uint64), np.array(values, np.int64)[:, np.newaxis])
+
+
+def test_a_sum_that_falls_short_by_the_rounding_of_every_block_reaches_the_observed_one() -> None:
+    assert of_values([1] * (ENUMERATED + 2)).p_values(0).tolist() == [1.0]  # 18 - 18 = 0 is reached by every sum
+
+
+def test_small_differences_are_not_rounded() -> None:
+    # |3s| reaches 54 - 18 where |s|, of 18 signs, is at least 12.
+    expected = 2 * stats.binom.cdf(3, 18, 0.5)
+    assert of_values([3] * 18).p_values(0, MOST_FLIPS) == pytest.approx([expected], rel=0.1)
+
+
+def test_twenty_flips_that_reach_the_observed_sum_are_enough() -> None:
+    # Ten more and eight fewer by a million: all but 19% of the flips reach the difference.
+    blocks = of_values([10**6] * 10 + [-(10**6)] * 8)
+    p_values = ((flips, blocks.p_values(0, flips).item()) for flips in range(20, 40))
+    flips, first = next((flips, p) for flips, p in p_values if (p * (1 + MOST_FLIPS)) % 1 > 1e-6)
+    assert first == 21 / (1 + flips)
