@@ -1,7 +1,9 @@
 """The fan-out: every call has one outcome, is paid for once, at the pace of its quota, and ends."""
 
+import asyncio
 from collections import Counter as Tally
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,31 @@ def test_calls_attempts_and_failures_are_counted(tmp_path: Path) -> None:
     }
 
 
+def test_counts_are_reported_once(tmp_path: Path) -> None:
+    _, fan_out = made({"echo": Echo()}, [[task("a"), task("b")]], tmp_path)
+    assert fan_out.counted() == {
+        (counter, "pool"): 2 for counter in (Counter.CALLS_PLANNED, Counter.CALLS_MADE, Counter.CALLS_DONE)
+    }
+    assert fan_out.counted() == {}
+
+
+def test_the_ledger_has_when_a_call_was_answered_and_how_long_its_attempts_took(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
+    async def script(_: str, time: int) -> str | None:
+        await asyncio.sleep(0.25 * time)
+        if time == 1:
+            raise CallError(FailureKind.UNAVAILABLE, "down")
+        return None
+
+    began = clock.now()
+    call = task("q").item
+    make([task("q")], Echo(script), tmp_path, clock=clock)
+    (entry,) = Ledger(str(tmp_path)).find({call.key: call.reach})
+    assert (entry.attempts, entry.seconds, entry.service) == (2, 0.75, "echo")
+    assert timedelta(seconds=1) <= entry.finished_at - began < timedelta(seconds=1.3)  # with a pause between them
+
+
 def test_the_service_says_when_to_ask_again(tmp_path: Path) -> None:
     service = Echo(failing(FailureKind.QUOTA, times=1, retry_after_s=1.5))
     make([task("q")], service, tmp_path)
@@ -139,7 +166,8 @@ def test_a_call_that_hangs_ends_at_its_time_limit(clock: VirtualClock, tmp_path:
     service = Echo(taking(3600))
     quota = Quota(requests_per_minute=60_000, timeout_s=20, attempts=2)
     outcomes = make([task(f"q{i}") for i in range(5)], service, tmp_path, quota, clock)
-    assert {each.failure.kind for each in outcomes if isinstance(each, FailedTask)} == {FailureKind.TIMEOUT}
+    failures = {(each.failure.kind, each.failure.message) for each in outcomes if isinstance(each, FailedTask)}
+    assert failures == {(FailureKind.TIMEOUT, "no answer within 20 s")}
     assert len(outcomes) == 5
     assert 40.25 < clock.monotonic() < 42
 

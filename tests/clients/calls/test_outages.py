@@ -83,10 +83,14 @@ def test_a_service_that_dies_in_the_middle_costs_sixty_attempts_more(
     assert clock.monotonic() < 800
 
 
-def test_a_service_that_recovers_answers_everything(clock: VirtualClock, tmp_path: Path) -> None:
+def test_a_service_that_recovers_answers_everything(
+    clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     service = Echo(down(lambda now: 20 <= now < 200, latency_s=0.5))
     outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, QUOTA, clock)
     assert not failures(outcomes)
+    reports = ["echo: 20 attempts in a row failed, the last with: it is down", "echo: the service answers again"]
+    assert [record.message.startswith(said) for record, said in zip(caplog.records, reports, strict=True)] == [True] * 2
     assert sum(20 <= at < 200 for _, at in service.begun) <= MOST
     assert clock.monotonic() < 800 / 25 + 180 + 70  # the longest pause before a probe is a minute
 
