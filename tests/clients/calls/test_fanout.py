@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.services import FAST, Echo, Script, failing, feed, made, make, stage, subjects, taking, task
 
+from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -190,6 +191,14 @@ def test_a_second_run_makes_no_call(tmp_path: Path) -> None:
     assert not second.begun
     assert {each.subjects: each for each in again} == {each.subjects: each for each in answers}
     assert fan_out.totals()[Counter.LEDGER_HITS, "pool"] == 50
+
+
+def test_answers_of_the_ledger_are_read_as_outcomes_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fanout, "_MOST_WAITING", 5)
+    calls, again = [task(f"q{i}") for i in range(400)], Echo()
+    make(calls, Echo(), tmp_path)
+    assert len(make(calls, again, tmp_path)) == 400
+    assert not again.begun
 
 
 def test_a_second_run_that_finds_everything_does_not_connect(tmp_path: Path) -> None:

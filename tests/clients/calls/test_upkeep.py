@@ -115,6 +115,22 @@ def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(
     assert f"{len(service.begun) - kept} answers that were paid for could not be kept" in str(caught.value)
 
 
+def test_what_cannot_be_written_after_the_last_call_is_tried_again(clock: VirtualClock, tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "ledger")
+
+    async def script(question: str, _: int) -> str | None:
+        if question == "q9":
+            disk.take_away()
+            asyncio.get_running_loop().call_later(2.0, disk.give_back)
+        return None
+
+    assert len(outcomes(fan_out_of(Echo(script), Ledger(str(disk.folder)), 10, clock, ONE_AT_A_TIME))) == 10
+    assert 2.0 < clock.monotonic() < 2.6
+    again = Echo()
+    make(TASKS[:10], again, disk.folder)
+    assert not again.begun
+
+
 def test_without_patience_the_first_look_at_a_problem_ends_the_lane(clock: VirtualClock, tmp_path: Path) -> None:
     disk = Disk(tmp_path / "ledger")
 
@@ -125,8 +141,9 @@ def test_without_patience_the_first_look_at_a_problem_ends_the_lane(clock: Virtu
         return None
 
     fan_out = fan_out_of(Echo(script), Ledger(str(disk.folder), patience_s=0.0), len(TASKS), clock, ONE_AT_A_TIME)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot be written") as caught:
         outcomes(fan_out)
+    assert caught.value.path == str(disk.folder)
     assert clock.monotonic() == pytest.approx(0.5, abs=0.06)  # the second look, after the first part
 
 

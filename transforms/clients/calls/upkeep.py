@@ -6,7 +6,6 @@ probe ─► claim the lease, or wait for its holder ─► look up new answers 
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -59,7 +58,6 @@ class Upkeep:
         self._look, self._is_look_due, self._stop, self._sleep, self._clock = look, is_look_due, stop, sleep, clock
         self._failing_since: float | None = None
         self._problem: InputError | None = None
-        self._asked_to_stop = -math.inf
 
     async def __aenter__(self) -> "Upkeep":
         await self._refuse_cancelled()

@@ -1,0 +1,122 @@
+"""When an upkeep looks, beats and takes notes, on the virtual clock."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankbeam.transforms.clients.calls.upkeep import Upkeep
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.ledger.leases import Holder
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.errors import InputError
+
+
+@pytest.fixture
+def clock() -> Iterator[VirtualClock]:
+    with VirtualClock() as clock:
+        yield clock
+
+
+@dataclass
+class Kept:
+    """A lease and a record that note when they are used; another run holds the lease for some time."""
+
+    clock: VirtualClock
+    name: str = "pool"
+    held_s: float = 0.0
+    beats: list[float] = field(default_factory=list)
+    written: list[float] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+
+    def claim(self) -> Holder | None:
+        self.events.append(f"claim {self.name}")
+        return Holder.here("other", "now") if self.clock.monotonic() < self.held_s else None
+
+    def beat(self) -> None:
+        self.beats.append(round(self.clock.monotonic(), 3))
+
+    def release(self) -> None:
+        self.events.append(f"release {self.name}")
+
+    def write(self, *, at_once: bool = False) -> None:
+        self.written.append(round(self.clock.monotonic(), 3))
+        self.events += ["written at once"] if at_once else []
+
+
+@dataclass
+class Run:
+    """An upkeep of one or more leases."""
+
+    clock: VirtualClock
+    folder: Path
+    kept: list[Any]
+    is_due: bool = False
+    looks: list[float] = field(default_factory=list)
+    stops: list[float] = field(default_factory=list)
+
+    async def look(self) -> bool:
+        self.looks.append(round(self.clock.monotonic(), 3))
+        return True
+
+    def last(self, seconds: float, ledger: Ledger | None = None) -> None:
+        ledger = ledger or Ledger(str(self.folder))
+        writer = ledger.writer(clock=self.clock)
+        stop = lambda: self.stops.append(round(self.clock.monotonic(), 3))  # noqa: E731  it is one line
+        upkeep = Upkeep(
+            ledger, self.kept, writer, self.kept[:1], self.look, stop, asyncio.sleep, self.clock.monotonic,
+            lambda: self.is_due,
+        )  # fmt: skip
+
+        async def calls() -> None:
+            async with upkeep:
+                await asyncio.sleep(seconds)
+
+        asyncio.run_coroutine_threadsafe(calls(), self.clock.loop()).result(60)
+
+
+def test_notes_are_taken_every_five_seconds_and_at_the_end(clock: VirtualClock, tmp_path: Path) -> None:
+    kept = Kept(clock)
+    Run(clock, tmp_path, [kept]).last(12.1)
+    assert kept.written == [5.0, 10.0, 12.1]
+    assert kept.events == ["claim pool", "written at once", "release pool"]
+
+
+def test_a_lease_is_renewed_at_every_look_four_times_a_second(clock: VirtualClock, tmp_path: Path) -> None:
+    kept = Kept(clock)
+    Run(clock, tmp_path, [kept]).last(1.1)
+    assert kept.beats == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_answers_of_others_are_looked_up_every_fifty_seconds(clock: VirtualClock, tmp_path: Path) -> None:
+    run = Run(clock, tmp_path, [Kept(clock)])
+    run.last(101.0)
+    assert run.looks == [0.0, 50.0, 100.0]
+
+
+def test_where_a_look_is_due_it_is_after_two_seconds(clock: VirtualClock, tmp_path: Path) -> None:
+    run = Run(clock, tmp_path, [Kept(clock)], is_due=True)
+    run.last(5.0)
+    assert run.looks == [0.0, 2.0, 4.0]
+
+
+def test_leases_are_claimed_by_name_and_kept_while_another_is_waited_for(clock: VirtualClock, tmp_path: Path) -> None:
+    first, second = Kept(clock, "a"), Kept(clock, "b", held_s=2.5)
+    run = Run(clock, tmp_path, [second, first])
+    run.last(0.1)
+    assert first.events[0] == "claim a"
+    assert second.events[:4] == ["claim b"] * 4
+    assert (first.beats, run.looks) == ([1.0, 2.0, 3.0], [3.0])
+    assert (first.events[-1], second.events[-1]) == ("release a", "release b")
+
+
+def test_a_run_that_is_cancelled_stops_within_a_second(clock: VirtualClock, tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    run = Run(clock, tmp_path, [Kept(clock)])
+    clock.loop().call_soon_threadsafe(lambda: clock.loop().call_later(0.1, ledger.request_stop))
+    with pytest.raises(InputError, match="the run was cancelled") as caught:
+        run.last(3.0, ledger)
+    assert (run.stops, caught.value.path) == ([1.0], str(tmp_path))
