@@ -33,11 +33,12 @@ help: ## show the commands
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	@"$(BIN)/rankbeam" evaluate examples/helpdesk/answers.yaml --output out/helpdesk
 
-test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: some minutes
+test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: about six minutes
 	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
 
+# One after the other in their order, campaigns before laws: where time runs out, whole runs have been tried.
 campaign: $(STAMP)-dev $(EMULATORS)/.installed ## run the tests that take long, and all laws with five times the examples
-	@"$(BIN)/python" -m pytest -n auto -m "campaign or hypothesis" --hypothesis-profile=campaign tests
+	@"$(BIN)/python" -m pytest -n auto --dist=load --maxschedchunk=1 -m "campaign or hypothesis" --hypothesis-profile=campaign tests
 
 check: $(STAMP)-dev ## linters, types and import floors
 	@"$(BIN)/ruff" check .

@@ -3,13 +3,13 @@
 import atexit
 import gc
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support import beam_habits
 from support.campaigns import sized
-
-from rankbeam.pipelines.run import overheads
 
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ordinary", UNTIMED, max_examples=40)
@@ -21,6 +21,11 @@ COLLECTED_AFTER = (50_000, 20, 10)
 
 Fewer of the latter keep memory of earlier pipelines, which refer to themselves: gigabytes in a whole run.
 """
+
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell starts what it runs in the background so, and what the tests start would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -44,6 +49,11 @@ def pytest_collection() -> Generator[None, object, object]:
         atexit.register(gc.unfreeze)  # extensions report what is left at the end as leaks
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run campaigns before laws, which `make test` has tried already: in CI time may run out."""
+    items.sort(key=lambda item: item.get_closest_marker("campaign") is None)
+
+
 def pytest_runtest_setup() -> None:
     """Let Beam remember signatures once it is imported, with the first tests or by a later one."""
-    overheads.remember_signatures()
+    beam_habits.make_cheap()

@@ -41,6 +41,7 @@ def remember_signatures() -> None:
     from apache_beam.typehints.decorators import IOTypeHints
 
     if not isinstance(userstate.get_dofn_specs, _Remembered):
+        core._check_fn_use_yield_and_return = _Remembered(core._check_fn_use_yield_and_return, _function, _itself)
         core.get_function_args_defaults = _Remembered(core.get_function_args_defaults, _function, _copied_lists)
         userstate.get_dofn_specs = _Remembered(userstate.get_dofn_specs, _methods, _copied_sets)
         IOTypeHints.from_callable = _Remembered(IOTypeHints.from_callable, _function, _itself)
@@ -89,8 +90,8 @@ def _methods(dofn: Any) -> Any:
     return dofn if any(isinstance(value, MethodType) for value in vars(dofn).values()) else type(dofn)
 
 
-def _itself(hints: Any) -> Any:
-    return hints  # a named tuple, which Beam replaces and does not change
+def _itself(result: Any) -> Any:
+    return result  # a truth value, or a named tuple, which Beam replaces and does not change
 
 
 def _copied_lists(names_and_defaults: tuple[list[str], list[Any]]) -> tuple[list[str], list[Any]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.json_server import responding
 from support.remote import answers, dataset, failure_rows, write_experiment
@@ -38,7 +39,7 @@ def experiment(folder: Path, url: str, **parameters: Any) -> str:
     return write_experiment(folder, base)
 
 
-@pytest.mark.parametrize("empty", [{}, {"hits": None}, {"hits": {"total": 0}}])
+@pytest.mark.parametrize("empty", [{"hits": None}, *in_campaigns({}, {"hits": {"total": 0}})])
 def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
     with leaving_out(empty) as (url, asked):
         outcome = rankbeam("evaluate", experiment(tmp_path, url), "--run-id", "r1")
@@ -53,11 +54,13 @@ def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
     ("empty", "parameters", "said"),
     [
         ({}, {"results_required": True}, "with results_required: false, an absent list counts as empty"),
-        ({}, {"results": "hits.hits[]"}, "write results: hits.hits[] || `[]`"),
-        (None, {}, "the answer is not an object, found null"),
-        ({"hits": []}, {}, "results_required: false is for omitted lists"),
         ({"error": {"code": 13}}, {}, 'the answer holds an error: {"code": 13}'),
-        ({"data": None, "errors": ["busy"]}, {}, 'the answer holds an error: ["busy"]'),
+        *in_campaigns(
+            ({}, {"results": "hits.hits[]"}, "write results: hits.hits[] || `[]`"),
+            (None, {}, "the answer is not an object, found null"),
+            ({"hits": []}, {}, "results_required: false is for omitted lists"),
+            ({"data": None, "errors": ["busy"]}, {}, 'the answer holds an error: ["busy"]'),
+        ),
     ],
 )
 def test_what_is_malformed_is_said_with_what_to_do_and_not_asked_nine_times(

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 import yaml
+from support.campaigns import in_campaigns
 from support.cli import Outcome, rankbeam
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
@@ -250,6 +251,7 @@ def test_what_cannot_be_loaded_by_hand(
 # A run that is killed
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seen", ["rankbeam_load", "rankbeam_publish"])
 def test_a_run_that_is_killed_while_it_loads_can_be_repeated(
     bigquery: StrictBigQuery, tmp_path: Path, seen: str
@@ -296,7 +298,7 @@ def counted(dataset: str) -> dict[str, list[tuple[Any, ...]]]:
     return {name: [tuple(row) for row in client.query(query.format(dataset, name)).result()] for name in tables.TABLES}
 
 
-@pytest.mark.parametrize("place", ["local", "cloud"])
+@pytest.mark.parametrize("place", ["local", *in_campaigns("cloud")])
 def test_the_emulator_holds_a_run_once_however_often_it_is_made(
     cloud: Cloud, dataset: str, tmp_path: Path, place: str
 ) -> None:
@@ -319,6 +321,7 @@ def test_the_emulator_holds_a_run_once_however_often_it_is_made(
         assert list(schemas.differences(columns, schemas.columns_of(schema))) == []
 
 
+@pytest.mark.campaign
 def test_the_emulator_shows_nothing_of_files_of_two_executions(cloud: Cloud, dataset: str, tmp_path: Path) -> None:
     assert cloud.bigquery.rest_url == os.environ["BIGQUERY_EMULATOR_HOST"]
     path = experiment(tmp_path, dataset)

@@ -48,6 +48,7 @@ def counted(client: bigquery.Client) -> dict[str, tuple[int, str]]:
     return {name: (count, minutes) for name, count, minutes in asked(client, " UNION ALL ".join(parts))}
 
 
+@pytest.mark.campaign
 def test_a_load_that_is_killed_shows_nothing_and_is_repeated_and_replaced(
     emulator: bigquery.Client, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from support import memory_filesystem
 from support.bigquery_tables import Tables, new_dataset
+from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.emulators import Cloud
 from support.inputs import beir_qrels, tab_texts, trec_qrels, trec_run
@@ -173,7 +174,7 @@ def put(cloud: Cloud, names: dict[str, bytes]) -> str:
     return bucket
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ["packed", *in_campaigns("beir", "parquet")])
 def test_a_dataset_and_a_run_on_cloud_storage(
     cloud: Cloud, expected: dict[str, list[str]], tmp_path: Path, form: str
 ) -> None:
@@ -188,6 +189,7 @@ def parts(rows: list[Any], count: int) -> Iterator[tuple[int, list[Any]]]:
         yield part, rows[part::count]
 
 
+@pytest.mark.campaign
 def test_folders_and_patterns_on_cloud_storage(cloud: Cloud, expected: dict[str, list[str]], tmp_path: Path) -> None:
     names = {"queries.jsonl": content_of("queries.jsonl", "queries"), "corpus.jsonl": content_of("c.jsonl", "corpus")}
     for part, rows in parts(judgements(), 30):

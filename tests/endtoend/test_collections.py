@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytrec_eval
+from support.campaigns import in_campaigns
 from support.data import SHARED_DATA, needs_shared_data
 from support.runs import query_values, rankbeam, run_experiment
 
@@ -80,6 +81,7 @@ def test_all_formats_of_cranfield_are_one_dataset(tmp_path: Path) -> None:
     assert len(fingerprints) == 1
 
 
+@pytest.mark.campaign
 def test_six_robust_runs_in_one_command_equal_pytrec_eval(tmp_path: Path) -> None:
     runs = sorted((ROBUST / "runs").glob("*.gz"))
     result = rankbeam(
@@ -100,7 +102,7 @@ def test_six_robust_runs_in_one_command_equal_pytrec_eval(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("part", "options"),
-    [("expect", []), ("expect_l2", ["-l", "2"]), ("expect_judged_only", ["-J"])],
+    [("expect_l2", ["-l", "2"]), *in_campaigns(("expect", []), ("expect_judged_only", ["-J"]))],
 )
 def test_every_expectation_of_the_edge_case_holds(tmp_path: Path, part: str, options: list[str]) -> None:
     fixture = json.loads((SHARED_DATA / "fixtures" / "edge_case.json").read_text())

@@ -259,6 +259,7 @@ def read_documents(folder: Path) -> list[str]:
     return (folder / "helpdesk" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
 
 
+@pytest.mark.campaign
 def test_ctrl_c_during_an_import_ends_at_once_and_the_next_run_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_staged_documents_may_be_kept_and_are_not_uploaded_again(tmp_path: Path,
     assert "0 documents uploaded" in again.stderr
 
 
+@pytest.mark.campaign
 def test_what_is_kept_for_the_run_is_deleted_by_the_process_that_follows_its_job(
     tmp_path: Path, server: Standin
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_corpus_that_others_delete_during_its_import_is_built_anew_by_the_next
     assert (there["name"] != name, there["files"]) == (True, DOCUMENTS)
 
 
+@pytest.mark.campaign
 def test_several_regions_are_listed_at_once(tmp_path: Path, server: Standin) -> None:
     elsewhere = {"location": "projects/p/locations/europe-west4"}
     assert rankbeam("evaluate", experiment(tmp_path, server)).status == 0

@@ -16,6 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 from google.cloud import bigquery
 from google.cloud.dataflow import JobType
 from support import remote
+from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.dataflow import Dataflow, dataflow
 from support.dataflow.server import metric
@@ -88,6 +89,7 @@ def rows_of(dataset: str, name: str, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist(rows, schema)
 
 
+@pytest.mark.campaign
 def test_the_demo_runs_from_what_was_staged(bucket: str, service: Dataflow, google: Cloud, tmp_path: Path) -> None:
     dataset = f"{google.bigquery.project}.dataflow"
     bigquery.Client(project=google.bigquery.project).create_dataset(dataset)
@@ -194,6 +196,7 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
     assert "state    cancelled" in cancelled.stdout.splitlines()
 
 
+@pytest.mark.campaign
 def test_a_job_as_json(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     service.holds = True
     outcome = rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service), "--format=json")
@@ -249,6 +252,7 @@ def test_a_job_that_dataflow_does_not_take(bucket: str, service: Dataflow, tmp_p
     assert outcome.stderr.endswith(": nobody@p.example lacks dataflow.jobs.create\n")
 
 
+@pytest.mark.campaign
 def test_calls_are_made_once_whatever_job_wants_them(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     for name, path in remote.dataset(tmp_path, QUERIES).items():
         put(f"{bucket}/{name}.jsonl" if name == "queries" else f"{bucket}/{name}", Path(path).read_bytes())
@@ -280,13 +284,11 @@ def test_a_gate_that_a_job_misses(bucket: str, service: Dataflow, tmp_path: Path
     assert "0.5000" in outcome.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *in_campaigns(signal.SIGTERM)])
 def test_ctrl_c_leaves_the_job_alone(bucket: str, service: Dataflow, tmp_path: Path, number: signal.Signals) -> None:
     service.holds = True
     command = [sys.executable, "-m", "rankbeam", "evaluate", small(bucket, tmp_path), "--wait"]
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
-    # A shell starts what it runs in the background with SIGINT ignored, and CI may be such a shell.
-    piped["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen([*command, *on_dataflow(bucket, service)], env=os.environ, **piped) as process:
         before = list(takewhile(lambda line: not line.startswith("pending"), process.stderr))
         assert process.poll() is None, before

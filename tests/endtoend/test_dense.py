@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.answering import dataset, model
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.standins import Faults, Standin, serve
 from support.standins.models import embedding
@@ -62,9 +63,7 @@ def service(server: Standin, kind: str) -> dict[str, Any]:
     return {"type": "gemini", "model": "m-001", "project": "p", "location": "l", "api_endpoint": server.url}
 
 
-@pytest.mark.parametrize(
-    "kind", ["openai", *(pytest.param(kind, marks=pytest.mark.campaign) for kind in ("gemini", "vertex"))]
-)
+@pytest.mark.parametrize("kind", ["openai", *in_campaigns("gemini", "vertex")])
 def test_every_text_is_embedded_once_and_never_paid_for_again(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

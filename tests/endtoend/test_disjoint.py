@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.campaigns import examples
+from support.campaigns import examples, in_campaigns
 from support.cli import Outcome, rankbeam
 from support.inputs import (
     json_texts,
@@ -60,7 +60,7 @@ def experiment(folder: Path, corpus: str, **more: object) -> str:
     return write_experiment(folder, {"dataset": given, "configurations": [bm25], **more})
 
 
-@pytest.mark.parametrize("form", ["trec", "gzip", "parquet"])
+@pytest.mark.parametrize("form", ["trec", "parquet", *in_campaigns("gzip")])
 def test_a_run_without_any_judged_query(tmp_path: Path, form: str) -> None:
     run = put_run(tmp_path, [(f"q{number}", f"d{number}", 1.0) for number in range(10)], form)
     refused = scored(tmp_path, [("x1", "d1", 1.0), ("x2", "d2", 1.0)], run, "--output", str(tmp_path / "out"))
@@ -72,7 +72,7 @@ def test_a_run_without_any_judged_query(tmp_path: Path, form: str) -> None:
     assert (allowed.status, allowed.stdout.splitlines()[1]) == (0, "a,all,RR,0.0")
 
 
-@pytest.mark.parametrize("form", ["trec", "gzip", "parquet"])
+@pytest.mark.parametrize("form", ["trec", "parquet", *in_campaigns("gzip")])
 def test_a_run_without_any_judged_document(tmp_path: Path, form: str) -> None:
     run = put_run(tmp_path, [("q1", "d1", 1.0), ("q2", "d2", 1.0), ("q3", "d3", 1.0)], form)
     refused = scored(tmp_path, QRELS, run)
@@ -102,7 +102,7 @@ def test_a_bad_run_is_not_one_of_other_ids(tmp_path: Path) -> None:
     assert ALLOWED not in outcome.stderr
 
 
-@pytest.mark.parametrize("form", ["json", "tabs", "parquet"])
+@pytest.mark.parametrize("form", ["parquet", *in_campaigns("json", "tabs")])
 @pytest.mark.parametrize("command", ["validate", "evaluate"])
 def test_a_corpus_without_any_judged_document(tmp_path: Path, form: str, command: str) -> None:
     path = experiment(tmp_path, put_corpus(tmp_path, ["d1", "d2"], form))

@@ -56,6 +56,7 @@ def test_gemini_answers_and_judges(examples: Path) -> None:
     assert_every_query_is_judged(examples)
 
 
+@pytest.mark.campaign
 def test_an_endpoint_of_ones_own_answers_judges_and_embeds(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL_API_KEY", "a-key-of-one's-own")
     with serve("openai") as server:
@@ -73,6 +74,7 @@ def test_an_endpoint_of_ones_own_answers_judges_and_embeds(examples: Path, monke
     assert_every_query_is_judged(examples)
 
 
+@pytest.mark.campaign
 def test_existing_answers_are_judged_by_a_model(examples: Path) -> None:
     with serve("openai") as server:
         model = f'{{type: openai, base_url: "{server.url}/v1", model: m-001}}'

@@ -40,6 +40,7 @@ def test_an_experiment_on_another_filesystem(stored: dict[str, bytes], tmp_path:
             assert connection.execute("SELECT count(*) FROM query_metrics").fetchone() == (192,)
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("stored")
 def test_a_second_run_replaces_the_first_there_too() -> None:
     for _ in range(2):

@@ -39,6 +39,7 @@ def test_all_retrievers_of_a_pool_find_documents_in_turn(tmp_path: Path) -> None
     assert [each["type"] for each in about["pool_retrievers"]] == ["bm25", "lsa"]
 
 
+@pytest.mark.campaign
 def test_services_and_embeddings_are_sources_of_a_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "not a secret")
     names = [row["_id"] for row in documents(24)]

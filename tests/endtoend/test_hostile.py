@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import pytrec_eval
+from support.campaigns import in_campaigns
 from support.inputs import qrels_table, run_table, trec_qrels, trec_run, write, write_table
 from support.runs import rankbeam
 
@@ -25,6 +26,7 @@ METRICS = {
     "Rprec": "Rprec", "Bpref": "bpref",
 }  # fmt: skip
 FORMATS = pytest.mark.parametrize("form", ["trec", "parquet"])
+FORMATS_OF_RUNS = pytest.mark.parametrize("form", ["trec", *in_campaigns("parquet")])
 
 
 def put_run(path: Path, rows: Sequence[Row], form: str, row_group_size: int = 1 << 16) -> str:
@@ -96,7 +98,7 @@ def by_id_descending(names: Iterable[str]) -> list[str]:
 # --- Many --------------------------------------------------------------------------------------------------------
 
 
-@FORMATS
+@FORMATS_OF_RUNS
 def test_one_query_with_very_many_results(tmp_path: Path, form: str) -> None:
     draw = random.Random(1)
     # pytrec_eval compares 32-bit floats, which these are; each score stands some four times.
@@ -110,7 +112,7 @@ def test_one_query_with_very_many_results(tmp_path: Path, form: str) -> None:
     assert 0 < ours["q"]["AP"] < 1
 
 
-@FORMATS
+@FORMATS_OF_RUNS
 def test_very_many_queries_with_one_result_each(tmp_path: Path, form: str) -> None:
     count = 100_000
     judgements = [(f"q{number}", f"d{number}", 1.0) for number in range(count)]
@@ -148,7 +150,7 @@ def test_all_scores_equal(tmp_path: Path, form: str) -> None:
     assert_agree(ours, by_pytrec_eval(judgements, [row for row in rows if row[0] in single]))
 
 
-@FORMATS
+@FORMATS_OF_RUNS
 def test_how_far_the_order_reaches_where_all_scores_are_equal(tmp_path: Path, form: str) -> None:
     rows = [("q", f"d{number}", 7.0) for number in range(10)]
     judgements = [("q", "d3", 1.0), ("q", "d8", 2.0), ("q", "d5", 0.0), ("q", "elsewhere", 1.0)]
@@ -172,8 +174,8 @@ def test_how_far_the_order_reaches_where_all_scores_are_equal(tmp_path: Path, fo
         assert found[metric] == pytest.approx(bounds, rel=0, abs=1e-12), metric
 
 
-@FORMATS
-@pytest.mark.parametrize("scores", [(0.0, -0.0), (-0.0, 0.0)])
+@FORMATS_OF_RUNS
+@pytest.mark.parametrize("scores", [(0.0, -0.0), *in_campaigns(((-0.0, 0.0),))])
 def test_zero_is_zero_with_either_sign(tmp_path: Path, form: str, scores: tuple[float, float]) -> None:
     rows = [("q", "a", scores[0]), ("q", "b", scores[1]), ("q", "below", -5e-324), ("q", "above", 5e-324)]
     judgements = [("q", "a", 1.0)]
@@ -214,7 +216,7 @@ def test_ids_of_a_kilobyte_that_differ_in_their_last_byte(tmp_path: Path, form: 
 # --- Judgements --------------------------------------------------------------------------------------------------
 
 
-@FORMATS
+@FORMATS_OF_RUNS
 def test_all_documents_unjudged(tmp_path: Path, form: str) -> None:
     rows = [(f"q{number}", f"d{place}", float(place)) for number in range(20) for place in range(50)]
     judgements = [(f"q{number}", f"other{place}", 1.0) for number in range(20) for place in range(5)]
@@ -406,8 +408,8 @@ def shuffled(rows: list[Row]) -> list[Row]:
     return random.Random(6).sample(rows, len(rows))
 
 
-@FORMATS
-@pytest.mark.parametrize("arrange", [round_robin, shuffled])
+@FORMATS_OF_RUNS
+@pytest.mark.parametrize("arrange", [shuffled, *in_campaigns(round_robin)])
 def test_rows_of_a_query_far_apart(tmp_path: Path, form: str, arrange: Callable[[list[Row]], list[Row]]) -> None:
     draw = random.Random(5)
     rows = [(f"q{number}", f"d{doc}", draw.randrange(40) / 4) for number in range(300) for doc in range(100)]

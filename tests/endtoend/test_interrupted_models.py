@@ -10,6 +10,7 @@ from support.remote import signalled
 from support.standins import serve
 
 
+@pytest.mark.campaign
 def test_an_interrupted_run_of_models_goes_on_without_paying_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return run_experiment(tmp_path_factory.mktemp("reference"), _experiment(HELPDESK))
 
 
+@pytest.mark.campaign
 def test_two_worker_processes(tmp_path: Path, reference: Results) -> None:
     options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     _same(run_experiment(tmp_path, _experiment(HELPDESK), beam_options=options), reference)

@@ -53,6 +53,7 @@ def test_known_items_are_planned_as_they_are_asked(tmp_path: Path) -> None:
     assert sentinels(tmp_path, "r1") == KNOWN
 
 
+@pytest.mark.campaign
 def test_known_items_are_paid_within_the_limit_and_the_next_run_asks_the_rest(tmp_path: Path) -> None:
     with serve("openai") as server:
         path = judging(tmp_path / "free", server)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from support.cli import rankbeam
 from support.remote import answers, dataset, http, write_experiment
 from support.standins import Standin, serve
@@ -17,6 +18,7 @@ def experiment(folder: Path, server: Standin) -> str:
     return write_experiment(folder, base)
 
 
+@pytest.mark.campaign
 def test_damage_is_said_by_plan_and_evaluate_and_kept_with_the_run(tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
         path = experiment(tmp_path, server)

@@ -41,6 +41,7 @@ def test_a_run_that_costs_more_at_the_least_is_refused_before_any_call(tmp_path:
     assert float(found[2]) > 0.01
 
 
+@pytest.mark.campaign
 def test_a_run_stays_below_its_limit_and_the_next_one_goes_on(tmp_path: Path) -> None:
     with serve("openai") as clean:
         path = write_experiment(tmp_path / "free", model(clean, "openai"), PRICES)

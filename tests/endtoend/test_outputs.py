@@ -13,6 +13,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.processes import COMMAND, Process
 from support.runs import query_values, rankbeam, run_experiment
@@ -107,6 +108,7 @@ def test_json_is_one_document_and_progress_stays_on_stderr(tmp_path: Path) -> No
     assert "scored 192/192" in result.stderr
 
 
+@pytest.mark.campaign
 def test_the_same_run_id_replaces_its_rows_and_another_adds_to_them(tmp_path: Path) -> None:
     for run_id in ("one", "one", "two"):
         assert rankbeam("evaluate", EXAMPLE, "--output", tmp_path, "--run-id", run_id).exit_code == 0
@@ -142,7 +144,7 @@ def slow_experiment(tmp_path: Path) -> Path:
     return tmp_path / "experiment.yaml"
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, *in_campaigns(signal.SIGKILL)])
 def test_an_interrupted_run_never_looks_finished(slow_experiment: Path, how: signal.Signals) -> None:
     output = slow_experiment.parent / "out"
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -202,6 +204,7 @@ def test_tables_of_the_users_own_are_not_lost(demo: Path, tmp_path: Path) -> Non
     assert "holds notes" in result.stderr
 
 
+@pytest.mark.campaign
 def test_a_closed_stderr_is_no_failure(tmp_path: Path) -> None:
     code = "from rankbeam.pipelines.cli import main; main()"
     command = f'exec "{sys.executable}" -c "{code}" evaluate "{EXAMPLE}" --output "{tmp_path}" 2>&-'

@@ -19,6 +19,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
 
 
+@pytest.mark.campaign
 def test_twelve_configurations_of_the_helpdesk_share_their_verdicts_on_pairs(tmp_path: Path) -> None:
     experiment = {
         "name": "pool",

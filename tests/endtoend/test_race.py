@@ -89,6 +89,7 @@ def without_durations(results: Results) -> list[str]:
     return sorted(re.sub(r'"p(50|95)_s": [0-9.e-]+', "", row) for row in without_run(results.table("usage")))
 
 
+@pytest.mark.campaign
 def test_a_race_that_drops_nothing_changes_no_table(tmp_path: Path) -> None:
     with systems("best", "equal") as servers:
         raced = evaluated(experiment(tmp_path / "raced", servers, **RACE))
@@ -100,6 +101,7 @@ def test_a_race_that_drops_nothing_changes_no_table(tmp_path: Path) -> None:
     assert {name: raced.run[name] for name in counted} == {name: plain.run[name] for name in counted}
 
 
+@pytest.mark.campaign
 def test_killed_in_the_middle_and_run_again_it_makes_no_call_twice(tmp_path: Path) -> None:
     with systems(*FIRST) as servers:
         slow = {"quotas": {"http": {"requests_per_minute": 3000}}}
@@ -163,6 +165,7 @@ def test_a_race_that_cannot_be_run_is_refused(race: dict[str, Any], problem: str
     assert problem in stderr
 
 
+@pytest.mark.campaign
 def test_max_cost_holds_for_all_rounds_and_is_compared_with_the_least_that_a_race_makes(tmp_path: Path) -> None:
     quotas = {"shared": {"requests_per_minute": 60_000, "price_per_1000": 1000}}
     with systems("best", "worst") as servers:
@@ -185,6 +188,7 @@ def test_max_cost_holds_for_all_rounds_and_is_compared_with_the_least_that_a_rac
     assert made == {"best": QUERIES, "worst": LOOKS[0]}
 
 
+@pytest.mark.campaign
 def test_what_fails_is_never_dropped_and_keeps_no_other_in_the_race(tmp_path: Path) -> None:
     with systems("best", "worst") as servers, serve("http", faults=Faults(rate=1.0, kinds=("not_found",))) as down:
         path = experiment(tmp_path, {**servers, "down": down}, **RACE, max_failure_rate=1.0)

@@ -58,6 +58,7 @@ def assert_the_worst_is_dropped(results: Results) -> None:
         assert cell == (("ok", is_recalled(name, query)) if is_asked else ("not_asked", None))
 
 
+@pytest.mark.campaign
 def test_judged_values_decide(tmp_path: Path) -> None:
     with systems("best", "worst") as servers:
         outcome = rankbeam("evaluate", judged(tmp_path, servers), "--run-id", "r")

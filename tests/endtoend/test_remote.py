@@ -106,6 +106,7 @@ def test_tools_that_order_by_score_put_the_nearest_first(tmp_path: Path) -> None
     assert values["remote:dialect=trec_eval"] == values["remote"]
 
 
+@pytest.mark.campaign
 def test_a_derived_cell_is_that_of_a_call_of_its_own_for_tools_that_order_by_score(tmp_path: Path) -> None:
     given = {
         query: [each | {"score": each["score"] * (-1) ** rank} for rank, each in enumerate(found)]
@@ -151,6 +152,7 @@ def test_a_reranked_sweep_is_asked_cell_by_cell(tmp_path: Path) -> None:
         assert server.stats().calls == 2 * QUERIES
 
 
+@pytest.mark.campaign
 def test_only_what_changes_an_answer_costs_calls(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
 

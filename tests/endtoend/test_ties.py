@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import pytrec_eval
+from support.campaigns import in_campaigns
 from support.inputs import run_table, trec_qrels, trec_run, write
 from support.runs import rankbeam, run_experiment
 
@@ -147,11 +148,13 @@ def assert_bounds(output: Path, expected: Bounds) -> None:
     ("options", "rules"),
     [
         ((), {}),
-        (("-M", "1"), {"max_documents": 1}),
-        (("-M", "3"), {"max_documents": 3}),
-        (("-J",), {"judged_only": True}),
-        (("-l", "2"), {"relevance_level": 2}),
-        (("-M", "2", "-J"), {"max_documents": 2, "judged_only": True}),
+        *in_campaigns(
+            (("-M", "1"), {"max_documents": 1}),
+            (("-M", "3"), {"max_documents": 3}),
+            (("-J",), {"judged_only": True}),
+            (("-l", "2"), {"relevance_level": 2}),
+            (("-M", "2", "-J"), {"max_documents": 2, "judged_only": True}),
+        ),
         (("-M", "4", "-J", "-l", "2"), {"max_documents": 4, "judged_only": True, "relevance_level": 2}),
     ],
     ids=str,
@@ -161,7 +164,7 @@ def test_bounds_are_the_extremes_of_all_orders(tmp_path: Path, options: tuple[st
     assert_bounds(scored(tmp_path, qrels, rows, *options), by_trial(qrels, rows, **rules))
 
 
-@pytest.mark.parametrize("options", [(), ("-J",), ("-l", "2")])
+@pytest.mark.parametrize("options", [(), *in_campaigns((("-J",),), (("-l", "2"),))])
 def test_documents_in_several_rows(tmp_path: Path, options: tuple[str, ...]) -> None:
     qrels, rows = collection(5)
     draw = random.Random(6)
@@ -310,7 +313,7 @@ def test_slices_have_bounds_of_their_own(tmp_path: Path) -> None:
 # --- What they do not depend on, and what they do ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("buckets", [1, 64])
+@pytest.mark.parametrize("buckets", [64, *in_campaigns(1)])
 def test_neither_buckets_nor_row_order_matter(tmp_path: Path, buckets: int, monkeypatch: pytest.MonkeyPatch) -> None:
     qrels, rows = collection(7)
     reference = scored(tmp_path / "one", qrels, rows)

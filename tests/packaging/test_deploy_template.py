@@ -272,6 +272,7 @@ def storage(tmp_path: Path) -> Iterator[tuple[Gcs, dict[str, str]]]:
         yield running, environment
 
 
+@pytest.mark.campaign
 def test_the_launcher_gets_a_job_that_runs_on_the_templates_image(storage: tuple[Gcs, dict[str, str]]) -> None:
     running, environment = storage
     done = launch(

@@ -5,6 +5,7 @@ import random
 import re
 from pathlib import Path
 
+import pytest
 import pytrec_eval
 import yaml
 from support.built import run
@@ -39,6 +40,7 @@ def _rows(table: str) -> dict[str, list[str]]:
     return {name: cells for name, *cells in rows}
 
 
+@pytest.mark.campaign
 def test_a_researcher_compares_two_runs_of_ranx(worker: Path, tmp_path: Path) -> None:
     """Judgements and runs as ranx saves them: a leaderboard, a comparison, and a table for the paper."""
     qrels = {query: {query: 1} for query in QUERIES}
@@ -84,6 +86,7 @@ def test_an_engineer_without_judgements_compares_answers(worker: Path, tmp_path:
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.campaign
 def test_a_pull_request_adds_a_configuration_and_a_query(worker: Path, tmp_path: Path) -> None:
     """In CI: what is new is no loss, queries that both runs have are compared, and a loss of an old one is missed."""
     experiment = {

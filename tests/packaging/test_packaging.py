@@ -87,6 +87,7 @@ def test_the_command_works_from_the_wheel(built: Built, worker: Path, tmp_path: 
     assert run(worker / "rankbeam", "validate", example, cwd=tmp_path).startswith(f"{example}: valid. 3 configurations")
 
 
+@pytest.mark.campaign
 def test_the_demo_of_the_wheel_runs_beside_foreign_folders_of_the_same_names(worker: Path, tmp_path: Path) -> None:
     foreign = tmp_path / "a team's own"
     for name in ("pipelines", "transforms", "deploy", "tests", "examples"):

@@ -4,7 +4,10 @@
 """
 
 import os
+from typing import Any
 
+import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 SHARE = float(os.environ.get("CAMPAIGN_SHARE", "1"))
@@ -18,6 +21,16 @@ def sized(whole: int, least: int) -> int:
         least: below which the test would show nothing.
     """
     return max(least, round(whole * SHARE))
+
+
+def in_campaigns(*cases: Any) -> list[ParameterSet]:
+    """Further cases of a test, which only `make campaign` tries.
+
+    Args:
+        cases: as `pytest.mark.parametrize` takes them: a tuple has a value for each argument.
+    """
+    each = (case if isinstance(case, tuple) else (case,) for case in cases)
+    return [pytest.param(*values, marks=pytest.mark.campaign) for values in each]
 
 
 def examples(of_a_hundred: int) -> int:

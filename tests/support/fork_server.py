@@ -116,9 +116,9 @@ def main_module(request: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     for name in PRELOADED:
         importlib.import_module(name)
-    from rankbeam.pipelines.run import overheads
+    from support import beam_habits
 
-    overheads.remember_signatures()
+    beam_habits.make_cheap()
     sys.path[:] = [path for path in sys.path[1:] if path not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     gc.collect()
     gc.freeze()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.processes import Process
 from support.strict_bigquery import Fault, StrictBigQuery, serve
@@ -267,7 +268,7 @@ def thin() -> list[dict[str, Any]]:
     return [*columns("note STRING NULLABLE"), metrics, *rest]
 
 
-@pytest.mark.parametrize("fault", [None, "conditionNotMet", "lost", "drop"])
+@pytest.mark.parametrize("fault", [None, "conditionNotMet", *in_campaigns("lost", "drop")])
 def test_nullable_columns_are_added_to_a_table_that_exists(
     bigquery: StrictBigQuery, tmp_path: Path, fault: str | None
 ) -> None:
@@ -351,8 +352,9 @@ METHODS = ["datasets.get", "tables.get", "tables.insert", "jobs.insert", "upload
 @pytest.mark.parametrize(
     ("method", "what"),
     [
-        *((method, what) for method in METHODS for what in ("lost", "backendError")),
-        *(("jobs.insert", what) for what in ("drop", "internalError", "rateLimitExceeded")),
+        *((method, "lost") for method in METHODS),
+        *in_campaigns(*((method, "backendError") for method in METHODS)),
+        *in_campaigns(*(("jobs.insert", what) for what in ("drop", "internalError", "rateLimitExceeded"))),
     ],
 )
 def test_a_bad_moment_passes(bigquery: StrictBigQuery, tmp_path: Path, method: str, what: str) -> None:
@@ -421,18 +423,20 @@ def test_slow_jobs_are_waited_for(bigquery: StrictBigQuery, tmp_path: Path) -> N
     ("fault", "said"),
     [
         (Fault("load", "invalid", text="comparisons"), "refused: loading comparisons: as the script says"),
-        (Fault("load", "accessDenied"), "permission denied: loading"),
-        (Fault("load", "quotaExceeded", text="rankings"), "a quota is used up: loading rankings"),
         (Fault("tables.insert", "accessDenied", text="/tables"), "roles/bigquery.dataEditor"),
-        (Fault("tables.insert", "accessDenied", text="_rankbeam"), "roles/bigquery.dataEditor"),
-        (Fault("jobs.insert", "accessDenied"), "roles/bigquery.jobUser"),
         (Fault("jobs.insert", "quotaExceeded"), "a quota is used up: as the script says; wait until it is renewed"),
-        (Fault("jobs.insert", "accessDenied", text="publish"), "permission denied"),
         (Fault("script", "accessDenied"), "permission denied"),
-        (Fault("script", "quotaExceeded"), "a quota is used up"),
-        (Fault("script", "invalidQuery"), "refused: as the script says"),
-        (Fault("datasets.get", "notFound", message="Not found: Dataset a:b"), "bq --location=LOCATION mk"),
-        (Fault("datasets.get", "accessDenied"), "permission denied"),
+        *in_campaigns(
+            (Fault("load", "accessDenied"), "permission denied: loading"),
+            (Fault("load", "quotaExceeded", text="rankings"), "a quota is used up: loading rankings"),
+            (Fault("tables.insert", "accessDenied", text="_rankbeam"), "roles/bigquery.dataEditor"),
+            (Fault("jobs.insert", "accessDenied"), "roles/bigquery.jobUser"),
+            (Fault("jobs.insert", "accessDenied", text="publish"), "permission denied"),
+            (Fault("script", "quotaExceeded"), "a quota is used up"),
+            (Fault("script", "invalidQuery"), "refused: as the script says"),
+            (Fault("datasets.get", "notFound", message="Not found: Dataset a:b"), "bq --location=LOCATION mk"),
+            (Fault("datasets.get", "accessDenied"), "permission denied"),
+        ),
     ],
     ids=lambda value: f"{value.on}-{value.what}-{value.text}" if isinstance(value, Fault) else "",
 )
@@ -456,7 +460,7 @@ def test_what_fails_leaves_nothing_half_visible_and_a_repeat_succeeds(
         assert exact(bigquery.rows(name)) == in_files(folders, name)
 
 
-@pytest.mark.parametrize("after", [1, 2, 3, 5, 9, 13, 17, 18, 19])
+@pytest.mark.parametrize("after", [2, 18, *in_campaigns(1, 3, 5, 9, 13, 17, 19)])
 def test_a_script_that_dies_leaves_nothing_half_visible(bigquery: StrictBigQuery, tmp_path: Path, after: int) -> None:
     """Wherever it dies, readers see the old run, and then, when it was begun again, the new one."""
     before = finished(tmp_path / "before")
@@ -582,6 +586,7 @@ def test_the_same_load_twice_at_once(bigquery: StrictBigQuery, tmp_path: Path) -
     assert_holds(bigquery, folders)
 
 
+@pytest.mark.campaign
 def test_runs_that_end_at_the_same_time_wait_for_each_other(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     ids = ["a", "b", "c"]
     for run_id in ids:
@@ -604,7 +609,7 @@ def test_a_table_that_others_write_to_all_the_time_is_a_clear_error(bigquery: St
     assert len(bigquery.began("publish")) == 1 + QUICK.conflicts
 
 
-@pytest.mark.parametrize("seen", ["rankbeam_load", "rankbeam_publish"])
+@pytest.mark.parametrize("seen", ["rankbeam_publish", *in_campaigns("rankbeam_load")])
 def test_whoever_is_killed_leaves_nothing_half_visible(bigquery: StrictBigQuery, tmp_path: Path, seen: str) -> None:
     before = finished(tmp_path / "before")
     load(before)

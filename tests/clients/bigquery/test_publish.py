@@ -56,6 +56,7 @@ def publications_asked_for(bigquery: StrictBigQuery) -> set[str]:
     return {path for method, path in bigquery.asked if method == "jobs.get" and "publish" in path}
 
 
+@pytest.mark.campaign
 def test_a_fixed_run_id_looks_up_as_few_jobs_in_every_night(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     lookups = []
     for night in range(9):

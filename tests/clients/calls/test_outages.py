@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.campaigns import in_campaigns
 from support.services import Echo, Script, failing, made, make, taking, task
 
 from rankbeam.transforms.clients.ledger import clear
@@ -48,7 +49,7 @@ def failures(outcomes: list[Answer | FailedTask]) -> list[Failure]:
     [failing(FailureKind.UNAVAILABLE, times=99), failing(FailureKind.QUOTA, times=99), taking(3600)],
     ids=["refuses", "allows nothing", "hangs"],
 )
-@pytest.mark.parametrize("concurrent_calls", [None, 10])
+@pytest.mark.parametrize("concurrent_calls", [10, *in_campaigns(None)])
 def test_a_service_that_is_dead_from_the_start_costs_sixty_attempts(
     script: Script, concurrent_calls: int | None, clock: VirtualClock, tmp_path: Path
 ) -> None:
@@ -71,7 +72,7 @@ def test_a_service_that_only_refuses_for_good_is_not_waited_for(clock: VirtualCl
     assert clock.monotonic() < 2
 
 
-@pytest.mark.parametrize("latency_s", [0.1, 2.0])
+@pytest.mark.parametrize("latency_s", [2.0, *in_campaigns(0.1)])
 def test_a_service_that_dies_in_the_middle_costs_sixty_attempts_more(
     latency_s: float, clock: VirtualClock, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def outcomes_of(service: Echo, lanes: list[list[Task]], folder: Path, clock: Vir
     return made({"echo": service}, lanes, folder, QUOTA, clock)[0]
 
 
+@pytest.mark.campaign
 def test_a_dead_service_costs_four_lanes_no_more_than_one(
     clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support import processes
-from support.campaigns import sized
+from support.campaigns import in_campaigns, sized
 from support.data import REPOSITORY
 from support.inputs import tab_texts, trec_qrels, trec_run, write
 
@@ -147,7 +147,7 @@ class Plugin:
         return os.environ | {"PYTHONPATH": str(package), "TMPDIR": str(self.folder / "scratch")}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *in_campaigns(signal.SIGTERM)])
 def test_a_run_that_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     plugin = Plugin(tmp_path)
     arguments, environment = plugin.arguments(waits=True), plugin.environment()

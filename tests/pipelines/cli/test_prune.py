@@ -1,6 +1,6 @@
 """`rankbeam runs --prune`: old runs go with all their rows; the latest of each experiment and the ledger stay."""
 
-from collections.abc import Iterator
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,15 +24,23 @@ output: {{path: out}}
 """
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Iterator[Path]:
-    write(tmp_path / "qrels", trec_qrels([("q1", "d1", 1.0)]))
-    write(tmp_path / "right.run", trec_run([("q1", "d1", 1.0)]))
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of four runs."""
+    folder = tmp_path_factory.mktemp("runs")
+    write(folder / "qrels", trec_qrels([("q1", "d1", 1.0)]))
+    write(folder / "right.run", trec_run([("q1", "d1", 1.0)]))
     for name, run_id in (("one", "a1"), ("one", "a2"), ("two", "b1"), ("one", "a3")):
-        path = write(tmp_path / f"{name}.yaml", EXPERIMENT.format(name=name))
+        path = write(folder / f"{name}.yaml", EXPERIMENT.format(name=name))
         assert rankbeam("evaluate", path, "--run-id", run_id).status == 0
-    write(tmp_path / "out" / "ledger" / "part-1.parquet", "paid")
-    return tmp_path / "out"
+    write(folder / "out" / "ledger" / "part-1.parquet", "paid")
+    return folder / "out"
+
+
+@pytest.fixture
+def out(made: Path, tmp_path: Path) -> Path:
+    """A copy of it, to delete runs of."""
+    return Path(shutil.copytree(made, tmp_path / "out"))
 
 
 def ids(out: Path) -> list[str]:
