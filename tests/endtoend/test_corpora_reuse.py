@@ -91,6 +91,7 @@ def test_documents_are_deleted_with_the_last_corpus_that_needs_them(tmp_path: Pa
     assert objects(server) == []
 
 
+@pytest.mark.campaign
 def test_staged_documents_may_be_kept_and_are_not_uploaded_again(tmp_path: Path, server: Standin) -> None:
     path = experiment(tmp_path, server)
     assert rankbeam("evaluate", path).status == 0

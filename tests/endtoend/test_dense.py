@@ -185,6 +185,7 @@ def test_a_mistake(tmp_path: Path, retriever: dict[str, Any], problem: str) -> N
     assert problem.replace("no.parquet", str(tmp_path / "no.parquet"), 1) in run.stderr
 
 
+@pytest.mark.campaign
 def test_the_grid_sweeps_the_model(tmp_path: Path) -> None:
     more = {"services": {"a": {"type": "hashed"}, "b": {"type": "hashed", "dimensions": 16}}, "quotas": {}}
     grid = {"embedding_model": ["a", "b"]}

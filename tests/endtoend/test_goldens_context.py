@@ -54,6 +54,7 @@ def test_questions_rest_on_sentences_of_further_documents(tmp_path: Path, monkey
     assert json.loads((out / "about.json").read_text())["context"] == 2
 
 
+@pytest.mark.campaign
 def test_a_passage_that_a_model_refuses_adds_no_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "not a secret")
     with serve("openai", faults=Faults(contents=0.2, content_kinds=FINAL)) as server:

@@ -282,7 +282,7 @@ def test_a_document_twice_in_two_files_of_a_run_is_refused(tmp_path: Path, form:
     assert f"(also at {one}:5)" in told
 
 
-@FORMATS
+@FORMATS_OF_RUNS
 @pytest.mark.parametrize(
     ("first", "second", "files", "backwards"),
     [(1, 29_999, 1, True), (1, 29_999, 2, False), (12_344, 20_000, 2, True), (0, 2, 1, False)],

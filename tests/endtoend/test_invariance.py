@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.runs import run_experiment, without_run
 
@@ -67,7 +68,7 @@ def test_shuffled_rows_in_other_files(tmp_path: Path, reference: Results) -> Non
     _same(run_experiment(tmp_path, _experiment(tmp_path)), reference)
 
 
-@pytest.mark.parametrize("buckets", [1, 5, 64])
+@pytest.mark.parametrize("buckets", [5, *in_campaigns(1, 64)])
 def test_any_number_of_buckets(
     tmp_path: Path, reference: Results, buckets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

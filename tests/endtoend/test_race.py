@@ -119,6 +119,7 @@ def test_killed_in_the_middle_and_run_again_it_makes_no_call_twice(tmp_path: Pat
     assert results.run["ledger_hits"] == before
 
 
+@pytest.mark.campaign
 def test_what_a_killed_race_left_is_deleted_by_the_next_one_and_by_a_prune(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with systems("best", "worst") as servers:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.remote import (
     answers,
@@ -286,7 +287,7 @@ def test_the_ledger_is_shown_and_cleared(tmp_path: Path) -> None:
     assert [(run["calls"], run["ledger_hits"]) for run in runs] == [(QUERIES, 0), (0, QUERIES), (QUERIES, 0)]
 
 
-@pytest.mark.parametrize("kind", RETRIEVERS)
+@pytest.mark.parametrize("kind", ["http", *in_campaigns("rag_engine")])
 def test_torn_and_foreign_files_in_the_ledger_do_no_harm(kind: str, tmp_path: Path) -> None:
     with serve(kind, answers=answers(QUERIES)) as server:
         path = experiment(tmp_path, RETRIEVERS[kind](server))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.remote import answers, dataset, failure_rows, rag, run_file, write_experiment
 from support.runs import query_values
@@ -14,7 +15,7 @@ QUERIES = 30
 NONE, NEAR, NEARER = (f"rag:vector_distance_threshold={value}" for value in (None, 0.3, 0.2))
 
 
-@pytest.mark.parametrize("thresholds", [[None, 0.3, 0.2], [0.2, None, 0.3]])
+@pytest.mark.parametrize("thresholds", [[0.2, None, 0.3], *in_campaigns([None, 0.3, 0.2])])
 def test_an_answer_without_scores_fails_only_the_cells_with_a_threshold(
     thresholds: list[float | None], tmp_path: Path
 ) -> None:

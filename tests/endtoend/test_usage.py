@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 from support.cli import rankbeam
 from support.remote import answers, dataset, http, rag, write_experiment
 from support.standins import serve
@@ -38,6 +39,7 @@ def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in others} for row in rows]
 
 
+@pytest.mark.campaign
 def test_each_pool_has_a_row_with_its_calls_and_their_cost(tmp_path: Path) -> None:
     nothing = {"stage": "retrieve", "model": None, "input_tokens": 0, "cached_tokens": 0, "output_tokens": 0}
     with serve("http", answers=answers(QUERIES)) as one, serve("rag_engine", answers=answers(QUERIES)) as other:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.campaigns import examples
+from support.campaigns import examples, in_campaigns
 from support.inputs import (
     Judgement,
     Text,
@@ -231,7 +231,7 @@ REPEATED = [*QRELS, ("x", "a", 1.0), ("q1", "a", 1.0)]
 
 
 @pytest.mark.parametrize("form", [_trec, _beir, _parquet, _split, _reversed])
-@pytest.mark.parametrize("buckets", [1, 3])
+@pytest.mark.parametrize("buckets", [3, *in_campaigns(1)])
 def test_neither_format_nor_order_nor_files_nor_buckets_matter(
     tmp_path: Path, form: Callable[[Path, Sequence[Judgement], Sequence[Text]], tuple[str, str]], buckets: int
 ) -> None:

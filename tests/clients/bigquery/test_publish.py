@@ -67,6 +67,7 @@ def test_a_fixed_run_id_looks_up_as_few_jobs_in_every_night(bigquery: StrictBigQ
     assert lookups == [1] * 9
 
 
+@pytest.mark.campaign
 def test_an_execution_that_is_published_again_and_again_replaces_itself(
     bigquery: StrictBigQuery, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
+from support.campaigns import in_campaigns
 from support.emulators import Cloud, googlesql
 from support.strict_bigquery import serve
 from support.strict_bigquery.runs import finished
@@ -24,7 +25,7 @@ QUICK = Patience(conflicts=1, first_s=0.0, poll_s=0.005)
 Column = dict[str, Any]
 
 
-@pytest.fixture(params=["strict", "duckdb", "googlesql"])
+@pytest.fixture(params=["strict", "duckdb", *in_campaigns("googlesql")])
 def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bigquery.Client]:
     """A client of a server that has the empty dataset `relaxed`."""
     with ExitStack() as stack:

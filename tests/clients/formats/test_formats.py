@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.campaigns import examples
+from support.campaigns import examples, in_campaigns
 from support.inputs import (
     Judgement,
     beir_qrels,
@@ -260,7 +260,7 @@ SPELLED = {
 
 
 @pytest.mark.parametrize("kind", SPELLED)
-@pytest.mark.parametrize("seldom", [True, False])
+@pytest.mark.parametrize("seldom", [True, *in_campaigns(False)])
 def test_a_run_of_many_blocks_is_read_the_same_however_it_is_spelled(tmp_path: Path, kind: str, seldom: bool) -> None:
     name = "d" * 1000  # long ids fill several blocks with few lines
     rows = [(f"q{number // 1000}", f"{name}{number}", number / 7) for number in range(3 * files.BLOCK_BYTES // 1000)]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
@@ -38,7 +39,7 @@ def experiment(tmp_path: Path) -> str:
     )
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
+@pytest.mark.parametrize("form", ["table", *in_campaigns("json", "csv")])
 def test_the_result_and_its_gates_are_shown_though_the_disk_is_full(experiment: str, tmp_path: Path, form: str) -> None:
     with files_of_at_most(32_768):
         outcome = rankbeam("evaluate", experiment, "--format", form)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 from support.pages import Page
@@ -26,7 +27,7 @@ def scored(folder: Path, queries: int) -> tuple[str, str, str, str]:
     return "score", qrels, *runs
 
 
-@pytest.mark.parametrize(("queries", "is_marked"), [(19, True), (20, False)])
+@pytest.mark.parametrize(("queries", "is_marked"), [(19, True), *in_campaigns((20, False))])
 def test_intervals_are_marked_everywhere(tmp_path: Path, queries: int, is_marked: bool) -> None:
     arguments = [*scored(tmp_path, queries), "-m", "RR", "--output", str(tmp_path / "out")]
     table = rankbeam(*arguments).stdout

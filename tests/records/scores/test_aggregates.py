@@ -7,8 +7,9 @@ from itertools import product
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
@@ -96,6 +97,7 @@ def runs(draw: st.DrawFn) -> list[ScoredPartition]:
     return draw(st.lists(partitions(plan), min_size=3, max_size=6))
 
 
+@settings(max_examples=examples(50))
 @given(parts=runs(), evaluation=EVALUATIONS)
 def test_merging_is_associative_and_commutative_and_nothing_is_neutral(
     parts: list[ScoredPartition], evaluation: Evaluation
@@ -106,6 +108,7 @@ def test_merging_is_associative_and_commutative_and_nothing_is_neutral(
     assert x.merge(RunAggregate()) == x == RunAggregate().merge(x)
 
 
+@settings(max_examples=examples(50))
 @given(parts=runs(), evaluation=EVALUATIONS)
 def test_the_states_of_slices_merge_to_the_whole(parts: list[ScoredPartition], evaluation: Evaluation) -> None:
     whole = reduce(RunAggregate.merge, [RunAggregate.of(part, evaluation) for part in parts])
@@ -117,6 +120,7 @@ def test_the_states_of_slices_merge_to_the_whole(parts: list[ScoredPartition], e
         assert set(state.replicates) == {name}
 
 
+@settings(max_examples=examples(50))
 @given(parts=runs())
 def test_the_state_of_no_query_is_neutral_for_a_configuration(parts: list[ScoredPartition]) -> None:
     for (_, panel, _), state in RunAggregate.of(parts[0], evaluation_of(0)).queries.items():
@@ -124,6 +128,7 @@ def test_the_state_of_no_query_is_neutral_for_a_configuration(parts: list[Scored
         assert state.merge(zero) == state == zero.merge(state)
 
 
+@settings(max_examples=examples(50))
 @given(parts=runs(), evaluation=EVALUATIONS, data=st.data())
 def test_any_order_and_any_tree_give_the_same_state(
     parts: list[ScoredPartition], evaluation: Evaluation, data: st.DataObject
@@ -138,6 +143,7 @@ def test_any_order_and_any_tree_give_the_same_state(
     assert left == [whole]
 
 
+@settings(max_examples=examples(50))
 @given(parts=runs())
 def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]) -> None:
     whole = reduce(RunAggregate.merge, [RunAggregate.of(part, evaluation_of(0)) for part in parts])
