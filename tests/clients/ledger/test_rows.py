@@ -1,8 +1,13 @@
-"""Rows of the ledger: which values are possible."""
+"""Rows of the ledger: which values are possible, and that what is read is what was kept."""
+
+from datetime import UTC, datetime
 
 import pyarrow as pa
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.ledger.rows import Stored, are_possible
+from rankbeam.transforms.clients.ledger import Entry
+from rankbeam.transforms.clients.ledger.rows import Stored, are_possible, entry_of, stored_in, table_of
 from rankbeam.transforms.records.calls.reach import Reach
 
 LAST = 253_402_300_799_999_999
@@ -21,3 +26,23 @@ def test_a_row_answers_calls_of_its_key_that_go_no_farther() -> None:
     assert [ranking.answers("l", Reach(10, 0.5)), whole.answers("k", None), whole.answers("l", None)] == [
         False, True, False,
     ]  # fmt: skip
+
+
+MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31, 23, 59, 59), timezones=st.just(UTC))
+
+
+@given(st.lists(MOMENTS, max_size=5))
+@example([datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 12, 0, 0, 120, tzinfo=UTC)])
+def test_rows_of_any_moment_are_read_as_they_were_kept(moments: list[datetime]) -> None:
+    entries = [Entry(f"{row}", Reach(row, 0.5), "{}", 1, 0.1, moment) for row, moment in enumerate(moments)]
+    assert list(map(entry_of, stored_in(table_of(entries), []))) == entries
+
+
+def test_only_rows_with_another_moment_or_an_impossible_one_are_left_out() -> None:
+    entries = [Entry(f"{row}", None, "{}", 1, 0.1, datetime(2026, 1, row + 1, tzinfo=UTC)) for row in range(4)]
+    table = table_of(entries)
+    at = table.column_names.index("finished_at")
+    moments = table["finished_at"].cast(pa.int64()).to_pylist()
+    changed = pa.array([moments[0], moments[1] + 1, -1, moments[3]], pa.timestamp("us", "UTC"))
+    rows = table.set_column(at, table.schema.field(at), changed)
+    assert list(map(entry_of, stored_in(rows, []))) == [entries[0], None, None, entries[3]]

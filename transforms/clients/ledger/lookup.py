@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 import pyarrow.compute as pc
@@ -92,12 +94,14 @@ class Lookup:
             Some of them, and their answers; None for one that is damaged, or whose part was deleted: `read` may know
             another copy of it.
         """
-        for path, group, here, rows in index.groups(numbers):
+        for path, groups in groupby(index.groups(numbers), key=itemgetter(0)):
             try:
-                with PartReader(path) as reader:
-                    yield here, reader.stored(group, rows)
+                reader = PartReader(path)
             except PartError:
-                yield here, [None] * len(rows)
+                yield from ((here, [None] * len(rows)) for _, _, here, rows in groups)
+                continue
+            with reader:
+                yield from ((here, _stored(reader, group, rows)) for _, group, here, rows in groups)
 
     def warnings(self) -> list[str]:
         """Warnings about the parts that were read so far."""
@@ -183,3 +187,11 @@ def _answers(entry: Entry, key: str, wanted: Reach | None) -> bool:
     """Whether an entry agrees with its row's small columns, which may be damaged as well."""
     held = entry.reach or WHOLE
     return entry.key == key and covers(held.results, held.distance, wanted)
+
+
+def _stored(reader: PartReader, group: int, rows: list[int]) -> Sequence[Stored | None]:
+    """Some rows of a row group as they are stored; None where they cannot be read."""
+    try:
+        return reader.stored(group, rows)
+    except PartError:
+        return [None] * len(rows)

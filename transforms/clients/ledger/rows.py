@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,7 +56,7 @@ class Stored(NamedTuple):
     """A row whose hash matches.
 
     Attributes:
-        base: values of the columns of format 1, without the hash.
+        base: values of the columns of format 1, without the hash; moments in microseconds.
         further: those of the other columns that the hash covers, without nulls.
     """
 
@@ -129,17 +130,22 @@ def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[Stored | None]:
         checked: the columns beside those of format 1 that a row's hash covers, sorted.
     """
     possible = are_possible(rows)
-    kept = rows if pc.all(possible).as_py() else rows.filter(possible)
+    are_all = pc.all(possible).as_py()
+    kept = rows if are_all else rows.filter(possible)
     further = _further(kept, [name for name in checked if kept.column(name).null_count < kept.num_rows])
-    stored = (_stored(*row) for row in zip(_base(kept), further, kept.column("check").to_pylist(), strict=True))
-    return [next(stored) if is_possible else None for is_possible in possible.to_pylist()]
+    moments = kept.column("finished_at").cast(pa.int64())
+    stored = list(map(_stored, _base(kept, moments), _shown(moments), further, kept.column("check").to_pylist()))
+    if are_all:
+        return stored
+    of_possible = iter(stored)
+    return [next(of_possible) if is_possible else None for is_possible in possible.to_pylist()]
 
 
 def entry_of(stored: Stored | None) -> Entry | None:
     """The entry of a row; None where it is damaged, or its answer is no JSON."""
     if stored is None:
         return None
-    key, results, distance, attempts, seconds, finished_at, answer = stored.base
+    key, results, distance, attempts, seconds, moment, answer = stored.base
     try:
         refuse_invalid(answer)
         text = answer.decode("utf-8", "surrogatepass")
@@ -148,6 +154,7 @@ def entry_of(stored: Stored | None) -> Entry | None:
     reach = Reach(results, distance)
     tokens = Tokens(*(stored.further.get(name, 0) for name in _TOKENS))
     service = stored.further.get("service", "")
+    finished_at = _EPOCH + timedelta(microseconds=moment)
     return Entry(key, None if reach == WHOLE else reach, text, attempts, seconds, finished_at, tokens, service)
 
 
@@ -163,7 +170,7 @@ def _row(entry: Entry) -> dict[str, Any]:
         entry.answer.encode("utf-8", "surrogatepass"),
     )
     further = _written_of(entry)
-    return {**dict(zip(_BASE, base, strict=True)), **further, "check": _check(base, further)}
+    return {**dict(zip(_BASE, base, strict=True)), **further, "check": _check(base, base[-2].isoformat(), further)}
 
 
 def _written_of(entry: Entry) -> dict[str, Any]:
@@ -177,12 +184,19 @@ def _written_of(entry: Entry) -> dict[str, Any]:
     return dict(sorted(further.items()))
 
 
-def _base(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """The values of the columns of format 1, without the hash. Arrow makes moments with a time zone slowly."""
-    moments = pc.cast(rows.column("finished_at"), pa.int64()).to_pylist()
-    columns = {name: rows.column(name).to_pylist() for name in _BASE if name != "finished_at"}
-    columns["finished_at"] = [_EPOCH + timedelta(microseconds=moment) for moment in moments]
-    return zip(*(columns[name] for name in _BASE), strict=True)
+def _base(rows: pa.Table, moments: pa.ChunkedArray) -> Iterator[tuple[Any, ...]]:
+    """The values of the columns of format 1, without the hash."""
+    return zip(*((moments if name == "finished_at" else rows.column(name)).to_pylist() for name in _BASE), strict=True)
+
+
+def _shown(moments: pa.ChunkedArray) -> list[str]:
+    """Moments as `datetime.isoformat` writes them in UTC, which writes no fraction where it is 0.
+
+    >>> _shown(pa.chunked_array([[0, 1]]))
+    ['1970-01-01T00:00:00+00:00', '1970-01-01T00:00:00.000001+00:00']
+    """
+    texts = np.datetime_as_string(moments.to_numpy().astype("M8[us]")).tolist()
+    return [f"{text.removesuffix('.000000')}+00:00" for text in texts]
 
 
 def _further(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -196,19 +210,22 @@ def _further(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _stored(base: tuple[Any, ...], further: dict[str, Any], check: int) -> Stored | None:
+def _stored(base: tuple[Any, ...], shown: str, further: dict[str, Any], check: int) -> Stored | None:
     try:
-        return Stored(base, further) if check == _check(base, further) else None
+        return Stored(base, further) if check == _check(base, shown, further) else None
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _check(base: tuple[Any, ...], further: dict[str, Any]) -> int:
-    """A hash of all values; nulls of columns beyond format 1 are not included."""
-    *values, finished_at, answer = base
+def _check(base: tuple[Any, ...], shown: str, further: dict[str, Any]) -> int:
+    """A hash of all values; nulls of columns beyond format 1 are not included.
+
+    Args:
+        base: the columns of format 1; `shown` stands for the moment among them.
+        shown: the moment as text.
+        further: the other columns.
+    """
     more = f"{list(further.items())!r} " if further else ""
-    digest = blake2b(
-        f"{tuple(values)!r} {finished_at.isoformat()} {more}".encode("utf-8", "surrogatepass"), digest_size=8
-    )
-    digest.update(answer)
+    digest = blake2b(f"{base[:-2]!r} {shown} {more}".encode("utf-8", "surrogatepass"), digest_size=8)
+    digest.update(base[-1])
     return int.from_bytes(digest.digest(), "big")
