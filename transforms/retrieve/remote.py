@@ -166,7 +166,9 @@ class CollectRecalledFn(beam.DoFn):
 
     def _collect(self, rankings: pa.ListArray, source: int, rows: list[tuple[int, Subject]]) -> Iterator[object]:
         top_k = self._evaluation.sources[source].top_k
-        documents = rankings.take(pa.array([task for task, _ in rows]))
+        tasks = np.array([task for task, _ in rows])
+        is_each_once = np.array_equal(tasks, np.arange(len(rankings)))  # as a rule: then nothing is copied
+        documents = rankings if is_each_once else rankings.take(pa.array(tasks))
         if top_k is not None and pc.max(documents.value_lengths()).as_py() > top_k:
             documents = pc.list_slice(documents, 0, top_k)
         if self._is_doubtful(documents, source):
@@ -182,8 +184,8 @@ class CollectRecalledFn(beam.DoFn):
     def _is_doubtful(self, documents: pa.ListArray, source: int) -> bool:
         """Whether a ranking may be unusable, or one that cannot be cut."""
         flat = documents.flatten()
-        doc_ids, wanted = flat.field("doc_id").dictionary_encode(), self._evaluation.sources[source]
-        if wanted.refuse_repeats:
+        if self._evaluation.sources[source].refuse_repeats:
+            doc_ids = flat.field("doc_id").dictionary_encode()
             codes = doc_ids.indices.to_numpy() + pc.list_parent_indices(documents).to_numpy() * len(doc_ids.dictionary)
             if len(np.unique(codes)) < len(codes):
                 return True

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.transforms.clients.calls.task_batches import group_of
+from rankbeam.transforms.clients.calls.task_batches import fields_of
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.index import NONE, Index
 from rankbeam.transforms.clients.ledger.rows import Stored
@@ -134,11 +134,11 @@ class Recall:
         """The values of tasks, by work; a task without one is rejected."""
         by_work: dict[str, list[_Known]] = {}
         for row, each in zip(rows, stored, strict=True):
-            (task,) = group_of(row)
-            if each is None or not each.answers(task.name, self._works[task.work].reach):
+            ((key, work, _, subjects),) = fields_of(row)
+            if each is None or not each.answers(key, self._works[work].reach):
                 self._rejected.append(row)
             else:
-                by_work.setdefault(task.work, []).append(_Known(row, task.subjects, each.answer))
+                by_work.setdefault(work, []).append(_Known(row, subjects, each.answer))
         for name, known in by_work.items():
             values = self._works[name].recall([each.answer for each in known])
             has_value = values.is_valid().to_pylist()

@@ -10,7 +10,7 @@ A work knows no clock, no quota and no Beam: it is tested by sending it values.
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -26,8 +26,7 @@ Steps = Generator[Sequence[Call], Sequence[Any], Value]
 """Yields the calls of a step; is sent, for each call, what `Work.read` returned, or its final CallError."""
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(NamedTuple):
     """The query and configurations that the value of a task belongs to.
 
     Attributes:
