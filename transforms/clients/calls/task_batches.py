@@ -4,7 +4,6 @@ import pickle
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -148,7 +147,7 @@ def _joined(tasks: Iterable[Task]) -> Group:
     for task in tasks:
         known = by_work.get(task.work)
         subjects = task.subjects if known is None else tuple(chain(known.subjects, task.subjects))
-        by_work[task.work] = replace(task, subjects=subjects)
+        by_work[task.work] = task._replace(subjects=subjects)
     return tuple(by_work.values())
 
 

@@ -4,11 +4,10 @@ import contextlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -25,8 +24,7 @@ _MOST_KEYS = 300
 """The most characters that a message spends on an object's keys."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A query or a document of a file.
 
     Attributes:

@@ -9,7 +9,6 @@ A work knows no clock, no quota and no Beam: it is tested by sending it values.
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
@@ -42,8 +41,7 @@ class Subject(NamedTuple):
     positions: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """One unit of remote work.
 
     Attributes:
