@@ -13,6 +13,7 @@ from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.rankings.documents import documents_of
 
 NAMES = st.sampled_from(["a", "b", "_c", "d e", "é"])
 VALUES = st.recursive(
@@ -70,3 +71,29 @@ def test_names_alone_lead_where_jmespath_leads(id_path: str, score: str, text: s
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2.0**1023
+
+
+GOOD = {"_id": "d1", "s": 1.5, "of": {"text": "words"}}
+ODD = [
+    *({**GOOD, "_id": odd} for odd in ("", 5, None, True, {})),
+    *({**GOOD, "s": odd} for odd in (-0.0, 1, 2**60, 10**400, math.inf, math.nan, None, True, "1")),
+    *({**GOOD, "of": odd} for odd in ({"text": ""}, {"text": 3}, {"text": None}, {}, None, "text", ["text"])),
+    *({name: GOOD[name] for name in GOOD if name != absent} for absent in GOOD),
+    "d1",
+]
+
+
+@pytest.mark.parametrize("path", ["hits", "hits || `[]`", "abs(hits)"])
+def test_many_answers_are_read_as_each_of_them(path: str) -> None:
+    http = Http(url="http://none.invalid/", body="{query}", results=path, id="_id", score="s", text="of.text")
+    for odd in [[], None, {}, *([GOOD, each] for each in ODD)]:
+        answers = [json.dumps({"hits": hits}) for hits in ([GOOD], odd, [GOOD, GOOD])]
+        expected = documents_of([_read(http, answer) for answer in answers])
+        assert http.recall([answer.encode() for answer in answers]).to_pylist() == expected.to_pylist(), odd
+
+
+def _read(http: Http, answer: str) -> Ranking | None:
+    try:
+        return http.read(answer)
+    except CallError:
+        return None

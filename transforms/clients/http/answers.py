@@ -10,11 +10,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from operator import itemgetter
 from typing import Any
 
 import jmespath
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -72,21 +74,27 @@ class Reader:
         """
         lengths: list[int] = []
         ids, scores, texts = list[Any](), list[Any](), list[Any]()
-        for answer in answers:  # one at a time: its values are still in the processor's cache
-            (results,) = _each_at(self.results, [answer])
-            if type(results) is not list:
-                raise Unexpected
-            lengths.append(len(results))
-            ids += _each_at(self.id, results)
-            scores += () if self.score is None else _each_at(self.score, results)
-            texts += () if self.text is None else _each_at(self.text, results)
-        if not (_are(str, ids) and all(ids) and _are(float, scores) and all(map(math.isfinite, scores))):
+        find = _finder(self.results)
+        columns = zip((ids, scores, texts), (self.id, self.score, self.text), strict=True)
+        wanted = [(values, _each_at(path)) for values, path in columns if path is not None]
+        try:
+            for answer in answers:  # one at a time: its values are still in the processor's cache
+                results = find(answer)
+                if type(results) is not list:
+                    raise Unexpected
+                lengths.append(len(results))
+                for values, at in wanted:
+                    values += at(results)
+            named, said = pa.array(ids, pa.string()), pa.array(texts, pa.string())
+        except (LookupError, TypeError, ValueError, CallError) as error:  # nothing there, or a value of another type
+            raise Unexpected from error
+        if named.null_count or said.null_count or pc.any(pc.equal(named, "")).as_py():
             raise Unexpected
-        if not _are(str, texts):
+        if not (_are(float, scores) and all(map(math.isfinite, scores))):
             raise Unexpected
         numbers = pa.nulls(len(ids), pa.float64()) if self.score is None else pa.array(scores, pa.float64())
-        said = pa.nulls(len(ids), pa.string()) if self.text is None else pa.array(texts, pa.string())
-        return listed([pa.array(ids, pa.string()), numbers, said], lengths, [False] * len(lengths))
+        said = pa.nulls(len(ids), pa.string()) if self.text is None else said
+        return listed([named, numbers, said], lengths, [False] * len(lengths))
 
     def _results(self, answer: Any) -> list[Any]:
         results = _finder(self.results)(answer)
@@ -172,21 +180,23 @@ def check_path(path: str) -> None:
         raise ValueError(f"{path!r} is not valid JMESPath: {reason}; {hint}") from error
 
 
-def _each_at(path: str, values: list[Any]) -> list[Any]:
-    """The values at a path of names in each of some values.
+@cache
+def _each_at(path: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """A function that returns the value at a path of names in each of some values, without a step of Python for each.
+
+    It raises a LookupError or a TypeError where a value has nothing there.
 
     Raises:
-        Unexpected: the path has more than names, or a value has nothing there.
+        Unexpected: the path has more than names.
+
+    >>> list(_each_at("_source.id")([{"_source": {"id": "a"}}, {"_source": {"id": "b"}}]))
+    ['a', 'b']
     """
     names = _plain(path)
     if names is None:
         raise Unexpected
-    try:
-        for name in names:
-            values = [value[name] for value in values]
-    except (KeyError, TypeError) as error:  # a value that is no object, or has no such name
-        raise Unexpected from error
-    return values
+    getters = [itemgetter(name) for name in names]
+    return lambda values: reduce(lambda within, getter: map(getter, within), getters, values)
 
 
 def _are(kind: type, values: list[Any]) -> bool:
