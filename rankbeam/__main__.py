@@ -14,6 +14,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from rankbeam.pipelines.cli import main
+from rankbeam.pipelines.run.interrupt import interrupt
 
 
 def command() -> NoReturn:
@@ -21,8 +22,10 @@ def command() -> NoReturn:
     gc.set_threshold(1_000_000, 50, 100)  # a run of days still collects
     _keep_memory()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it means what Ctrl-C means
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that only knows ASCII still shows numbers

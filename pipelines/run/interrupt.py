@@ -18,8 +18,23 @@ INTERRUPTED = 130
 _REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
 GRACE_S = 10.0
 _WRITING_S = 5.0  # the time, beyond the grace of its calls, that a worker process has to write answers to the ledger
+_AGAIN_S = 0.05
 _GO_ON = "the same command continues from there without paying again"
 _NOTHING = "nothing of this run was kept, other runs are unchanged"
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; while Beam is imported, a moment later.
+
+    Beam's modules catch exceptions where they import what is optional: in their middle an interrupt is lost, and leaves
+    Beam half imported.
+    """
+    spec = getattr(sys.modules.get("apache_beam"), "__spec__", None)
+    if not getattr(spec, "_initializing", False):
+        signal.default_int_handler(number, frame)
+    later = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+    later.daemon = True
+    later.start()
 
 
 class Interrupted(KeyboardInterrupt):
@@ -74,7 +89,7 @@ def deferred(message: str) -> Iterator[Callable[[], None]]:
 
     def hold(number: int, frame: FrameType | None) -> None:
         if held:
-            signal.default_int_handler(number, frame)
+            interrupt(number, frame)
         held.append(number)
         click.echo(f"rankbeam: {message}", err=True)
 
@@ -82,9 +97,8 @@ def deferred(message: str) -> Iterator[Callable[[], None]]:
         if held:
             raise KeyboardInterrupt
 
-    interrupting = [
-        each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is signal.default_int_handler
-    ]
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    interrupting = [each for each, handler in before.items() if handler in (signal.default_int_handler, interrupt)]
     if threading.current_thread() is not threading.main_thread():
         interrupting = []  # only the main thread handles signals
     for each in interrupting:
@@ -93,7 +107,7 @@ def deferred(message: str) -> Iterator[Callable[[], None]]:
         yield raise_held
     finally:
         for each in interrupting:
-            signal.signal(each, signal.default_int_handler)
+            signal.signal(each, before[each])
 
 
 def end_process(folders: list[str]) -> NoReturn:

@@ -47,6 +47,7 @@ def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[b
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env=environment,
+            process_group=0,  # Ctrl-C interrupts this process, which ends that one
         )
         begun = {file: _Reading(file[1], buckets) for file in files}
         receiver = threading.Thread(target=_receive, args=[process.stdout, list(begun.values())], daemon=True)

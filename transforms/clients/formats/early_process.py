@@ -6,7 +6,6 @@ python -P -m rankbeam.transforms.clients.formats.early_process '[[["qrels", PATH
 import json
 import os
 import pickle
-import signal
 import sys
 from contextlib import suppress
 from typing import Any
@@ -20,10 +19,9 @@ _READERS = {"qrels": rows.read_qrels, "run": rows.read_run}
 
 def main() -> None:
     """Read the files that the argument names."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for the parts is interrupted, and ends this
     batches.register()
     files, buckets = json.loads(sys.argv[1])
-    with suppress(BrokenPipeError):  # that process has gone
+    with suppress(BrokenPipeError):  # the process that waits for the parts has gone
         for role, path in files:
             _send_file(role, path, buckets)
     os._exit(0)  # a broken pipe would be reported again
