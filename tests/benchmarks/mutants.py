@@ -5,7 +5,7 @@
 
 Mutants run in a copy of the repository, against the module's doctests and the test files that concern it (`tests_of`)
 until one fails; not against whole runs (tests/endtoend), campaigns, or more than 20 examples of a Hypothesis test.
-A mutant that runs much longer than the module does counts as killed. Each is printed with its line when it has run, and
+A mutant with which a test runs much longer counts as killed. Each mutant is printed with its line when it has run, and
 at the end the score of every module. mutants.toml names mutants that always run, and those that change nothing.
 
 mutmut 3 runs mutants as quickly, in forked processes and only against tests that reach them. It has no sample by a
