@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter as Tally
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -322,6 +323,40 @@ def test_a_lane_that_begins_after_the_stop_makes_no_call(clock: VirtualClock, tm
     with pytest.raises(Stopped):
         list(fan_out.outcomes())
     assert not service.begun
+
+
+def test_all_fan_outs_that_run_are_stopped_together(clock: VirtualClock, tmp_path: Path) -> None:
+    service = Echo(taking(0.3))
+    fan_out = FanOut(stage({"echo": service}, Quota(requests_per_minute=600)), Ledger(str(tmp_path)), clock)
+    fan_out.begin(Lane(("pool",), 0), feed([task(f"q{i}") for i in range(50)]))
+    outcomes = fan_out.outcomes()
+    while not service.open:
+        next(outcomes)
+    assert fan_out in fanout.at_work()
+    begun = len(service.begun)
+    fanout.stop_all(grace_s=20)
+    assert fan_out not in fanout.at_work()
+    assert (len(service.begun), service.open) == (begun, 0)
+    with pytest.raises(Stopped):
+        list(outcomes)
+
+
+def test_a_caller_that_waits_can_report_progress_every_quarter_of_a_second(clock: VirtualClock, tmp_path: Path) -> None:
+    fan_out = FanOut(stage({"echo": Echo(taking(10))}), Ledger(str(tmp_path)), clock)
+    fan_out.begin(Lane(("pool",), 0), feed([task("q")]))
+    times = [clock.monotonic() for outcome in fan_out.outcomes() if outcome is None]
+    assert max(later - earlier for earlier, later in pairwise(times)) == pytest.approx(0.25)
+    assert len(times) < 50
+
+
+def test_each_warning_of_a_connection_is_reported_once(tmp_path: Path) -> None:
+    class Warned(Echo):
+        warnings = ("an old version", "slow", "an old version")
+
+    _, fan_out = made(
+        {"one": Warned(), "other": Warned()}, [[task("a", service="one"), task("b", service="other")]], tmp_path
+    )
+    assert fan_out.warnings() == ["an old version", "slow"]
 
 
 def test_waiting_for_the_pace_is_counted(tmp_path: Path) -> None:

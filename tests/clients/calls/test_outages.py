@@ -110,6 +110,22 @@ def test_a_quota_of_the_day_that_is_spent_ends_the_run_at_once(clock: VirtualClo
     assert clock.monotonic() < 15
 
 
+def test_a_quota_that_is_used_up_ends_the_calls_of_every_service_of_its_pool(tmp_path: Path) -> None:
+    async def script(_: str, __: int) -> str | None:
+        if len(services["one"].begun) == 3:
+            raise CallError(FailureKind.QUOTA, "per day", stops_pool=True)
+        return None
+
+    services = {"one": Echo(script), "other": Echo()}
+    tasks = [task(f"{name} {i}", service=name) for i in range(20) for name in services]
+    outcomes, _ = made(services, [tasks], tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=1))
+    assert [len(service.begun) for service in services.values()] == [3, 2]
+    assert Tally((failure.kind, failure.attempts, failure.message) for failure in failures(outcomes)) == {
+        (FailureKind.QUOTA, 1, "per day"): 1,
+        (FailureKind.QUOTA, 0, "not asked: its quota is used up for now: per day"): 40 - 4 - 1,
+    }
+
+
 @pytest.mark.parametrize(
     "kind", [FailureKind.INVALID, FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.MALFORMED]
 )
