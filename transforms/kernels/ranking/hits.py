@@ -89,7 +89,7 @@ def so_far(a: Assessment, chosen: BoolArray) -> IntArray:
     [1, 2, 2]
     """
     running = np.cumsum(chosen)
-    per_query = np.bincount(a.hit_query, weights=chosen, minlength=a.queries).astype(np.int64)
+    per_query = np.bincount(a.hit_query, weights=chosen).astype(np.int64)
     before = np.cumsum(per_query) - per_query
     return running - before[a.hit_query]
 
