@@ -21,7 +21,7 @@ _ENOUGH = 4096  # more of them keep no more workers busy
 _MOST_BYTES = 64 << 20  # of all parts of a bucket together: as files hold them; several times as much in memory
 _QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES, _VALUE_BYTES = 64, 64, 4096, 32  # of one of them, for an estimate
 _RESULTS = 1000  # of a retriever without a limit
-_METRICS = 100  # before they are known
+_METRICS = 20  # before they are known
 _LARGE_BYTES = 16 << 20  # of files that another process begins to read: for less, its start costs more than it saves
 
 

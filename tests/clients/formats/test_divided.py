@@ -22,7 +22,7 @@ def run_of(*rows: tuple[str, str, float]) -> pa.RecordBatch:
 
 
 @pytest.mark.parametrize(
-    ("buckets", "rows"), [(4, ROWS), (128, ROWS), (129, 2 * ROWS), (1024, 1 << 21), (1 << 20, 1 << 21)]
+    ("buckets", "rows"), [(4, ROWS), (32, ROWS), (33, 2 * ROWS), (256, 1 << 21), (1 << 20, 1 << 21)]
 )
 def test_each_bucket_gets_enough_rows_of_a_part(buckets: int, rows: int) -> None:
     column = pa.array(np.zeros(ROWS, np.int8))
