@@ -374,7 +374,7 @@ def test_stopping_keeps_what_was_answered_and_lets_calls_in_flight_end(clock: Vi
         taken += next(outcomes) is not None
     begun, stopped_at = len(service.begun), clock.monotonic()
     fan_out.stop(grace_s=20)
-    assert clock.monotonic() - stopped_at == pytest.approx(0.3)
+    assert clock.monotonic() - stopped_at < 0.31  # and not the whole grace
     later: list[object] = []
     with pytest.raises(Stopped):
         later.extend(outcome for outcome in outcomes if outcome is not None)

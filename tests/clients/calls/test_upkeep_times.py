@@ -55,6 +55,7 @@ class Run:
     folder: Path
     kept: list[Any]
     is_due: bool = False
+    cancelled_at: float | None = None
     looks: list[float] = field(default_factory=list)
     stops: list[float] = field(default_factory=list)
 
@@ -62,8 +63,8 @@ class Run:
         self.looks.append(round(self.clock.monotonic(), 3))
         return True
 
-    def last(self, seconds: float, ledger: Ledger | None = None) -> None:
-        ledger = ledger or Ledger(str(self.folder))
+    def last(self, seconds: float) -> None:
+        ledger = Ledger(str(self.folder))
         writer = ledger.writer(clock=self.clock)
         stop = lambda: self.stops.append(round(self.clock.monotonic(), 3))  # noqa: E731  it is one line
         upkeep = Upkeep(
@@ -72,6 +73,8 @@ class Run:
         )  # fmt: skip
 
         async def calls() -> None:
+            if self.cancelled_at is not None:
+                asyncio.get_running_loop().call_later(self.cancelled_at, ledger.request_stop)
             async with upkeep:
                 await asyncio.sleep(seconds)
 
@@ -114,9 +117,7 @@ def test_leases_are_claimed_by_name_and_kept_while_another_is_waited_for(clock: 
 
 
 def test_a_run_that_is_cancelled_stops_within_a_second(clock: VirtualClock, tmp_path: Path) -> None:
-    ledger = Ledger(str(tmp_path))
-    run = Run(clock, tmp_path, [Kept(clock)])
-    clock.loop().call_soon_threadsafe(lambda: clock.loop().call_later(0.1, ledger.request_stop))
+    run = Run(clock, tmp_path, [Kept(clock)], cancelled_at=0.1)
     with pytest.raises(InputError, match="the run was cancelled") as caught:
-        run.last(3.0, ledger)
+        run.last(3.0)
     assert (run.stops, caught.value.path) == ([1.0], str(tmp_path))
