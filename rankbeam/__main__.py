@@ -14,12 +14,14 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from rankbeam.pipelines.cli import main
+from rankbeam.pipelines.run import overheads
 from rankbeam.pipelines.run.interrupt import interrupt
 
 
 def command() -> NoReturn:
     """Run the command line, and end the process with its status."""
     gc.set_threshold(1_000_000, 50, 100)  # a run of days still collects
+    overheads.ends_with_its_command = True
     _keep_memory()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

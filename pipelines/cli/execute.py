@@ -135,9 +135,11 @@ def score(
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
             if paths and not beam_options:  # then this machine reads the files, and can begin now
-                from rankbeam.pipelines.run import buckets
+                from rankbeam.pipelines.run import buckets, overheads
 
                 stack.enter_context(buckets.reading(qrels, paths))
+                if not any("://" in place for place in (qrels, *paths, output or "", options["corpus"] or "")):
+                    overheads.import_beam_alone()
             from rankbeam.pipelines.run.options import pipeline_options
             from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
 

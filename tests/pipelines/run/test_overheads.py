@@ -1,6 +1,8 @@
 """Beam samples often while a run lasts; what it remembers of signatures is what it finds when it looks."""
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -61,3 +63,27 @@ def test_samples_are_frequent_in_the_block_and_usual_after_it() -> None:
         assert period_ms() < usual / 10
         raise KeyboardInterrupt
     assert period_ms() == usual == statesampler.DEFAULT_SAMPLING_PERIOD_MS
+
+
+ALONE = """
+import sys
+from rankbeam.pipelines.run import overheads
+overheads.ends_with_its_command = {command}
+overheads.import_beam_alone()
+print("google.cloud.storage" in sys.modules, "google.cloud.dataflow" in sys.modules)
+import google.cloud.storage, apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+with beam.Pipeline() as pipeline:
+    pipeline | beam.Create([1]) | beam.Map(print)
+"""
+
+
+@pytest.mark.parametrize(("command", "printed"), [(True, "False False"), (None, "True True")])
+def test_beam_is_imported_without_googles_clients_which_other_modules_import_as_ever(
+    command: bool | None, printed: str
+) -> None:
+    before = "import apache_beam" if command is None else ""
+    done = subprocess.run(
+        [sys.executable, "-c", before + ALONE.format(command=command)], capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == (f"{printed}\n1\n", "")
