@@ -45,6 +45,7 @@ def lacking(folder: Path) -> set[tuple[str, str, str, str]]:
     return {(row["kind"], row["corpus"], row["doc_id"], row["message"]) for row in rows if row["stage"] == "import"}
 
 
+@pytest.mark.campaign
 def test_documents_that_a_corpus_lacks_are_failures_of_every_run_that_uses_it(tmp_path: Path, server: Standin) -> None:
     files = rag.dataset(tmp_path, DOCUMENTS)
     with Path(files["corpus"]).open("a", encoding="utf-8") as file:

@@ -112,6 +112,7 @@ def test_one_query_with_very_many_results(tmp_path: Path, form: str) -> None:
     assert 0 < ours["q"]["AP"] < 1
 
 
+@pytest.mark.campaign
 @FORMATS_OF_RUNS
 def test_very_many_queries_with_one_result_each(tmp_path: Path, form: str) -> None:
     count = 100_000

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from support.answering import model, write_experiment
-from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.remote import failure_rows
 from support.standins import Faults, serve
@@ -12,7 +11,8 @@ from support.standins import Faults, serve
 from rankbeam.pipelines.results.run import Results
 
 
-@pytest.mark.parametrize("kind", ["openai", *in_campaigns("gemini")])
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", ["openai", "gemini"])
 def test_a_quota_of_the_day_stops_the_pool_whatever_else_is_answered_and_the_next_run_goes_on(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledg
     assert f"{made:,} of {made:,} are in the ledger" in shown
 
 
+@pytest.mark.campaign
 def test_rankings_of_a_remote_retriever_that_are_not_there_are_said_to_be_imagined(tmp_path: Path) -> None:
     with serve("rag_engine", documents=[f"d{number}" for number in range(24)]) as retriever, serve("openai") as server:
         configurations = [

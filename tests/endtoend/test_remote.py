@@ -211,6 +211,7 @@ def test_too_many_failures_end_with_status_3_and_all_results(tmp_path: Path) -> 
     assert "had failed queries been answered" in outcome.stdout
 
 
+@pytest.mark.campaign
 def test_a_configuration_whose_every_call_fails_is_failed_and_not_zero(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES), faults=Faults(kinds=("permission",), only="question")) as server:
         two = [

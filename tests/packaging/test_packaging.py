@@ -71,6 +71,7 @@ def test_the_command_and_all_types_are_registered(built: Built, archive: str) ->
     }
 
 
+@pytest.mark.campaign
 def test_a_worker_imports_every_module_from_the_wheel(built: Built, worker: Path, tmp_path: Path) -> None:
     printed = run(worker / "python", "-I", "-c", IMPORT_EVERYTHING, *sorted(built.modules), cwd=tmp_path)
     modules, types = json.loads(printed)

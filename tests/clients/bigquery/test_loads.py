@@ -563,7 +563,7 @@ def test_readers_see_all_of_a_run_or_nothing(bigquery: StrictBigQuery, tmp_path:
     }
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["new run", "run that is there"])
+@pytest.mark.parametrize("first", [True, *in_campaigns(False)], ids=["new run", "run that is there"])
 def test_two_runs_of_one_id_at_once_do_not_double_it(bigquery: StrictBigQuery, tmp_path: Path, *, first: bool) -> None:
     """Also when nothing is there to be deleted, and BigQuery would let both transactions pass."""
     if not first:

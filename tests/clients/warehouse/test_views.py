@@ -229,6 +229,7 @@ def applied(dataset: DatasetName) -> None:
     assert sorted(result.stdout.split()) == [str(dataset.table(name)) for name in VIEWS]
 
 
+@pytest.mark.campaign
 def test_bigquery_holds_the_same_rows(
     dataset: DatasetName, loaded: Mapping[str, pa.Table], laptop: duckdb.DuckDBPyConnection
 ) -> None:

@@ -139,6 +139,7 @@ def test_the_wheel_is_the_code_that_runs(tmp_path: Path) -> None:
     assert b"rankbeam.transforms.clients.retrievers.bm25:Bm25" in wheel[f"{about}/entry_points.txt"]
 
 
+@pytest.mark.campaign
 def test_a_plain_install_stages_itself(tmp_path: Path) -> None:
     first, again = tmp_path / "first", tmp_path / "again"
     first.mkdir()

@@ -253,6 +253,7 @@ def test_rankings_are_those_of_the_largest_differences(tmp_path: Path) -> None:
         assert {(each, query) for query in (*order[:50], *order[-20:]) for each in (one, other)} <= wanted
 
 
+@pytest.mark.campaign
 def test_the_command_writes_the_run_that_started_last(tmp_path: Path) -> None:
     for run_id in ("z-first", "a-second"):
         assert rankbeam("evaluate", EXAMPLE, "--output", tmp_path, "--run-id", run_id).exit_code == 0
