@@ -33,7 +33,7 @@ help: ## show the commands
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	@"$(BIN)/rankbeam" evaluate examples/helpdesk/answers.yaml --output out/helpdesk
 
-test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: about six minutes
+test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: some minutes
 	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
 
 # One after the other in their order, campaigns before laws: where time runs out, whole runs have been tried.
