@@ -210,6 +210,7 @@ def test_names_that_there_are_not(tables: Tables, cloud: Cloud, runs: Path) -> N
     assert "is not a BigQuery dataset; write project.dataset" in refused("compare", runs, f"{place}.runs")
     tables.run("DELETE FROM `%s.runs` WHERE TRUE")
     assert f"{place}: holds no finished run\n" in refused("compare", place)
+    tables.run("CREATE TABLE `%s.runs_2` AS SELECT * FROM `%s.runs`")
     tables.client.delete_table(f"{tables.dataset}.runs")
     message = refused("compare", place)
     assert f"{place}: runs: not found: " in message
@@ -224,6 +225,7 @@ def test_a_table_that_is_not_there(tables: Tables) -> None:
 
 def test_a_dataset_of_an_older_release_lacks_columns(runs: Path, tables: Tables) -> None:
     place = f"bigquery://{tables.dataset}"
+    tables.run("CREATE TABLE `%s.configurations_2` AS SELECT * FROM `%s.configurations`")
     tables.client.delete_table(f"{tables.dataset}.configurations")
     of_then = "SELECT * EXCEPT (dialect, parts) FROM `%s.configurations_2`"
     tables.run(f"CREATE TABLE `%s.configurations` AS {of_then}")
