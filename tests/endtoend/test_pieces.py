@@ -91,7 +91,7 @@ def test_a_row_of_parquet_is_named_by_its_number_in_the_file(tmp_path: Path, mon
 
 
 def test_what_score_reads_while_it_starts_is_not_read_again_in_pieces(
-    tmp_path: Path, text: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    text: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, qrels = text
     counted = rankbeam("score", str(qrels), str(run), "--format", "csv").stdout
