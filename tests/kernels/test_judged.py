@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.claims import Matrices, matrices, matrices_of, plain
 
-from rankbeam.transforms.kernels import judged, judged_ragas
+from rankbeam.transforms.kernels import judged, judged_ragas, judged_refusals
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned, Undefined, Value
 
 METRICS: dict[str, Callable[[Matrices], Value]] = {
@@ -71,7 +71,7 @@ def test_all_shares_lie_between_0_and_1(m: Matrices, kind: AnswerKind, answerabl
     values = [metric(m) for metric in METRICS.values()]
     values += [judged.citation_precision(m.ac, citations, cited % 3), judged.citation_recall(m.ac, citations)]
     values += [judged.claim_f1(m.ag, m.ga, kind, answerable), judged.context_ap_of_answer(m.ac)]
-    values += [judged.refused(kind), judged.refusal_precision(kind, answerable)]
+    values += [judged_refusals.refused(kind), judged_refusals.refusal_precision(kind, answerable)]
     assert all(isinstance(value, Undefined) or 0.0 <= value <= 1.0 for value in values)
 
 
@@ -200,15 +200,15 @@ def test_correctness_as_ragas_has_it_mixes_facts_and_likeness() -> None:
         (judged_ragas.answer_relevance([0.5, Undefined.NO_DIRECTION], block(1, 2, False)[0]), Undefined.NO_DIRECTION),
         (judged_ragas.answer_relevance([0.5, -0.5, 1.0], block(1, 3)[0]), 0.0),
         # refusals
-        (judged.refused(AnswerKind.REFUSED), 1.0),
-        (judged.refused(AnswerKind.PARTIAL), 0.0),
-        (judged.refusal_precision(AnswerKind.REFUSED, True), 0.0),
-        (judged.refusal_precision(AnswerKind.REFUSED, None), Undefined.ANSWERABLE_UNKNOWN),
-        (judged.refusal_precision(AnswerKind.OFF_TOPIC, False), Undefined.NOT_REFUSED),
-        (judged.refusal_recall(AnswerKind.REFUSED, False), 1.0),
-        (judged.refusal_recall(AnswerKind.ANSWERED, False), 0.0),
-        (judged.refusal_recall(AnswerKind.REFUSED, True), Undefined.ANSWERABLE),
-        (judged.refusal_recall(AnswerKind.REFUSED, None), Undefined.ANSWERABLE_UNKNOWN),
+        (judged_refusals.refused(AnswerKind.REFUSED), 1.0),
+        (judged_refusals.refused(AnswerKind.PARTIAL), 0.0),
+        (judged_refusals.refusal_precision(AnswerKind.REFUSED, True), 0.0),
+        (judged_refusals.refusal_precision(AnswerKind.REFUSED, None), Undefined.ANSWERABLE_UNKNOWN),
+        (judged_refusals.refusal_precision(AnswerKind.OFF_TOPIC, False), Undefined.NOT_REFUSED),
+        (judged_refusals.refusal_recall(AnswerKind.REFUSED, False), 1.0),
+        (judged_refusals.refusal_recall(AnswerKind.ANSWERED, False), 0.0),
+        (judged_refusals.refusal_recall(AnswerKind.REFUSED, True), Undefined.ANSWERABLE),
+        (judged_refusals.refusal_recall(AnswerKind.REFUSED, None), Undefined.ANSWERABLE_UNKNOWN),
         (judged.answer_relevance(0), 0.0),
         (judged.answer_relevance(3), 1.0),
     ],

@@ -9,7 +9,8 @@ and k contexts in rank order:
     ga  bool[m]     the answer supports claim j of the reference answer
 
 "Contradicted" and "not stated" are both false. Metrics of claims are those of RAGChecker (Ru et al., NeurIPS 2024),
-which scores 0 where nothing can be counted; here that is undefined. What ragas computes stands in `judged_ragas`.
+which scores 0 where nothing can be counted; here that is undefined. What ragas computes stands in
+`judged_ragas`, metrics of refusals in `judged_refusals`.
 """
 
 import math
@@ -297,26 +298,3 @@ def nugget_score(assigned: Sequence[Assigned], vital: BoolArray, only_vital: boo
         return Undefined.NO_VITAL_NUGGETS
     halves = counted.count(Assigned.PARTIAL) * (not strict)
     return (2 * counted.count(Assigned.SUPPORT) + halves) / (2 * len(counted))
-
-
-def refused(kind: AnswerKind) -> Value:
-    """Whether the answer is a refusal."""
-    return float(kind is AnswerKind.REFUSED)
-
-
-def refusal_precision(kind: AnswerKind, answerable: bool | None) -> Value:
-    """Of a refusal, whether the question has no answer: the mean over queries is the precision of refusing.
-
-    >>> refusal_precision(AnswerKind.REFUSED, False), refusal_precision(AnswerKind.ANSWERED, False).value
-    (1.0, 'not_refused')
-    """
-    if answerable is None:
-        return Undefined.ANSWERABLE_UNKNOWN
-    return float(not answerable) if kind is AnswerKind.REFUSED else Undefined.NOT_REFUSED
-
-
-def refusal_recall(kind: AnswerKind, answerable: bool | None) -> Value:
-    """Of a question without an answer, whether it was refused: the mean over queries is the recall of refusing."""
-    if answerable is None:
-        return Undefined.ANSWERABLE_UNKNOWN
-    return Undefined.ANSWERABLE if answerable else refused(kind)

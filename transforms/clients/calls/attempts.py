@@ -92,3 +92,8 @@ class Attempts:
         longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (self.counted - 1))
         jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result
         return max(longest_s * jitter, asked_s * (1 + 0.1 * jitter))
+
+
+def after(outcome: Any, attempts: int) -> Any:
+    """An outcome; an error carries the number of attempts, which is 0 where the ledger has it."""
+    return CallError(outcome.kind, outcome.message, attempts) if isinstance(outcome, CallError) else outcome

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.attempts import after
 from rankbeam.transforms.clients.calls.budget import Budget
 from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
@@ -274,7 +275,7 @@ class LaneRun:
                 self._pools[self._stage.pools[service]].answered_before(service)
                 del calls[flight.call.key or ""]
                 more = flight.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
-                self._driver.settle(flight, [_final(outcome) for outcome in (*outcomes, *more)])
+                self._driver.settle(flight, [after(outcome, 0) for outcome in (*outcomes, *more)])
             self._news.set()
             while self._is_full() and not self._is_stopped and not self._is_over():
                 await self._wait_for_news()
@@ -316,8 +317,3 @@ class LaneRun:
             sum(tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
         )
         return Counted(hits, calls, self._answered_of[pool])
-
-
-def _final(outcome: object) -> object:
-    """An outcome read from the ledger; an error is not an attempt of this run."""
-    return CallError(outcome.kind, outcome.message, 0) if isinstance(outcome, CallError) else outcome

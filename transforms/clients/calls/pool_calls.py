@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
-from rankbeam.transforms.clients.calls.attempts import Attempts
+from rankbeam.transforms.clients.calls.attempts import Attempts, after
 from rankbeam.transforms.clients.calls.budget import Budget, Reservation
 from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Flight
@@ -236,7 +236,7 @@ class PoolCalls:
         attempts.refuse(outcomes)
         self._tally[Counter.CALLS_DONE, service] += 1
         self._tally[Counter.CALLS_FAILED, service] += any(isinstance(outcome, CallError) for outcome in outcomes)
-        outcomes = [_after(outcome, attempts.made) for outcome in outcomes]
+        outcomes = [after(outcome, attempts.made) for outcome in outcomes]
         self._answered(Answered(flight, reply, outcomes, attempts.made, attempts.seconds))
 
     async def _answer(self, flight: Flight, attempts: Attempts) -> str:
@@ -318,8 +318,3 @@ class PoolCalls:
 
 def _removed(flights: dict[Flight, None], flight: Flight) -> bool:
     return flights.pop(flight, flight) is None
-
-
-def _after(outcome: Any, attempts: int) -> Any:
-    """An outcome; an error carries the number of attempts."""
-    return CallError(outcome.kind, outcome.message, attempts) if isinstance(outcome, CallError) else outcome

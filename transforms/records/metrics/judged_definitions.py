@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from rankbeam.transforms.kernels import judged as kernels
 from rankbeam.transforms.kernels import judged_ragas as ragas
+from rankbeam.transforms.kernels import judged_refusals as refusals
 from rankbeam.transforms.kernels.judged import Undefined, Value
 
 
@@ -184,9 +185,9 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "NuggetVital(strict)": _Definition(_nuggets(only_vital=True, strict=True), _NO_VITAL),
         "NuggetAll": _Definition(_nuggets(only_vital=False, strict=False), _NO_NUGGETS),
         "NuggetAll(strict)": _Definition(_nuggets(only_vital=False, strict=True), _NO_NUGGETS),
-        "Refused": _Definition(kernels.refused),
-        "RefusalPrecision": _Definition(kernels.refusal_precision, (_U.ANSWERABLE_UNKNOWN, _U.NOT_REFUSED)),
-        "RefusalRecall": _Definition(kernels.refusal_recall, (_U.ANSWERABLE_UNKNOWN, _U.ANSWERABLE)),
+        "Refused": _Definition(refusals.refused),
+        "RefusalPrecision": _Definition(refusals.refusal_precision, (_U.ANSWERABLE_UNKNOWN, _U.NOT_REFUSED)),
+        "RefusalRecall": _Definition(refusals.refusal_recall, (_U.ANSWERABLE_UNKNOWN, _U.ANSWERABLE)),
     }
 )
 """By name, with the word that chooses the definition."""

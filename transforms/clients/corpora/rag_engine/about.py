@@ -16,6 +16,7 @@ _PREFIX = "rankbeam/v1/"
 _DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")
 _VERSION = 1
 _DAYS = re.compile(r"(\d+)d")
+_LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ class About:
     def is_expired(self, now: datetime) -> bool:
         """Whether the days are over that it was to be kept."""
         return bool(self.expires) and datetime.fromisoformat(self.expires) <= now
+
+    def ends_before(self, used: "About") -> bool:
+        """Whether a corpus that is used now is kept so much longer than this says that it should say so."""
+        if self.keep == used.keep and self.expires and used.expires:
+            return datetime.fromisoformat(used.expires) - datetime.fromisoformat(self.expires) > _LONGER_BY
+        return self != used
 
 
 def expiry(keep: str, now: datetime) -> str:

@@ -8,7 +8,7 @@ Corpora are made first, since that shows whether the service takes the embedding
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
@@ -32,7 +32,6 @@ from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity, do
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import Failure
 
-_LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
 _REPORT_EVERY_PERCENT = 10
 
 
@@ -258,7 +257,7 @@ class Builder:
     def _reuse(self, complete: Mapping[str, Existing], named: Mapping[str, Request]) -> "list[BuiltCorpus | Problem]":
         used = {each: complete[each].about.used(named[each].parameters.keep, self._now) for each in complete}
         changed = [
-            (complete[each].corpus.name, own) for each, own in used.items() if _is_longer(complete[each].about, own)
+            (complete[each].corpus.name, own) for each, own in used.items() if complete[each].about.ends_before(own)
         ]
         outcomes = dict(zip((name for name, _ in changed), self._site.update(changed), strict=True))
         lacking = self._lacking(complete)
@@ -312,10 +311,3 @@ def _known_reasons(own: About) -> Mapping[str, str]:
 def _preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
     """The preferred corpus of each identity; `existing` has the preferred ones first."""
     return {each.about.identity: each for each in reversed(existing) if each.about.identity in identities}
-
-
-def _is_longer(before: About, after: About) -> bool:
-    """Whether a corpus is to be kept so much longer than it says of itself that it should say so."""
-    if before.keep == after.keep and before.expires and after.expires:
-        return datetime.fromisoformat(after.expires) - datetime.fromisoformat(before.expires) > _LONGER_BY
-    return before != after
