@@ -75,6 +75,6 @@ def test_an_interrupt_ends_the_calls_of_the_workers(
         begun = standin.stats().calls
         assert ended.status == 130, ended.stderr
         assert f"interrupted; {said}all answers are in" in ended.stderr
-        time.sleep(5)  # a worker that was left behind would go on
-        assert standin.stats().calls <= begun + 1
+        time.sleep(5)  # a worker that was left behind would make twenty calls
+        assert standin.stats().calls <= begun + 8  # on a busy machine a cancelled one ends a moment later
     assert "Traceback" not in ended.stderr
