@@ -131,7 +131,7 @@ def test_what_cannot_be_written_after_the_last_call_is_tried_again(clock: Virtua
     assert not again.begun
 
 
-def test_without_patience_the_first_look_at_a_problem_ends_the_lane(clock: VirtualClock, tmp_path: Path) -> None:
+def test_without_patience_a_problem_ends_the_lane_at_once(clock: VirtualClock, tmp_path: Path) -> None:
     disk = Disk(tmp_path / "ledger")
 
     async def script(question: str, _: int) -> str | None:
@@ -144,7 +144,7 @@ def test_without_patience_the_first_look_at_a_problem_ends_the_lane(clock: Virtu
     with pytest.raises(InputError, match="cannot be written") as caught:
         outcomes(fan_out)
     assert caught.value.path == str(disk.folder)
-    assert clock.monotonic() < 0.6  # the first part is tried at 0.25 s, before or after the first look
+    assert clock.monotonic() < 2.0  # at one of the first looks, every 0.25 s; all tasks would take 25 s
 
 
 def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(clock: VirtualClock, tmp_path: Path) -> None:
