@@ -414,3 +414,14 @@ def fill() -> None:
     with spill.spilling():
         for _ in range(100):
             pickle.dumps(strings())
+
+
+def test_a_block_within_another_spills_into_its_folder() -> None:
+    with spill.spilling():
+        outer = spill.folder()
+        with spill.spilling():
+            assert spill.folder() == outer
+            place = batches.Reference.to(strings()).encoded
+        assert spill.folder() == outer
+        assert spill.holds(place)
+    assert spill.folder() is None
