@@ -1,6 +1,5 @@
 """The commands that run a pipeline: evaluate and score."""
 
-import gc
 import sys
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -203,7 +202,6 @@ def _run(
     elif is_portable(options):
         results = on_engine(experiment, execution, options, beam_options, _own_options())
     else:
-        gc.freeze()  # modules stay to the end: what is collected from now on does not look through them
         results = run_here(experiment, execution, options, temporary=temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last.append(results.mixed_versions())

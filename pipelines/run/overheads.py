@@ -9,6 +9,7 @@ It imports Google's clients and its runner for Dataflow wherever they are instal
 import takes.
 """
 
+import gc
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ _OPTIONAL = ("google.api_core", "google.auth", "google.cloud")
 """Beam catches that they cannot be imported, because its extra for Google Cloud need not be installed."""
 
 ends_with_its_command = False
-"""Whether this process is one of the command line, in which nobody else uses Beam."""
+"""Whether this process is one of the command line: nothing but the command uses Beam in it, and its modules stay."""
 
 
 def import_beam_alone() -> None:
@@ -44,9 +45,11 @@ def import_beam_alone() -> None:
 
 @contextmanager
 def avoided() -> Iterator[None]:
-    """Let Beam's local runner do the work of the block without these waits."""
+    """Let Beam's local runner do the work of the block without what can be avoided then."""
     from apache_beam.runners.worker import statesampler
 
+    if ends_with_its_command:
+        gc.freeze()  # later collections do not look through two thousand modules
     remember_signatures()
     begin = statesampler.StateSampler.__init__
     usual = begin.__defaults__

@@ -78,7 +78,7 @@ def test_a_process_that_is_killed_is_an_error_that_names_the_file(tmp_path: Path
             taken("run", str(pipe))
 
 
-def test_what_nobody_asks_for_ends_with_the_block(tmp_path: Path) -> None:
+def test_what_is_not_asked_for_ends_with_the_block(tmp_path: Path) -> None:
     pipe = tmp_path / "a.run"
     os.mkfifo(pipe)
     with early.reading([("run", str(pipe))], BUCKETS) as process:

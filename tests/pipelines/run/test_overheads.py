@@ -1,6 +1,7 @@
 """Beam samples often while a run lasts; what it remembers of signatures is what it finds when it looks."""
 
 import contextlib
+import gc
 import subprocess
 import sys
 from collections.abc import Callable
@@ -63,6 +64,17 @@ def test_samples_are_frequent_in_the_block_and_usual_after_it() -> None:
         assert period_ms() < usual / 10
         raise KeyboardInterrupt
     assert period_ms() == usual == statesampler.DEFAULT_SAMPLING_PERIOD_MS
+
+
+@pytest.mark.parametrize("command", [False, True])
+def test_only_a_process_of_the_command_line_leaves_its_modules_out_of_collections(
+    command: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overheads, "ends_with_its_command", command)
+    before = gc.get_freeze_count()
+    kept = [[] for _ in range(1000)]  # type: ignore[var-annotated]
+    with overheads.avoided():
+        assert (gc.get_freeze_count() >= before + len(kept)) == command
 
 
 ALONE = """
