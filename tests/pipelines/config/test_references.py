@@ -1,0 +1,123 @@
+"""References to variables: each string of a file may hold one, whatever is not set is named, and secrets stay away."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
+from rankbeam.pipelines.gates.gates import Known, located_gates
+from rankbeam.pipelines.goldens.load import load_goldens
+from rankbeam.transforms.records.errors import InputErrors
+
+NAME = "RB_VALUE"
+REFERENCE = f"${{env:{NAME}}}"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def referring(value: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A document with a reference, to a variable of its own, in the place of every string."""
+    if isinstance(value, dict):
+        kept = ("url", "headers", "params", "body", "api_key")
+        return {key: item if key in kept else referring(item, monkeypatch) for key, item in value.items()}
+    if isinstance(value, list):
+        return [referring(item, monkeypatch) for item in value]
+    if not isinstance(value, str):
+        return value
+    name = f"RB_{value.encode().hex()}"
+    monkeypatch.setenv(name, value)
+    return f"${{env:{name}}}"
+
+
+def same(a: Experiment, b: Experiment) -> bool:
+    ids = [each.config_id for each in a.evaluation.configurations] == [
+        each.config_id for each in b.evaluation.configurations
+    ]
+    keys = [each.retriever.decisive() for each in a.sources] == [each.retriever.decisive() for each in b.sources]
+    return ids and keys and (a.services, a.pools, a.output) == (b.services, b.pools, b.output)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
+@pytest.mark.parametrize(
+    "name",
+    ["gemini.yaml", "http.yaml", "openai.yaml", "rag_engine.yaml", "rag_engine_corpora.yaml", "vertex_search.yaml"],
+)
+def test_an_experiment_of_references_is_the_experiment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = EXAMPLES / name
+    plain = path.read_text()
+    text = yaml.safe_dump(referring(yaml.safe_load(plain), monkeypatch))
+    found = parse_experiment(text, str(path))
+    assert same(found, parse_experiment(plain, str(path)))
+    assert found.text == text  # what runs stores
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
+def test_all_unset_variables_are_in_one_message(tmp_path: Path) -> None:
+    text = """name: one
+dataset: {qrels: "${env:RB_QRELS}"}
+configurations:
+  - {name: a, retriever: {type: run_file, path: "${env:RB_RUN}"}}
+output:
+  path: ${env:RB_OUT}
+"""
+    with pytest.raises(InputErrors) as raised:
+        parse_experiment(text, str(tmp_path / "e.yaml"))
+    for line, name, place in (2, "RB_QRELS", "dataset.qrels"), (4, "RB_RUN", "retriever.path"), (6, "RB_OUT", "output"):
+        (error,) = [each for each in raised.value.errors if name in each.problem]
+        assert error.line == line
+        assert place in error.problem
+    assert "not set here" in str(raised.value)
+
+
+def test_the_folder_of_the_command_line_replaces_an_unset_one(tmp_path: Path) -> None:
+    path = EXAMPLES / "helpdesk" / "experiment.yaml"
+    value = yaml.safe_load(path.read_text()) | {"output": {"path": "${env:RB_OUT}"}}
+    assert parse_experiment(yaml.safe_dump(value), str(path), str(tmp_path)).output == str(tmp_path)
+
+
+def test_secrets_stay_references_where_they_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "s3cr3t")
+    assert "s3cr3t" not in repr(load_experiment(str(EXAMPLES / "http.yaml")))
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
+def test_a_file_of_goldens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = EXAMPLES / "goldens" / "helpdesk.yaml"
+    value = yaml.safe_load(path.read_text())
+    plain = load_goldens(str(path))
+    copy = tmp_path / "g.yaml"
+    value["documents"] = str(path.parent / value["documents"])
+    copy.write_text(yaml.safe_dump(referring(value, monkeypatch)))
+    found = load_goldens(str(copy))
+    assert (found.name, found.models, found.split) == (plain.name, plain.models, plain.split)
+    copy.write_text(yaml.safe_dump({**value, "writer": "${env:RB_UNSET}"}))
+    with pytest.raises(InputErrors, match="RB_UNSET"):
+        load_goldens(str(copy))
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
+def test_gates(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Known(["bm25"], ["nDCG@10"], [], None)
+    located = load("gates:\n- {metric: '${env:RB_METRIC}', at_least: 0.5}", "gates.yaml")
+    with pytest.raises(InputErrors, match=r"gates.yaml:2: gates.0..metric: .*RB_METRIC"):
+        located_gates(located, known)
+    monkeypatch.setenv("RB_METRIC", "nDCG@10")
+    assert located_gates(located, known)[0].metric == "nDCG@10"
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
+def test_a_value_is_part_of_the_identity_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (EXAMPLES / "rag_engine.yaml").read_text()
+    value = yaml.safe_load(text)
+    value["configurations"][0]["retriever"]["corpus"] = REFERENCE
+
+    def identity(name: str) -> Any:
+        monkeypatch.setenv(NAME, f"projects/p/locations/us-central1/ragCorpora/{name}")
+        source = parse_experiment(yaml.safe_dump(value), str(EXAMPLES / "rag_engine.yaml")).sources[0]
+        assert source.retriever.remote is not None
+        return source.retriever.remote.identity("rag_engine")
+
+    assert identity("1") == identity("1") != identity("2")
