@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, racing, span_units
 from rankbeam.pipelines.experiment.corpora import CORPUS, corpora_of, named_by, unused
@@ -67,6 +68,9 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     if output is not None:
         _write_to(output, located.value)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
+    unresolved: list[InputError] = []
+    located = resolved(located, unresolved, [] if output is None else [("output", "path")])
+    problems += unresolved
     located = with_public_files(with_files(located, files.parent(path or ""), problems), problems)
     model = _validated(located, problems)
     metrics = _metrics(located, model, problems)
@@ -112,7 +116,8 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     problems += _wrong_baseline(located, model, expanded.configurations)
     bigquery = _destination(located, model, problems)
     if problems:
-        once = {str(problem): problem for problem in problems}  # a value of the grid is tried many times
+        causes = without_consequences(problems, unresolved)
+        once = {str(problem): problem for problem in causes}  # a value of the grid is tried many times
         raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
     sources = tuple(
         each.completed(folder, pool, model.output.rankings)

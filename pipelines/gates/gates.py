@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.gates.models import DIFFERENCES, SENTINELS, GateModel, GatesModel
 from rankbeam.transforms.clients.storage import files, matching
@@ -148,8 +149,16 @@ def read_gates(path: str) -> Located:
 
 
 def name_of(located: Located) -> str | None:
-    """The name of the experiment that a document is; None where it holds gates alone."""
+    """The name of the experiment that a document is; None where it holds gates alone.
+
+    Raises:
+        InputErrors: the name refers to a variable that is not set.
+    """
     name = located.value.get("name") if isinstance(located.value, dict) else None
+    problems: list[InputError] = []
+    name = resolved(replace(located, value={"name": name}), problems).value["name"]
+    if problems:
+        raise InputErrors(problems)
     return name if isinstance(name, str) else None
 
 
@@ -161,8 +170,9 @@ def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
     """
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
+    located = resolved(replace(located, value={"gates": located.value["gates"]}), problems)
     try:
-        model = GatesModel.model_validate({"gates": located.value["gates"]})
+        model = GatesModel.model_validate(located.value)
     except ValidationError as error:
         problems += [problem_of(located, GatesModel, dict(each)) for each in error.errors()]
         model = salvage(GatesModel, located.value)

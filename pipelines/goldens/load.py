@@ -1,10 +1,12 @@
 """Read a file of goldens: all its problems in one message, each with its line."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.components import Retrieving
 from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced
@@ -40,6 +42,9 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
         raise InputError("is not UTF-8; write it as YAML in UTF-8", path=path) from error
     located = load(text, path)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
+    unresolved: list[InputError] = []
+    located = resolved(located, unresolved, [] if output is None else _replaced_output(located.value))
+    problems += unresolved
     model = _validated(located, problems)
     services = services_of(located, model.services or {}, problems)
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
@@ -52,7 +57,7 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
     problems += _documents(located, folder)
     problems += _wrong_offline(located, model, services)
     if problems:
-        raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
+        raise InputErrors(sorted(without_consequences(problems, unresolved), key=lambda problem: problem.line or 0))
     documents = model.documents
     models = {name: services.valid[name].resolved(folder, pools.services[name]) for name in used}
     duplicates = model.reviews.duplicates
@@ -91,6 +96,12 @@ def _validated(located: Located, problems: list[InputError]) -> GoldensModel:
     except ValidationError as error:
         problems += [problem_of(located, GoldensModel, dict(each)) for each in error.errors()]
         return salvage(GoldensModel, located.value)
+
+
+def _replaced_output(value: Any) -> list[Place]:
+    """The place of the folder that the command line replaces."""
+    output = value.get("output") if isinstance(value, dict) else None
+    return [("output",)] if isinstance(output, str) else [("output", "path")]
 
 
 def _called(located: Located, model: GoldensModel, services: Services, problems: list[InputError]) -> Iterator[str]:

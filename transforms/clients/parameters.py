@@ -15,12 +15,15 @@ class Parameters(BaseModel):
         operational: parameters that change nothing about an answer; they are no part of a configuration's identity.
         added: parameters that the first release of this type did not have. They are part of a configuration's identity
             only where they differ from their default, so that configurations without them keep their `config_id`.
+        referring: parameters that keep `${env:…}` and `${secret:…}`, because the component resolves them itself. In all
+            others a reference to a variable is replaced by its value before the parameters are checked.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     operational: ClassVar[frozenset[str]] = frozenset()
     added: ClassVar[frozenset[str]] = frozenset()
+    referring: ClassVar[frozenset[str]] = frozenset()
 
     def decisive(self) -> dict[str, Any]:
         """The parameters that identify a configuration, as JSON values.

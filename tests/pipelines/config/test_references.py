@@ -1,21 +1,81 @@
 """References to variables: each string of a file may hold one, whatever is not set is named, and secrets stay away."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
+from rankbeam.pipelines.experiment.schema import experiment_schema
 from rankbeam.pipelines.gates.gates import Known, located_gates
 from rankbeam.pipelines.goldens.load import load_goldens
-from rankbeam.transforms.records.errors import InputErrors
+from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
+from rankbeam.transforms.records.errors import InputError, InputErrors
 
 NAME = "RB_VALUE"
 REFERENCE = f"${{env:{NAME}}}"
+OF_MANAGER = "${secret:projects/p/secrets/s/versions/latest}"
 EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def strings(schema: Any, node: Any, value: Any, depth: int = 0) -> Iterator[Any]:
+    """Documents of a schema that hold the value in one place each."""
+    if "$ref" in node:
+        if depth < 12:
+            yield from strings(schema, schema["$defs"][node["$ref"].rpartition("$defs/")[2]], value, depth + 1)
+        return
+    for option in (*node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ())):
+        yield from strings(schema, option, value, depth + 1)
+    if node.get("type") == "string" and "const" not in node:
+        yield value
+    kind = node.get("properties", {}).get("type", {}).get("const")
+    fixed = {} if kind is None else {"type": kind}
+    for name, inner in node.get("properties", {}).items():
+        yield from ({**fixed, name: each} for each in strings(schema, inner, value, depth + 1))
+    if isinstance(node.get("additionalProperties"), dict):
+        yield from ({"any": each} for each in strings(schema, node["additionalProperties"], value, depth + 1))
+    if isinstance(node.get("items"), dict):
+        yield from ([each] for each in strings(schema, node["items"], value, depth + 1))
+
+
+def own(document: Any) -> bool:
+    """Whether the string of a document is one whose component resolves references itself."""
+    service = document.get("services", {}).get("any")
+    if isinstance(service, dict) and "type" in service:
+        return bool(MODELS.load(service["type"]).referring & service.keys())
+    retriever = (document.get("configurations") or [{}])[0].get("retriever")
+    if isinstance(retriever, dict) and "type" in retriever:
+        return bool(RETRIEVERS.load(retriever["type"]).referring & retriever.keys())
+    return False
+
+
+def test_every_string_of_the_schema_may_hold_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, "value")
+    schema = experiment_schema()
+    documents = list(strings(schema, schema, REFERENCE))
+    assert len(documents) > 100
+    for document in documents:
+        problems: list[InputError] = []
+        located = resolved(load(yaml.safe_dump(document), "e.yaml"), problems)
+        assert problems == []
+        assert (REFERENCE in json.dumps(located.value)) == own(document), document
+
+
+@pytest.mark.parametrize("bad", [OF_MANAGER, "${env:MY_API_KEY}", "${env:RB_UNSET}", "${RB_VALUE}"])
+def test_no_string_of_the_schema_stays_literal(bad: str) -> None:
+    schema = experiment_schema()
+    for document in strings(schema, schema, bad):
+        problems: list[InputError] = []
+        resolved(load(yaml.safe_dump(document), "e.yaml"), problems)
+        assert bool(problems) != own(document), document
+        assert all(problem.line is not None for problem in problems)
 
 
 def referring(value: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -40,7 +100,6 @@ def same(a: Experiment, b: Experiment) -> bool:
     return ids and keys and (a.services, a.pools, a.output) == (b.services, b.pools, b.output)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
 @pytest.mark.parametrize(
     "name",
     ["gemini.yaml", "http.yaml", "openai.yaml", "rag_engine.yaml", "rag_engine_corpora.yaml", "vertex_search.yaml"],
@@ -54,7 +113,6 @@ def test_an_experiment_of_references_is_the_experiment(name: str, monkeypatch: p
     assert found.text == text  # what runs stores
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
 def test_all_unset_variables_are_in_one_message(tmp_path: Path) -> None:
     text = """name: one
 dataset: {qrels: "${env:RB_QRELS}"}
@@ -83,7 +141,14 @@ def test_secrets_stay_references_where_they_are_taken(monkeypatch: pytest.Monkey
     assert "s3cr3t" not in repr(load_experiment(str(EXAMPLES / "http.yaml")))
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
+def test_a_secret_in_another_field_says_where_secrets_belong() -> None:
+    problems: list[InputError] = []
+    resolved(load("output: {path: '${env:MY_TOKEN}'}", "e.yaml"), problems)
+    (problem,) = problems
+    assert "${env:MY_TOKEN} names a secret, and this field takes none" in problem.problem
+    assert "api_key" in problem.problem
+
+
 def test_a_file_of_goldens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = EXAMPLES / "goldens" / "helpdesk.yaml"
     value = yaml.safe_load(path.read_text())
@@ -98,7 +163,6 @@ def test_a_file_of_goldens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         load_goldens(str(copy))
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
 def test_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     known = Known(["bm25"], ["nDCG@10"], [], None)
     located = load("gates:\n- {metric: '${env:RB_METRIC}', at_least: 0.5}", "gates.yaml")
@@ -108,7 +172,6 @@ def test_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     assert located_gates(located, known)[0].metric == "nDCG@10"
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 6")
 def test_a_value_is_part_of_the_identity_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (EXAMPLES / "rag_engine.yaml").read_text()
     value = yaml.safe_load(text)

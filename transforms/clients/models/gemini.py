@@ -42,6 +42,7 @@ class Gemini(ModelParameters):
 
     # Another address reaches the same models. A tuned model belongs to a project and location.
     operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"api_endpoint"}
+    referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
     # Newer models have no fixed quota on Vertex AI: five calls a second, and slower where the service says so.
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 

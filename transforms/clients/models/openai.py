@@ -44,6 +44,7 @@ class OpenAi(ModelParameters):
 
     # The same name may be another model elsewhere, or the same one with rounded weights: base_url is decisive.
     operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"limit_name"}
+    referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 
     def secret_places(self) -> dict[str, str]:

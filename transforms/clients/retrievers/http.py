@@ -106,6 +106,7 @@ class Http(RemoteRetriever):
         {"results", "id", "score", "text", "lower_is_better", "results_required"}
     )
     added: ClassVar[frozenset[str]] = frozenset({"results_required"})
+    referring: ClassVar[frozenset[str]] = frozenset({"url", "headers", "params", "body"})
 
     @field_validator("url")
     @classmethod
