@@ -156,7 +156,7 @@ def test_failure_rates(run: Results, tmp_path: Path) -> None:
         ({"configuration": "base", "slice": "language=it"}, "no query is in this slice; did you mean 'language=fr'?"),
     ],
 )
-@pytest.mark.parametrize("limit", [{"at_least": -9.0}, {"at_most": 9.0}], ids=str)
+@pytest.mark.parametrize("limit", [{"at_least": 0.0}, {"at_most": 1.0}], ids=str)
 def test_what_has_no_value_misses(
     run: Results, tmp_path: Path, given: dict[str, object], limit: dict[str, float], reason: str
 ) -> None:
@@ -270,6 +270,19 @@ MISTAKES: list[tuple[object, str]] = [
 ]
 
 
+OUTSIDE = [
+    ({"metric": "RR", "at_least": 1e20}, "gates[0].at_least: no RR can be 1e+20: it is from 0 to 1"),
+    ({"metric": "RR", "value": "low", "at_most": -0.1}, "gates[0].at_most: no RR can be -0.1: it is from 0 to 1"),
+    (
+        {"metric": "RR", "value": "difference_low", "at_least": -5},
+        "gates[0].at_least: no difference of RR can be -5: it is from -1 to 1",
+    ),
+    ({"value": "failure_rate", "at_most": 1.5}, "gates[0].at_most: no share can be 1.5: it is from 0 to 1"),
+    ({"metric": "RR", "value": "failure_rate", "at_most": 5}, "gates[0].at_most: no share can be 5: it is from 0 to 1"),
+    ({"judge": "sentinels", "at_least": 90}, "gates[0].at_least: no share can be 90: it is from 0 to 1"),
+]
+
+
 @pytest.mark.parametrize(("given", "problem"), MISTAKES, ids=[str(given)[:40] for given, _ in MISTAKES])
 def test_a_mistake_in_a_file_and_in_an_experiment(run: Results, tmp_path: Path, given: object, problem: str) -> None:
     outcome = gate(run, tmp_path, [given])
@@ -290,6 +303,12 @@ def test_a_mistake_in_a_file_and_in_an_experiment(run: Results, tmp_path: Path, 
         load_experiment(write(tmp_path / "e.yaml", text))
     assert f": {problem}" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
+@pytest.mark.parametrize(("given", "problem"), OUTSIDE, ids=[str(given)[:40] for given, _ in OUTSIDE])
+def test_a_limit_outside_of_the_range(run: Results, tmp_path: Path, given: object, problem: str) -> None:
+    test_a_mistake_in_a_file_and_in_an_experiment(run, tmp_path, given, problem)
 
 
 def test_all_mistakes_at_once(run: Results, tmp_path: Path) -> None:
@@ -319,6 +338,30 @@ def test_gates_of_an_experiment(tmp_path: Path) -> None:
         Gate("P@1", "difference_low", -0.01, at_least=True),
         Gate("P@5", "difference_low", -0.01, at_least=True),
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "limits"),
+    [
+        ("RR", "mean", (0.0, 1.0)),
+        ("RR", "difference", (-1.0, 1.0)),
+        ("NumRet", "mean", (0.0, 1e6)),
+        ("NumRet", "difference", (-1e6, 1e6)),
+        ("RR", "failure_rate", (0.0, 1.0)),
+    ],
+)
+def test_limits_at_the_ends_of_a_range_and_those_of_counts(
+    tmp_path: Path, metric: str, value: str, limits: tuple[float, float]
+) -> None:
+    gates = [{"metric": metric, "value": value, "at_least": limit} for limit in limits]
+    text = yaml.safe_dump(
+        {
+            "name": "e",
+            "output": {"path": "out"},
+            **experiment(tmp_path, {"base": ranks(1), "other": ranks(2)}, metrics=["RR", "NumRet"], gates=gates),
+        }
+    )
+    assert tuple(each.limit for each in load_experiment(write(tmp_path / "e.yaml", text)).gates) == limits
 
 
 def test_files_without_gates(run: Results, earlier: Results, tmp_path: Path) -> None:
