@@ -9,10 +9,11 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.gates.models import DIFFERENCES, SENTINELS, GateModel, GatesModel
+from rankbeam.pipelines.gates.models import DIFFERENCES, FAILURE_RATE, SENTINELS, GateModel, GatesModel
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.parsing import parse_all
+from rankbeam.transforms.records.scores.panels import range_of
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -126,7 +127,9 @@ def gates_of(
             )
             for metric in metrics
         ]
-        wrong = () if known is None else [each for gate in gates for each in _wrong(gate, known)]
+        wrong = [] if known is None else [each for gate in gates for each in _wrong(gate, known)]
+        if limit is not None:
+            wrong += [each for gate in gates for each in _outside(gate)]
         problems += (located.error(("gates", number, key), problem) for key, problem in wrong)
         found += gates
     return tuple(found)
@@ -200,6 +203,20 @@ def _wrong(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
     if gate.slice != ALL and _grouping(gate.slice) not in known.slices:
         hint = did_you_mean(gate.slice.partition("=")[0], [ALL, *known.slices])
         yield "slice", f"results are not sliced by {_grouping(gate.slice)!r}; {hint}"
+
+
+def _outside(gate: Gate) -> Iterator[tuple[str, str]]:
+    """The problem of a limit that every value keeps, or none: 85 where 0.85 is meant."""
+    low, high, name = 0.0, 1.0, "share"
+    if gate.metric and gate.value != FAILURE_RATE:
+        (metric,) = parse_all([gate.metric])
+        low, highest = range_of(metric)
+        high, name = math.inf if highest is None else highest, gate.metric
+        if gate.is_difference:
+            low, high, name = low - high, high - low, f"difference of {gate.metric}"
+    if not low <= gate.limit <= high:
+        bounds = f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"
+        yield "at_least" if gate.at_least else "at_most", f"no {name} can be {gate.limit:.12g}: it is {bounds}"
 
 
 def _wrong_configuration(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:

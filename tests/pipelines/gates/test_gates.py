@@ -305,7 +305,6 @@ def test_a_mistake_in_a_file_and_in_an_experiment(run: Results, tmp_path: Path, 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
 @pytest.mark.parametrize(("given", "problem"), OUTSIDE, ids=[str(given)[:40] for given, _ in OUTSIDE])
 def test_a_limit_outside_of_the_range(run: Results, tmp_path: Path, given: object, problem: str) -> None:
     test_a_mistake_in_a_file_and_in_an_experiment(run, tmp_path, given, problem)
