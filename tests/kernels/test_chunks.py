@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.kernels.chunks import CHUNKERS, By, Span, chunk_spans
@@ -21,7 +21,8 @@ SIZES = st.integers(1, 12).flatmap(lambda size: st.tuples(st.just(size), st.inte
 
 
 def is_ideograph(character: str) -> bool:
-    return "\u3041" <= character <= "\u30ff" or "\u3400" <= character <= "\u4dbf" or "\u4e00" <= character <= "\u9fff"
+    blocks = ("\u3041\u30ff", "\u3400\u4dbf", "\u4e00\u9fff", "\uf900\ufaff", "\U00020000\U0003ffff")
+    return any(first <= character <= last for first, last in blocks)
 
 
 def count_words(text: str) -> int:
@@ -59,6 +60,7 @@ def test_every_character_of_a_word_stands_in_a_chunk(text: str, by: By, sizes: t
 
 
 @given(TEXTS, st.sampled_from(["words", "tokens", "characters"]), SIZES)
+@example("0𠀀0", "words", (1, 0))
 def test_no_chunk_is_larger_than_asked(text: str, by: By, sizes: tuple[int, int]) -> None:
     assert all(extent(text[start:end], by) <= sizes[0] for start, end in chunk_spans(text, by, *sizes))
 
@@ -82,6 +84,8 @@ def test_neighbours_share_at_most_the_overlap(text: str, by: By, sizes: tuple[in
 
 
 @given(TEXTS, SIZES)
+@example("0𠀀0", (1, 0))
+@example("0\uf900\U0003134a0", (2, 1))
 def test_neighbours_of_words_share_the_overlap_exactly(text: str, sizes: tuple[int, int]) -> None:
     size, overlap = sizes
     spans = chunk_spans(text, "words", size, overlap)
