@@ -18,6 +18,8 @@ JOB_SERVER := $(FLINK)/job-server-2.62.0.jar
 PRISM_PROGRAM := github.com/apache/beam/sdks/v2/go/cmd/prism
 PRISM := $(CACHE)/prism-v2.77.0
 
+CAMPAIGN_SEED := $(or $(CAMPAIGN_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
+
 # An oracle of the tests. They use only its evaluation, so its dependencies, such as PyTorch, are not installed.
 BEIR := beir>=2.2
 
@@ -37,8 +39,9 @@ test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: some 
 	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
 
 # One after the other in their order, campaigns before laws: where time runs out, whole runs have been tried.
-campaign: $(STAMP)-dev $(EMULATORS)/.installed ## run the tests that take long, and all laws with five times the examples
-	@"$(BIN)/python" -m pytest -n auto --dist=load --maxschedchunk=1 -m "campaign or hypothesis" --hypothesis-profile=campaign tests
+campaign: $(STAMP)-dev $(EMULATORS)/.installed ## run the tests that take long, and all laws with five times the examples, new ones each time
+	@echo "The seed is $(CAMPAIGN_SEED); CAMPAIGN_SEED=$(CAMPAIGN_SEED) make campaign tries the same examples again"
+	@"$(BIN)/python" -m pytest -n auto --dist=load --maxschedchunk=1 -m "campaign or hypothesis" --hypothesis-profile=campaign --hypothesis-seed=$(CAMPAIGN_SEED) tests
 
 check: $(STAMP)-dev ## linters, types and import floors
 	@"$(BIN)/ruff" check .

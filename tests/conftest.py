@@ -1,4 +1,8 @@
-"""What holds for all tests: Hypothesis measures no time, because a slow machine is no failure."""
+"""Settings of all tests. Hypothesis measures no time, because a slow machine is no failure.
+
+`make test` tries the same examples each time: chance must not decide whether a commit may land. `make campaign` tries
+others each time, and prints their seed.
+"""
 
 import atexit
 import gc
@@ -12,8 +16,10 @@ from support import beam_habits
 from support.campaigns import sized
 
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ordinary", UNTIMED, max_examples=40)
-settings.register_profile("campaign", UNTIMED, max_examples=sized(200, 20))
+settings.register_profile("ordinary", UNTIMED, max_examples=40, derandomize=True)
+settings.register_profile(
+    "campaign", UNTIMED, max_examples=sized(200, 20), derandomize=False, database=None, print_blob=True
+)
 settings.load_profile("ordinary")
 
 COLLECTED_AFTER = (50_000, 20, 10)

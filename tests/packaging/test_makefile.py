@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from support.data import REPOSITORY
 from support.emulators import googlesql
 
@@ -17,7 +18,7 @@ INSTALL_BEIR = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "beir>=2
 INSTALL_DEV = [[*INSTALL, ".[dev]"], INSTALL_BEIR]
 DEMO = [".venv/bin/rankbeam", "evaluate", "examples/helpdesk/answers.yaml", "--output", "out/helpdesk"]
 TEST = [PYTHON, "-m", "pytest", "-n", "auto", "-m", "not campaign"]
-LAWS_TOO = ["-m", "campaign or hypothesis", "--hypothesis-profile=campaign"]
+LAWS_TOO = ["-m", "campaign or hypothesis", "--hypothesis-profile=campaign", "--hypothesis-seed=7"]
 IN_ORDER = ["--dist=load", "--maxschedchunk=1"]
 CAMPAIGN = [PYTHON, "-m", "pytest", "-n", "auto", *IN_ORDER, *LAWS_TOO, "tests"]
 CHECK = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
@@ -75,7 +76,7 @@ def test_nothing_is_installed_twice(folder: Path) -> None:
     assert planned(folder, "demo") == [DEMO]
     assert planned(folder, "test") == [*INSTALL_DEV, TEST]
     put(folder, ".installed-dev", 3000)
-    assert planned(folder, "check", "test", "campaign") == [*CHECK, TEST, CAMPAIGN]
+    assert planned(folder, "check", "test", "campaign", "CAMPAIGN_SEED=7") == [*CHECK, TEST, CAMPAIGN]
     put(folder, "bin/python", 4000)
     assert planned(folder, "demo", "test") == [DEMO, TEST]
 
@@ -111,15 +112,31 @@ def test_ci_runs_campaigns_too_but_not_whole(folder: Path) -> None:
     shutil.copy(REPOSITORY / ".ci" / "run", folder / ".ci" / "run")
     program = folder / "bin" / "make"  # writes down what it is called with
     program.parent.mkdir()
-    program.write_text('#!/bin/sh\necho "$CAMPAIGN_SHARE $*"\n')
+    program.write_text('#!/bin/sh\necho "$CAMPAIGN_SHARE $CAMPAIGN_SEED $*"\n')
     (folder / "bin" / "chromium").write_text("#!/bin/sh\n")
     for each in program.parent.iterdir():
         each.chmod(0o755)
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run([folder / ".ci" / "run"], env={"PATH": path}, capture_output=True, text=True, check=True)
-    check, test, (share, *goals) = (line.split() for line in done.stdout.splitlines())
-    assert 0 < float(share) < 1
-    assert planned(folder, *check, *test, *goals) == [*CHECK, TEST, CAMPAIGN]
+    check, test, (share, seed, *goals) = (line.split() for line in done.stdout.splitlines())
+    assert (0 < float(share) < 1, seed) == (True, "0")
+    assert planned(folder, *check, *test, *goals, "CAMPAIGN_SEED=7") == [*CHECK, TEST, CAMPAIGN]
+
+
+def test_a_campaign_prints_the_seed_that_repeats_it(folder: Path) -> None:
+    put(folder, "bin/python", 2000)
+    put(folder, ".installed-demo", 3000)
+    put(folder, ".installed-dev", 3000)
+    first, other = (make(folder, "--dry-run", "campaign").stdout for _ in range(2))
+    seed = first.partition("CAMPAIGN_SEED=")[2].split()[0]
+    assert f"--hypothesis-seed={seed} " in first
+    assert make(folder, "--dry-run", "campaign", f"CAMPAIGN_SEED={seed}").stdout == first != other
+
+
+def test_examples_are_chosen_by_chance_in_campaigns_only() -> None:
+    profiles = {name: settings.get_profile(name) for name in ("ordinary", "campaign")}
+    assert {name: each.derandomize for name, each in profiles.items()} == {"ordinary": True, "campaign": False}
+    assert profiles["campaign"].print_blob
 
 
 def test_a_missing_python_is_named(folder: Path) -> None:
