@@ -141,9 +141,8 @@ def score(
             retrieved = answer.nearer_than(cut.distance)
             if cut.top_k is not None:
                 retrieved = retrieved.first(cut.top_k, queries.num_rows)
-            ranked = RankedSource.of(
-                retrieved, queries["query_id"], pool, answer.source, cut.dialect, ties=evaluation.ties
-            )
+            rules = {"ties": evaluation.ties, "spans": evaluation.spans}
+            ranked = RankedSource.of(retrieved, queries["query_id"], pool, answer.source, cut.dialect, **rules)
             if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
                 raise _repeated(ranked.retrieved, again, queries, answer.source.path)
             failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked

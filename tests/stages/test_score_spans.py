@@ -103,9 +103,7 @@ def _rankings(rows: Mapping[str, Sequence[Row]], source: Source) -> pa.RecordBat
     return pa.RecordBatch.from_pylist(listed, columns.RANKINGS if source.path else columns.RETRIEVED)
 
 
-@pytest.mark.parametrize(
-    "keep_rankings", [True, pytest.param(False, marks=pytest.mark.xfail(strict=True, reason="issue 24, point 3"))]
-)
+@pytest.mark.parametrize("keep_rankings", [True, False])
 @pytest.mark.parametrize("path", ["a.run", None])
 @given(_QUERIES, st.integers(1, 3), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_ties_between_chunks_are_ordered_by_id(

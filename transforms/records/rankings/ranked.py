@@ -44,6 +44,7 @@ class RankedSource:
         dialect: Dialect,
         *,
         ties: bool,
+        spans: bool = False,
     ) -> "RankedSource":
         """Order the rows of a source.
 
@@ -55,6 +56,7 @@ class RankedSource:
             dialect: the tool whose rules apply. If it also orders answers by score, an answer in which a document has
                 no score still keeps the service's order.
             ties: whether to find the ranks that ties allow.
+            spans: evidence spans are the judgements, so every chunk matters, and none has the id of a judgement.
         """
         missing = np.bincount(retrieved.query, minlength=pool.queries) == 0
         if dialect.drops_self:
@@ -68,7 +70,8 @@ class RankedSource:
             score = _given_order_as_score(retrieved.query, score, pool.queries)
         order = np.arange(len(score))
         if source.path is not None or dialect.by_score:
-            matters = None if source.keep_rankings or source.top_k is not None else judgement >= 0
+            needs_all = spans or source.keep_rankings or source.top_k is not None
+            matters = None if needs_all else judgement >= 0
             order = order_by_score(retrieved.query, score, retrieved.doc_id, matters)
         by_score = source.path is not None or source.fusion is not None or dialect.by_score
         tied = score if by_score and ties else None
