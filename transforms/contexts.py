@@ -13,19 +13,25 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.kernels import hashing
-from rankbeam.transforms.kernels.arrays import HashArray
+from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.items import DOCUMENTS, batches_of, items_in, items_of, with_texts, without_text
 from rankbeam.transforms.records.rankings.contexts import contexts_of
 
 _DOCUMENTS_AT_ONCE = 1000
+_BITS = 1 << 24  # of a million requested ids, one in seventeen documents that nobody requested passes
+
+Bits = npt.NDArray[np.uint8]
+Request = tuple[int, tuple[int, list[str]]]
+"""A bucket of documents, the bucket of queries that requests some of them, and their ids."""
 
 batches.register()
 
@@ -59,11 +65,11 @@ class GatherContexts(beam.PTransform):
         if self.corpus is None:
             return items
         wanted = items | "WithoutText" >> beam.FlatMap(requests, self.buckets)
-        hashes = wanted | "Hashes" >> beam.CombineGlobally(UniqueHashesFn())
+        sieve = wanted | "Sieve" >> beam.CombineGlobally(SieveFn())
         documents = (
             items.pipeline
             | "Corpus" >> beam.Create(sources.expand(self.corpus))
-            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(hashes), self.buckets)
+            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets)
         )
         found = (
             {"wanted": wanted, "documents": documents}
@@ -96,51 +102,76 @@ def gathered(
         yield from ((bucket, batch) for batch in batches_of(items_of(queries, contexts)))
 
 
-def requests(element: Bucketed, buckets: int) -> Iterator[tuple[int, tuple[int, list[str]]]]:
+def requests(element: Bucketed, buckets: int) -> Iterator[Request]:
     """The ids of documents whose texts the items of a bucket lack, by the bucket of the documents."""
     bucket, items = element
-    by_bucket: defaultdict[int, list[str]] = defaultdict(list)
-    for doc_id in without_text(items):
-        by_bucket[hashing.hash_string(doc_id) % buckets].append(doc_id)
-    for of_documents, doc_ids in by_bucket.items():
-        yield of_documents, (bucket, doc_ids)
+    yield from requests_of(bucket, pa.array(without_text(items), pa.string()), buckets)
 
 
-class UniqueHashesFn(beam.CombineFn):
-    """The hashes, sorted and each once, of all ids that are wanted."""
+def requests_of(bucket: int, doc_ids: StringArray, buckets: int) -> Iterator[Request]:
+    """Requests for documents, by the bucket of the documents.
 
-    def create_accumulator(self) -> HashArray:
-        """None."""
-        return np.empty(0, np.uint64)
+    Args:
+        bucket: that the texts are sent to.
+        doc_ids: each once.
+        buckets: into how many parts the documents are divided.
+    """
+    if len(doc_ids):
+        of_documents = hashing.buckets(doc_ids, buckets)
+        for each in np.unique(of_documents).tolist():
+            yield each, (bucket, doc_ids.filter(pa.array(of_documents == each)).to_pylist())
 
-    def add_input(self, accumulator: HashArray, element: tuple[int, tuple[int, list[str]]]) -> HashArray:
-        """Add those of one request."""
-        return np.union1d(accumulator, hashing.hash_strings(pa.array(element[1][1], pa.string())))
 
-    def merge_accumulators(self, accumulators: Iterable[HashArray]) -> HashArray:
-        """All together."""
-        return np.unique(np.concatenate([np.empty(0, np.uint64), *accumulators]))
+class SieveFn(beam.CombineFn):
+    """Bits for the hashes of all requested ids: a document whose bit is not set was not requested.
 
-    def extract_output(self, accumulator: HashArray) -> HashArray:
-        """The hashes themselves."""
+    Their number is fixed, so this side input does not grow with the documents. A document that shares its bit with a
+    requested one is read for nothing, and `sent` leaves it out.
+    """
+
+    def create_accumulator(self) -> Bits:
+        """Return bits that are not set."""
+        return np.zeros(_BITS // 8, np.uint8)
+
+    def add_input(self, accumulator: Bits, element: Request) -> Bits:
+        """Set the bits of one request."""
+        byte, bit = _place(hashing.hash_strings(pa.array(element[1][1], pa.string())))
+        np.bitwise_or.at(accumulator, byte, bit)
+        return accumulator
+
+    def merge_accumulators(self, accumulators: Iterable[Bits]) -> Bits:
+        """Set the bits of all."""
+        merged = self.create_accumulator()
+        for accumulator in accumulators:
+            merged |= accumulator
+        return merged
+
+    def extract_output(self, accumulator: Bits) -> Bits:
+        """Return the bits themselves."""
         return accumulator
 
 
-def documents_of(path: str, hashes: HashArray, buckets: int, *, titled: bool = True) -> Iterator[Bucketed]:
-    """The documents of a file whose texts are wanted, by their bucket, as `DOCUMENTS`.
+def _place(hashes: HashArray) -> tuple[HashArray, Bits]:
+    """The byte and the bit of each hash."""
+    number = hashes % np.uint64(_BITS)
+    return number >> np.uint64(3), np.uint8(1) << (number & np.uint64(7)).astype(np.uint8)
+
+
+def documents_of(path: str, sieve: Bits, buckets: int, *, titled: bool = True) -> Iterator[Bucketed]:
+    """The documents of a file whose texts are requested, by their bucket, as `DOCUMENTS`.
 
     Args:
         path: the file.
-        hashes: of the wanted ids.
-        buckets: how many there are.
+        sieve: of all requests, as `SieveFn` makes it.
+        buckets: into how many parts the documents are divided.
         titled: each text begins with the title of its document, if that has one.
     """
-    entries = texts.read_entries(path, "corpus") if len(hashes) else iter(())
+    entries = texts.read_entries(path, "corpus") if sieve.any() else iter(())
     while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
-        doc_id = pa.array([entry.id for entry in part], pa.string())
-        hashed = hashing.hash_strings(doc_id)
+        hashed = hashing.hash_strings(pa.array([entry.id for entry in part], pa.string()))
+        byte, bit = _place(hashed)
         by_bucket: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
-        for place in np.flatnonzero(np.isin(hashed, hashes)).tolist():
+        for place in np.flatnonzero(sieve[byte] & bit).tolist():
             text = "\n".join(filter(None, [part[place].title if titled else "", part[place].text]))
             by_bucket[int(hashed[place]) % buckets].append({"doc_id": part[place].id, "text": text})
         for bucket, rows in by_bucket.items():

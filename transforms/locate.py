@@ -4,7 +4,6 @@ rankings ─► ids without a span ─► documents of the corpus ─► texts b
     └────────────────────────────────────────────────────────────┴─► rankings of spans, `doc#start-end`
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,9 +16,8 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import SourceRows
-from rankbeam.transforms.contexts import UniqueHashesFn, documents_of, sent
-from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.clients.storage.batches import SourceRows, Spilled, unspilled
+from rankbeam.transforms.contexts import Request, SieveFn, documents_of, requests_of, sent
 from rankbeam.transforms.kernels.locating import located
 from rankbeam.transforms.records.chunk_ids import chunk_id
 from rankbeam.transforms.records.rankings.spans import without_place
@@ -47,11 +45,11 @@ class LocateChunks(beam.PTransform):
     def expand(self, rankings: beam.PCollection[SourceRows]) -> beam.PCollection[SourceRows]:
         """Add the steps."""
         wanted = rankings | "WithoutPlace" >> beam.FlatMap(requests, self.buckets)
-        hashes = wanted | "Hashes" >> beam.CombineGlobally(UniqueHashesFn())
+        sieve = wanted | "Sieve" >> beam.CombineGlobally(SieveFn())
         documents = (
             rankings.pipeline
             | "Corpus" >> beam.Create(sources.expand(self.corpus))
-            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(hashes), self.buckets, titled=False)
+            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets, titled=False)
         )
         texts = (
             {"wanted": wanted, "documents": documents}
@@ -65,15 +63,11 @@ class LocateChunks(beam.PTransform):
         )
 
 
-def requests(element: SourceRows, buckets: int) -> Iterator[tuple[int, tuple[int, list[str]]]]:
+def requests(element: tuple[int, tuple[int, pa.RecordBatch | Spilled]], buckets: int) -> Iterator[Request]:
     """The ids of documents that results name without a span, by the bucket of the documents."""
     bucket, (_, rows) = element
-    doc_ids = pc.unique(rows["documents"].flatten().field("doc_id"))
-    by_bucket: defaultdict[int, list[str]] = defaultdict(list)
-    for doc_id in doc_ids.filter(pa.array(without_place(doc_ids))).to_pylist():
-        by_bucket[hashing.hash_string(doc_id) % buckets].append(doc_id)
-    for of_documents, some in by_bucket.items():
-        yield of_documents, (bucket, some)
+    doc_ids = pc.unique(unspilled(rows)["documents"].flatten().field("doc_id"))
+    yield from requests_of(bucket, doc_ids.filter(pa.array(without_place(doc_ids))), buckets)
 
 
 def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[SourceRows]:

@@ -9,6 +9,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.services import Service
+from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
@@ -60,7 +61,6 @@ def answers_of(
     execution: Run,
     dataset: Dataset,
     parts: dict[str, beam.PCollection],
-    buckets: int,
     earlier: beam.PCollection | None = None,
 ) -> AnswerBranch | None:
     """Let models answer, and a judge judge; None where an experiment has neither, nor answers that exist already.
@@ -70,14 +70,13 @@ def answers_of(
         execution: the run.
         dataset: the queries.
         parts: as `GatherContexts` takes them.
-        buckets: into how many parts the queries are divided.
         earlier: what the retrievers used, and took from the budget; None where there are none.
     """
     work = work_of(experiment)
     counts = contexts_wanted(work) | dict.fromkeys(_replayed(experiment))
     if not counts:
         return None
-    gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, buckets)
+    gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, of_documents(experiment.corpus))
     items = parts | "GatherContexts" >> gather
     if not work.services:
         return _as_given(experiment, work, items, tuple(counts))

@@ -22,6 +22,7 @@ _MOST_BYTES = 64 << 20  # of all parts of a bucket together: as files hold them;
 _QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES, _VALUE_BYTES = 64, 64, 4096, 32  # of one of them, for an estimate
 _RESULTS = 1000  # of a retriever without a limit
 _METRICS = 20  # before they are known
+_DOCUMENT_BYTES = 16 << 20  # of a part of the documents: each part sends texts to each bucket of queries
 _LARGE_BYTES = 16 << 20  # of files that another process begins to read: for less, its start costs more than it saves
 
 
@@ -63,6 +64,11 @@ def number_of(largest: int, together: int) -> int:
     (4, 100, 327680)
     """
     return max(LEAST, min(_rounded_up(largest, _GOOD_BYTES), _ENOUGH), _rounded_up(together, _MOST_BYTES))
+
+
+def of_documents(corpus: str | None) -> int:
+    """The number of parts that the documents of a corpus are divided into while texts are looked up."""
+    return LEAST if corpus is None else max(LEAST, _rounded_up(sources.size(corpus), _DOCUMENT_BYTES))
 
 
 def _retrieved(experiment: "Experiment") -> int:

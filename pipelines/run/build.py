@@ -18,7 +18,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.run import worker_processes
 from rankbeam.pipelines.run.branches import rankings_of
-from rankbeam.pipelines.run.buckets import buckets_of
+from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.provenance import provenance
 from rankbeam.pipelines.run.waves import refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
@@ -172,7 +172,7 @@ def _located(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> d
         return {}
     from rankbeam.transforms.locate import LocateChunks
 
-    locate = LocateChunks(experiment.corpus, buckets_of(experiment))
+    locate = LocateChunks(experiment.corpus, of_documents(experiment.corpus))
     return {name: rows | f"Locate_{name}" >> locate for name, rows in rankings.items()}
 
 
@@ -188,7 +188,7 @@ def _answers(
         return None
     from rankbeam.pipelines.run.answers import answers_of
 
-    return answers_of(experiment, execution, dataset, parts, buckets_of(experiment), earlier)
+    return answers_of(experiment, execution, dataset, parts, earlier)
 
 
 def _corpus_rows(

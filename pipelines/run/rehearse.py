@@ -15,7 +15,7 @@ import pyarrow as pa
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
-from rankbeam.pipelines.run.buckets import buckets_of
+from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.calling import retrieve_stage
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import groups_in
@@ -65,7 +65,8 @@ def count_models(
     unknown = _unknown(experiment, wanted)
     _ = (
         parts
-        | "GatherContexts" >> GatherContexts(experiment.evaluation, wanted, experiment.corpus, buckets)
+        | "GatherContexts"
+        >> GatherContexts(experiment.evaluation, wanted, experiment.corpus, of_documents(experiment.corpus))
         | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown))
         | "CountsTogether" >> beam.combiners.ToList()
         | "JoinCounts" >> beam.Map(join_counts, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)

@@ -69,7 +69,7 @@ def experiment(kind: str, folder: Path) -> dict[str, Any]:
 
 KINDS = (
     "documents",
-    pytest.param("evidence", marks=pytest.mark.xfail(strict=True, reason="issue 24, point 4")),
+    "evidence",
     "evidence of a retriever",
     "replayed",
     *in_campaigns("generated", "raced"),

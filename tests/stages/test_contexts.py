@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from support.pipeline import run
 
-from rankbeam.transforms.contexts import GatherContexts
+from rankbeam.transforms.contexts import GatherContexts, SieveFn, documents_of, requests_of
+from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.items import Item, System, batch_of, items_in
@@ -38,6 +39,33 @@ def test_texts_come_from_the_ranking_or_else_from_the_corpus(tmp_path: Path, buc
 
 def test_without_a_corpus_texts_that_a_retriever_does_not_give_are_missing(tmp_path: Path) -> None:
     assert gathered(tmp_path, None, 2)[1] == item("q2", [("d3", None)])
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_the_sieve_lets_all_requested_documents_pass_and_does_not_grow(parts: int, tmp_path: Path) -> None:
+    names = [f"doc {number}" for number in range(40_000)]
+    batches = [requests_of(part, pa.array(names[: 3_000 * part : 2]), 7) for part in range(parts)]
+    sieve, fn = SieveFn().create_accumulator(), SieveFn()
+    for some in batches:
+        accumulator = fn.create_accumulator()
+        for request in some:
+            accumulator = fn.add_input(accumulator, request)
+        sieve = fn.merge_accumulators([sieve, accumulator])
+    assert sieve.nbytes == SieveFn().create_accumulator().nbytes
+    rows = "".join(json.dumps({"_id": name, "text": "t"}) + "\n" for name in names)
+    (tmp_path / "corpus.jsonl").write_text(rows)
+    read = documents_of(str(tmp_path / "corpus.jsonl"), sieve, 7)
+    passed = {name for _, batch in read for name in batch["doc_id"].to_pylist()}
+    requested = set(names[: 3_000 * (parts - 1) : 2])
+    assert requested <= passed
+    assert len(passed - requested) < 100, "one bit in thousands is shared"
+
+
+def test_a_request_names_each_document_once_in_its_bucket() -> None:
+    names = [f"doc {number}" for number in range(100)]
+    found = [(part, bucket, name) for part, (bucket, some) in requests_of(3, pa.array(names), 7) for name in some]
+    assert sorted(found) == sorted((hashing.hash_string(name) % 7, 3, name) for name in names)
+    assert list(requests_of(3, pa.array([], pa.string()), 7)) == []
 
 
 def test_an_item_survives_the_way_through_a_batch() -> None:

@@ -65,6 +65,11 @@ def spilled(batch: pa.RecordBatch) -> pa.RecordBatch | Spilled:
     return Spilled(encoded) if read is decode_spilled else batch
 
 
+def unspilled(batch: pa.RecordBatch | Spilled) -> pa.RecordBatch:
+    """The batch itself, for a step that looks at rows in the stage that spilled them."""
+    return decode_spilled(batch.place) if isinstance(batch, Spilled) else batch
+
+
 @dataclass(frozen=True)
 class Reference:
     """A batch that is read where it is needed: until then it takes no memory, but for a small one.
