@@ -77,6 +77,19 @@ def test_what_is_kept_for_the_run_leaves_nothing(tmp_path: Path, server: Standin
     assert (there(server), server.stats().extra["objects"]) == ([], [])
 
 
+@pytest.mark.xfail(strict=True, reason="issue 24, point 7")
+def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Standin) -> None:
+    plain = evaluate(tmp_path, server)
+    titled = evaluate(tmp_path, server, corpus={"fields": ["title", "text"]})
+    without, with_titles = there(server)
+    assert (plain.status, titled.status) == (0, 0)
+    warning = "25 documents have titles, which are not imported into corpora: kb; with `fields: [title, text]` they are"
+    assert warning in plain.stderr
+    assert "have titles" not in titled.stderr
+    assert "fields" not in json.loads(without["description"])["specification"]  # as before there were fields
+    assert json.loads(with_titles["description"])["specification"]["fields"] == ["title", "text"]
+
+
 def test_answers_belong_to_the_corpus_and_not_to_its_resource(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
     assert rankbeam("evaluate", path).status == 0

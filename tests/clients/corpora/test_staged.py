@@ -11,7 +11,7 @@ from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.corpora.rag_engine.importing import MOST_FILES, batches
 from rankbeam.transforms.clients.corpora.rag_engine.objects import reasons
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, read_documents
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, read_documents, texts
 from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name, fingerprint_of
 from rankbeam.transforms.records.errors import InputError
 
@@ -94,3 +94,16 @@ def test_reasons_are_found_in_any_form_of_results() -> None:
     ]
     content = "".join(f"{json.dumps(line)}\n" for line in lines) + "no json\n"
     assert reasons(content.encode()) == {"a.txt": "too large"}
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 7")
+def test_titles_are_part_of_files_where_they_are_imported(tmp_path: Path) -> None:
+    rows = [("a", "A title", "x"), ("b", "Only a title", ""), ("c", "", "y"), ("d", "", " ")]
+    lines = "".join(json.dumps({"_id": name, "title": title, "text": text}) + "\n" for name, title, text in rows)
+    path = write(tmp_path / "a.jsonl", lines)
+    plain, titled = read_documents(path), read_documents(path, titled=True)
+    assert dict(texts(plain)) == {"a.txt": "x", "c.txt": "y"}
+    assert dict(texts(titled)) == {"a.txt": "A title\nx", "b.txt": "Only a title", "c.txt": "y"}
+    assert (plain.without_text, titled.without_text) == (("b", "d"), ("d",))
+    assert plain.fingerprint == fingerprint_of((name, text) for name, _, text in rows) != titled.fingerprint
+    assert plain.with_title == titled.with_title == 2
