@@ -7,6 +7,7 @@ would only wait. The pipeline is given the names of the resources.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -41,25 +42,28 @@ class Needed:
 
     Attributes:
         api: their data API.
+        titled: their documents are imported with titles.
         requests: for each corpus what is asked of the service.
     """
 
     api: DataApi
+    titled: bool
     requests: Mapping[Corpus, Request]
 
 
 def needed(experiment: Experiment) -> list[Needed]:
-    """The corpora that an experiment needs, by project and region."""
-    grouped: dict[DataApi, dict[Corpus, Request]] = {}
+    """The corpora that an experiment needs, by project and region, and by what of the documents is imported."""
+    grouped: dict[tuple[DataApi, bool], dict[Corpus, Request]] = {}
     shared = [each.name for each in experiment.served]
     for corpus in experiment.served:
         parameters = corpus.parameters
         if isinstance(parameters, RagEngineCorpus):
             own = f"{parameters.chunk_size}/{parameters.chunk_overlap}, {parameters.embedding_model}"
+            own += ", with titles" if parameters.titled else ""
             name = corpus.name if shared.count(corpus.name) == 1 else f"{corpus.name} ({own})"
             api = DataApi(parameters.location, parameters.api_endpoint)
-            grouped.setdefault(api, {})[corpus] = Request(name, parameters)
-    return [Needed(api, requests) for api, requests in grouped.items()]
+            grouped.setdefault((api, parameters.titled), {})[corpus] = Request(name, parameters)
+    return [Needed(api, titled, requests) for (api, titled), requests in grouped.items()]
 
 
 def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
@@ -78,14 +82,18 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
         return experiment
     if not waits:
         refuse_unwatched(experiment)
-    documents = documents_of(experiment)
-    for warning in (*_without_text(documents), *_lacking(experiment, documents)):
+    read = cache(partial(documents_of, experiment))
+    wanted = needed(experiment)
+    warnings = dict.fromkeys(warning for each in wanted for warning in _warnings(experiment, read(each.titled), each))
+    for warning in warnings:
         _logger.warning("%s", warning)
     built: list[BuiltCorpus] = []
     problems: list[Problem] = []
     found: dict[Corpus, tuple[str, str]] = {}
     usage = []
-    for each in needed(experiment):
+    cost = 0.0
+    for each in wanted:
+        documents = read(each.titled)
         site = site_of(experiment, each.api, execution)
         builder = Builder(
             site, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
@@ -93,6 +101,7 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
         with refusing():
             outcome = builder.build(list(each.requests.values()))
         built += outcome.corpora
+        cost += _cost(experiment, outcome.corpora, documents)
         problems += outcome.problems
         usage += site.usage
         resources = {corpus.identity: corpus.resource for corpus in outcome.corpora}
@@ -104,7 +113,7 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
     ready = replace(experiment.searching(found), built=tuple(built), corpus_usage=tuple(usage))
     if experiment.max_cost is None:
         return ready
-    return replace(ready, max_cost=max(0.0, experiment.max_cost - _cost(experiment, built, documents)))
+    return replace(ready, max_cost=max(0.0, experiment.max_cost - cost))
 
 
 def refuse_unwatched(experiment: Experiment) -> None:
@@ -140,7 +149,7 @@ def release(experiment: Experiment, execution: Run) -> None:
         return
     for each in needed(experiment):
         try:
-            documents = documents_of(experiment)
+            documents = documents_of(experiment, each.titled)
             ended = {request.identity(documents) for request in each.requests.values()}
             _release(experiment, each, ended, execution)
         except (CallError, InputError) as error:
@@ -183,15 +192,19 @@ def needless_in(staging: str, location: str, gone: Sequence[Existing], there: Se
     return Uses(staging).needless(location, {each.about.identity for each in gone} - left, left)
 
 
-def documents_of(experiment: Experiment) -> Documents:
+def documents_of(experiment: Experiment, titled: bool) -> Documents:
     """The documents of an experiment whose corpora a service builds.
+
+    Args:
+        experiment: with such corpora.
+        titled: documents begin with their titles.
 
     Raises:
         InputError: they cannot be read, or two of them have the same id.
     """
     if experiment.corpus is None:
         raise InputError("corpora that a service builds need dataset.corpus")
-    return read_documents(experiment.corpus)
+    return read_documents(experiment.corpus, titled=titled)
 
 
 def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) -> Site:
@@ -235,6 +248,22 @@ def _failure(problems: Sequence[Problem]) -> RankbeamError:
 
 def _parameters(experiment: Experiment) -> Iterator[RagEngineCorpus]:
     return (each.parameters for each in experiment.served if isinstance(each.parameters, RagEngineCorpus))
+
+
+def _warnings(experiment: Experiment, documents: Documents, needed: Needed) -> Iterator[str]:
+    yield from untitled(documents, needed)
+    yield from _without_text(documents)
+    yield from _lacking(experiment, documents)
+
+
+def untitled(documents: Documents, needed: Needed) -> Iterator[str]:
+    """A warning of corpora that leave out the titles of their documents."""
+    if documents.with_title and not documents.titled:
+        names = ", ".join(dict.fromkeys(corpus.name for corpus in needed.requests))
+        yield (
+            f"{documents.with_title:,} documents have titles, which are not imported into corpora: {names}; with "
+            "`fields: [title, text]` they are, into a corpus that is built anew"
+        )
 
 
 def _without_text(documents: Documents) -> Iterator[str]:

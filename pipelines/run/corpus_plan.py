@@ -89,10 +89,12 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
     """The plans with what services have, and what they have to do."""
     from rankbeam.pipelines.run import corpora  # few experiments need it
 
-    documents = corpora.documents_of(experiment)
     quota = experiment.corpus_quotas.imports
-    served, found, warnings = dict(plans), {}, []
+    served, found = dict(plans), {}
+    warnings: list[str] = []
     for needed in corpora.needed(experiment):
+        documents = corpora.documents_of(experiment, needed.titled)
+        warnings += corpora.untitled(documents, needed)
         try:
             existing = corpora.existing(experiment, needed, documents)
         except RankbeamError as error:

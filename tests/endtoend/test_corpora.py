@@ -77,7 +77,6 @@ def test_what_is_kept_for_the_run_leaves_nothing(tmp_path: Path, server: Standin
     assert (there(server), server.stats().extra["objects"]) == ([], [])
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 7")
 def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Standin) -> None:
     plain = evaluate(tmp_path, server)
     titled = evaluate(tmp_path, server, corpus={"fields": ["title", "text"]})

@@ -96,7 +96,6 @@ def test_reasons_are_found_in_any_form_of_results() -> None:
     assert reasons(content.encode()) == {"a.txt": "too large"}
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 7")
 def test_titles_are_part_of_files_where_they_are_imported(tmp_path: Path) -> None:
     rows = [("a", "A title", "x"), ("b", "Only a title", ""), ("c", "", "y"), ("d", "", " ")]
     lines = "".join(json.dumps({"_id": name, "title": title, "text": text}) + "\n" for name, title, text in rows)

@@ -93,7 +93,7 @@ class Objects:
             place |= dict.fromkeys(folder.names, uri)
         if len(present) >= staged.files:
             return 0
-        missing = ((f"{place[name]}/{name}", text.encode()) for name, text in texts(documents.path))
+        missing = ((f"{place[name]}/{name}", text.encode()) for name, text in texts(documents))
         wanted = ((uri, text) for uri, text in missing if uri not in present)
         return _all_done(lambda each: self.put(*each), wanted)
 

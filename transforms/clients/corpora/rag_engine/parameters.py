@@ -40,12 +40,20 @@ def _checked_model(value: str) -> str:
     return value
 
 
+def _checked_fields(value: tuple[str, ...]) -> tuple[str, ...]:
+    if value not in {("text",), ("title", "text")}:
+        raise ValueError("are the parts of a document that are imported; give [text] or [title, text]")
+    return value
+
+
 class RagEngineCorpus(CorpusParameters):
     """A corpus that rankbeam builds from `dataset.corpus`, or finds built.
 
     Attributes:
         location: project and region: projects/P/locations/L.
         staging: the folder gs://BUCKET/FOLDER to which documents are uploaded, for the service to read them.
+        fields: the parts of a document that are imported: `[text]`, or `[title, text]`, joined by a line break. Spans
+            of evidence and ids of chunks count from the beginning of the text in both cases.
         embedding_model: of Google's, by its name, or an endpoint by its full name.
         chunk_size: the most of a chunk, in the service's tokens.
         chunk_overlap: what a chunk repeats of the one before it.
@@ -63,20 +71,27 @@ class RagEngineCorpus(CorpusParameters):
     database: Literal["knn", "ann"] = "knn"
     layout_parser: Text | None = None
     llm_parser: Text | None = None
+    fields: Annotated[tuple[Literal["title", "text"], ...], AfterValidator(_checked_fields)] = ("text",)
     keep: Annotated[str, AfterValidator(_checked_keep)] = "14d"
     max_import_failures: Annotated[int, Field(ge=0)] | None = None
     api_endpoint: Endpoint | None = None
 
-    added: ClassVar[frozenset[str]] = frozenset({"layout_parser", "llm_parser"})
+    added: ClassVar[frozenset[str]] = frozenset({"layout_parser", "llm_parser", "fields"})
     operational: ClassVar[frozenset[str]] = frozenset({"staging", "keep", "max_import_failures", "api_endpoint"})
 
     def searched(self, identity: str, resource: str = "") -> Searched:
         """As `CorpusParameters`."""
         return Searched(identity, self.location, self.api_endpoint, resource)
 
+    @property
+    def titled(self) -> bool:
+        """Whether titles are imported."""
+        return "title" in self.fields
+
     def described(self) -> str:
         """For people, in a few words."""
-        return f"{super().described()}, {self.embedding_model}, in {self.location}"
+        titles = ", with titles" if self.titled else ""
+        return f"{super().described()}, {self.embedding_model}{titles}, in {self.location}"
 
     def vector_database(self) -> dict[str, Any]:
         """The `vector_db_config` of the corpus."""

@@ -83,6 +83,8 @@ class Documents:
 
     Attributes:
         path: of their file.
+        titled: the texts begin with the titles of their documents.
+        with_title: how many documents have a title.
         fingerprint: of all of them.
         folders: of those that have a text.
         without_text: ids of the others.
@@ -90,6 +92,8 @@ class Documents:
     """
 
     path: str
+    titled: bool
+    with_title: int
     fingerprint: DocumentsFingerprint
     folders: tuple[Folder, ...]
     without_text: tuple[str, ...]
@@ -116,43 +120,52 @@ class Documents:
         return Staged(staging.rstrip("/"), self.folders)
 
 
-def read_documents(path: str) -> Documents:
+def read_documents(path: str, *, titled: bool = False) -> Documents:
     """Read the ids of all documents, and hash their texts.
+
+    Args:
+        path: of their file.
+        titled: each text begins with the title of its document.
 
     Raises:
         InputError: the file is not a corpus, or two documents have the same id.
     """
     fingerprint, places, without_text = DocumentsFingerprint(), dict[str, Place](), list[str]()
     hashes: dict[str, bytes] = {}
+    with_title = 0
     tokens = array("q")
     for file, entry in _entries(path):
         place = (file, entry.line)
         if places.setdefault(entry.id, place) != place:
             problem = f"document {shortened(repr(entry.id))} is given twice"
             raise repeated_at(problem, [places[entry.id], place], "ids must differ")
-        fingerprint = fingerprint.merge(DocumentsFingerprint.of(entry.id, entry.text))
-        if has_text(entry):
-            hashes[_checked_name(file, entry)] = hashlib.sha256(entry.text.encode()).digest()
-            tokens.append(-(-len(entry.text) // _CHARACTERS_OF_A_TOKEN))
+        with_title += bool(entry.title)
+        text = _text(entry, titled)
+        fingerprint = fingerprint.merge(DocumentsFingerprint.of(entry.id, text))
+        if text.strip():  # the service refuses files without text
+            hashes[_checked_name(file, entry)] = hashlib.sha256(text.encode()).digest()
+            tokens.append(-(-len(text) // _CHARACTERS_OF_A_TOKEN))
         else:
             without_text.append(entry.id)
     if not hashes:
         raise InputError("holds no document with a text", path=path)
-    return Documents(path, fingerprint, tuple(_folders(hashes)), tuple(without_text), tokens)
+    folders = tuple(_folders(hashes))
+    return Documents(path, titled, with_title, fingerprint, folders, tuple(without_text), tokens)
 
 
-def texts(path: str) -> Iterator[tuple[str, str]]:
+def texts(documents: Documents) -> Iterator[tuple[str, str]]:
     """The names of files and the texts of all documents that have one."""
-    return ((file_name(entry.id), entry.text) for _, entry in _entries(path) if has_text(entry))
+    both = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
+    return ((file_name(doc_id), text) for doc_id, text in both if text.strip())
+
+
+def _text(entry: Entry, titled: bool) -> str:
+    """The text of a document's file, as local retrievers join title and text."""
+    return "\n".join(filter(None, (entry.title, entry.text))) if titled else entry.text
 
 
 def _entries(path: str) -> Iterator[tuple[str, Entry]]:
     return ((file, entry) for file in sources.expand(path) for entry in read_entries(file, "corpus"))
-
-
-def has_text(entry: Entry) -> bool:
-    """Whether a document can be imported: the service refuses files without text."""
-    return bool(entry.text.strip())
 
 
 def _checked_name(path: str, entry: Entry) -> str:
