@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def status(
     place: str, run_id: str | None, project: str | None, region: str | None, dataflow_endpoint: str | None, form: str
 ) -> None:
-    """Show the state and the counters of a job on Dataflow, or the state of one on Flink or another engine.
+    """Show the state and the counters of a job on Dataflow, Flink or another engine.
 
     DIR is the output folder of the job; a JOB id needs --project and --region. The exit status is 1 if the job has
     failed or was cancelled.
@@ -47,13 +47,16 @@ def status(
         from rankbeam.pipelines.portable import show as show_engine
 
         if (on_engine := _on_engine(place, run_id)) is not None:
-            click.echo(show_engine.as_json(on_engine) if form == "json" else show_engine.as_text(on_engine))
-            return
-        job = _job(place, run_id, project, region)
-        job = job if dataflow_endpoint is None else replace(job, endpoint=dataflow_endpoint)
-        snapshot = Service(job.endpoint).snapshot(job)
-        click.echo(show.as_json(job, snapshot) if form == "json" else show.as_text(job, snapshot))
-    if snapshot.has_failed:
+            now = on_engine.snapshot()
+            click.echo(show_engine.as_json(on_engine, now) if form == "json" else show_engine.as_text(on_engine, now))
+            has_failed = now.has_failed
+        else:
+            job = _job(place, run_id, project, region)
+            job = job if dataflow_endpoint is None else replace(job, endpoint=dataflow_endpoint)
+            snapshot = Service(job.endpoint).snapshot(job)
+            click.echo(show.as_json(job, snapshot) if form == "json" else show.as_text(job, snapshot))
+            has_failed = snapshot.has_failed
+    if has_failed:
         click.get_current_context().exit(FAILED)
 
 

@@ -8,24 +8,8 @@ from typing import Any
 
 from rankbeam.pipelines.dataflow.record import Job
 from rankbeam.pipelines.dataflow.service import DONE, Snapshot, gist
-from rankbeam.pipelines.run.progress import status_line
+from rankbeam.pipelines.run.progress import counter_lines, status_line
 from rankbeam.transforms.records.counters import Counter
-
-_WORDS = {
-    Counter.JUDGED_QUERIES: "judged queries",
-    Counter.ROWS_READ: "rows read",
-    Counter.QUERIES_ASKED: "queries asked in process",
-    Counter.CALLS_PLANNED: "calls planned",
-    Counter.LEDGER_HITS: "answered by the ledger",
-    Counter.CALLS_MADE: "calls made",
-    Counter.RETRIES: "retries",
-    Counter.CALLS_DONE: "calls done",
-    Counter.CALLS_FAILED: "calls failed",
-    Counter.FAILURES: "queries without an answer",
-    Counter.QUERIES_SCORED: "queries scored",
-    Counter.RUNS_MISSED: "runs that miss a limit",
-    Counter.THROTTLED_S: "seconds that lanes waited",
-}
 
 
 @dataclass
@@ -62,10 +46,7 @@ def as_text(job: Job, snapshot: Snapshot) -> str:
     lines = [*_about(job), f"state    {snapshot.state}"]
     if snapshot.state == DONE and job.output:
         lines.append(f"report   {shlex.join(['rankbeam', 'report', job.output, '--run-id', job.run_id])}")
-    counts = {word: snapshot.counts[counter, ""] for counter, word in _WORDS.items()}
-    numbers = {word: f"{count:,}" for word, count in counts.items() if count}
-    width = max(map(len, numbers.values()), default=0)
-    lines += ["", *(f"{number:>{width}}  {word}" for word, number in numbers.items())] if numbers else []
+    lines += counter_lines(snapshot.counts)
     lines += ["", *map(gist, snapshot.problems)] if snapshot.problems else []
     return "\n".join(lines)
 

@@ -4,9 +4,9 @@ import os
 import shlex
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 import grpc
 
@@ -17,9 +17,34 @@ from rankbeam.pipelines.run import jobs
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError
 
 LOOPBACK = "LOOPBACK"
+_DONE = frozenset({"done", "finished"})
+_FAILED = frozenset({"gone", "failed", "canceled", "cancelled", "drained"})
+
+
+class Snapshot(NamedTuple):
+    """A job at one moment.
+
+    Attributes:
+        state: as `Job.state` names it.
+        counts: rankbeam's counters, as far as the engine reports them; the pool is always "".
+    """
+
+    state: str
+    counts: Counts
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the job ended without finishing."""
+        return self.state in _FAILED
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the state is final."""
+        return self.has_failed or self.state in _DONE
 
 
 @dataclass(frozen=True)
@@ -38,6 +63,7 @@ class Job:
         flink: the address of Flink's REST API; None on another engine.
         workers: Beam's type of their environment.
         machine, pid, pid_started: identify the submitting process.
+        is_cancelled: whether its end was requested.
     """
 
     runner: str
@@ -55,6 +81,7 @@ class Job:
     machine: str
     pid: int
     pid_started: str
+    is_cancelled: bool = False
 
     def save(self) -> None:
         """Write the record beside the output."""
@@ -78,12 +105,39 @@ class Job:
     def state(self) -> str:
         """The engine's name of the job's state; where it no longer knows the job, "done" or "gone".
 
+        A job whose end was requested is "cancelled", also where its engine calls the end of its calls a failure.
+
         Raises:
             ServiceError: the engine does not answer.
         """
         state = self._state_at_engine()
         is_finished = state == "gone" and files.exists(files.join(self.output, "runs", self.run_id))
-        return "done" if is_finished else state
+        if is_finished:
+            return "done"
+        return "cancelled" if self.is_cancelled and state in _FAILED else state
+
+    def snapshot(self) -> Snapshot:
+        """The job as it is now.
+
+        Raises:
+            ServiceError: the engine does not answer.
+        """
+        state, counts = self.state(), Counts()
+        with suppress(ServiceError):  # an engine may know a job longer than its counters
+            counts = self._counts()
+        if (ledger := self.calls) is not None:  # lanes note their calls there; engines count those of finished tasks
+            made = sum(use.calls for use in ledger.uses())
+            counts[Counter.CALLS_MADE, ""] = max(counts[Counter.CALLS_MADE, ""], made)
+        return Snapshot(state, counts)
+
+    def _counts(self) -> Counts:
+        if self.flink is not None:
+            flink = Flink(self.flink)
+            return Counts() if (job := flink.job(self.job_name)) is None else flink.counts(job)
+        if self.endpoint is not None and self.job_id:
+            with _connected(self.endpoint) as service:
+                return service.counts(self.job_id)
+        return Counts()
 
     def _state_at_engine(self) -> str:
         if self.flink is not None:
@@ -97,16 +151,19 @@ class Job:
     def is_at_work(self) -> bool:
         """Whether the job has not ended, as far as its engine can be asked."""
         try:
-            return self.state() not in ("gone", "done", "finished", "failed", "canceled", "cancelled", "drained")
+            return not Snapshot(self.state(), Counts()).has_ended
         except ServiceError:
             return self._is_submitter_alive()
 
     def stop_calls(self) -> None:
-        """Have the job's lanes begin no further call: an engine that cancels a job may leave its lanes to their end.
+        """Record that the job is cancelled, and have its lanes begin no further call.
+
+        An engine that cancels a job may leave its lanes to their end.
 
         Raises:
-            InputError: the ledger cannot be written.
+            InputError: the record or the ledger cannot be written.
         """
+        replace(self, is_cancelled=True).save()
         if (ledger := self.calls) is not None:
             ledger.request_stop()
 

@@ -4,21 +4,25 @@ import json
 from dataclasses import asdict
 
 from rankbeam.pipelines.portable.engine import Flink
-from rankbeam.pipelines.portable.job import Job
+from rankbeam.pipelines.portable.job import Job, Snapshot
+from rankbeam.pipelines.run.progress import counter_lines
+from rankbeam.transforms.records.counters import Counter
 
 
-def as_text(job: Job) -> str:
-    """A job, its state, and the command that cancels it while it is at work."""
+def as_text(job: Job, snapshot: Snapshot) -> str:
+    """A job, its state and counters, and the command that cancels it while it is at work."""
     lines = [f"run      {job.run_id} of {job.experiment}", f"job      {job.job_name}, submitted {job.submitted_at}"]
     if (page := _page(job)) is not None:
         lines.append(f"page     {page}")
-    lines.append(f"state    {job.state()}")
-    return "\n".join([*lines, f"cancel   {job.cancel_command}"] if job.is_at_work() else lines)
+    lines.append(f"state    {snapshot.state}")
+    lines += [] if snapshot.has_ended else [f"cancel   {job.cancel_command}"]
+    return "\n".join([*lines, *counter_lines(snapshot.counts)])
 
 
-def as_json(job: Job) -> str:
-    """A job and its state as one JSON document."""
-    return json.dumps({**asdict(job), "page": _page(job), "state": job.state()}, indent=2)
+def as_json(job: Job, snapshot: Snapshot) -> str:
+    """A job, its state and its counters as one JSON document."""
+    counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
+    return json.dumps({**asdict(job), "page": _page(job), "state": snapshot.state, "counters": counters}, indent=2)
 
 
 def _page(job: Job) -> str | None:

@@ -31,12 +31,10 @@ def find(output: str, run_id: str | None = None) -> dict[str, Any]:
         run_id: of the run; None for the one that was submitted last.
 
     Raises:
-        InputError: the folder has no record of such a job.
+        InputError: the folder has no record of such a job, or cannot be read.
     """
-    try:
-        paths = matching.expand(_path(output, "*"))
-    except InputError as error:
-        raise InputError("holds no submitted job (no jobs/*.json)", path=output) from error
+    if not (paths := matching.found(_path(matching.escaped(output), "*"))):
+        raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
     if run_id is None:
         return max(map(_read, paths), key=lambda record: str(record.get("submitted_at", "")))

@@ -17,6 +17,21 @@ from rankbeam.transforms.records.counters import Counter, Counts
 _TERMINAL_INTERVAL_S = 0.1
 _PLAIN_INTERVAL_S = 5.0
 _RATE_OVER_S = 10.0
+_WORDS = {
+    Counter.JUDGED_QUERIES: "judged queries",
+    Counter.ROWS_READ: "rows read",
+    Counter.QUERIES_ASKED: "queries asked in process",
+    Counter.CALLS_PLANNED: "calls planned",
+    Counter.LEDGER_HITS: "answered by the ledger",
+    Counter.CALLS_MADE: "calls made",
+    Counter.RETRIES: "retries",
+    Counter.CALLS_DONE: "calls done",
+    Counter.CALLS_FAILED: "calls failed",
+    Counter.FAILURES: "queries without an answer",
+    Counter.QUERIES_SCORED: "queries scored",
+    Counter.RUNS_MISSED: "runs that miss a limit",
+    Counter.THROTTLED_S: "seconds that lanes waited",
+}
 
 
 @dataclass
@@ -101,6 +116,17 @@ def status_line(state: str, counts: Counts, sources: int, configurations: int, s
         needed = planned - counts[Counter.LEDGER_HITS, ""]
         parts.append(f"{counts[Counter.CALLS_DONE, '']:,}/{needed:,} calls")
     return " · ".join([*parts, overview(counts, sources, configurations, seconds)])
+
+
+def counter_lines(counts: Counts) -> list[str]:
+    """The counters of a job elsewhere that are not 0, one a line after a blank one.
+
+    >>> counter_lines(Counts({(Counter.JUDGED_QUERIES, ""): 1000, (Counter.RETRIES, ""): 2}))
+    ['', '1,000  judged queries', '    2  retries']
+    """
+    numbers = {word: f"{count:,}" for counter, word in _WORDS.items() if (count := counts[counter, ""])}
+    width = max(map(len, numbers.values()), default=0)
+    return ["", *(f"{number:>{width}}  {word}" for word, number in numbers.items())] if numbers else []
 
 
 def clock(seconds: float) -> str:

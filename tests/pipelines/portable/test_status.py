@@ -16,8 +16,6 @@ from support.runs import rankbeam
 from rankbeam.pipelines.portable.job import Job
 from rankbeam.transforms.records.counters import NAMESPACE, Counter
 
-pytestmark = pytest.mark.xfail(strict=True, reason="issue 24, point 31")
-
 
 @contextmanager
 def serving(replies: dict[str, Any], status: int = 200) -> Iterator[str]:

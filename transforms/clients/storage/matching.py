@@ -33,6 +33,19 @@ def expand(pattern: str) -> list[str]:
     return sorted(found)
 
 
+def found(pattern: str) -> list[str]:
+    """The files that a glob pattern names, sorted; none where there are none.
+
+    Raises:
+        InputError: the filesystem cannot be reached, or refuses.
+    """
+    gcs.prepare(pattern)
+    try:
+        return sorted(files.match(pattern))
+    except files.errors(pattern, ValueError) as error:
+        raise InputError(f"cannot be looked up: {gcs.explained(error, pattern)}", path=pattern) from error
+
+
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
     """Path, bytes and time of change of every file that a path or pattern names; other values mean other content."""
     paths = expand(pattern)
