@@ -20,8 +20,9 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.items import Item
 from rankbeam.transforms.records.rankings.contexts import Passage
 
-_LEAST_OUTPUT, _MOST_OUTPUT = 10, 60  # tokens of a reply, and of each item in it: an id, a verdict, and a reason
+_LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
 _ITEMS_AT_ONCE = 256
+_ONE_CLAIM = replace(LEAST, claims=1)
 _KEY_DIGITS = 16
 KNOWN = "known items"
 """The step of a plan that asks the judge what is known."""
@@ -55,7 +56,7 @@ class Counted:
         seen: by step, calls that the ledger has with their tokens: their number, characters, and tokens.
         unknown: queries for which the ranking of some remote retriever is not known.
         texts: contexts and answers to judge, least and most.
-        largest: by service, the most tokens that one of the calls which must be made may take.
+        largest: by service, the most tokens of one call where every text makes one claim.
     """
 
     least: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
@@ -171,14 +172,15 @@ def _number(key: str) -> int:
 def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> Counted:
     found, known = Counted(), Known(lookup, work)
     texts, most_tokens = [], _most_tokens(work)
+    for call in _distinct(work, [with_imagined(item, _ONE_CLAIM, unknown) for item in items], _ONE_CLAIM, known.recall):
+        if call.key not in known.recall(()):
+            found.largest[call.service] = max(most_tokens(call), found.largest.get(call.service, 0))
     for guess, sizes in ((LEAST, found.least), (MOST, found.most)):
         imagined = [with_imagined(item, guess, unknown) for item in items]
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
         for call in _distinct(work, imagined, guess, known.recall):
             step, size = measured(call, guess, held=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
-            if guess is LEAST and not size.held:
-                found.largest[call.service] = max(most_tokens(call), found.largest.get(call.service, 0))
         if guess is MOST:
             for alone in _alone(work):
                 for call in _distinct(alone, imagined, guess, known.recall):
@@ -213,7 +215,16 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
 
 def _distinct(work: EvaluateAnswers, items: Sequence[Item], guess: Guess, recall: Recall) -> Iterator[Call]:
     """The calls of items, those of each item once."""
-    for calls in rehearsed_together({item.query_id: work.steps(item) for item in items}, guess, recall).values():
+    rehearsed = rehearsed_together({item.query_id: work.steps(item) for item in items}, guess, recall)
+    # Without a reference, a refusal takes one call more than an answer with claims where no answer exists.
+    refusable = [item for item in items if item.gold.reference is None and item.gold.answerable is False]
+    otherwise = replace(guess, claims=0 if guess.claims else 1)
+    tasks = {item.query_id: work.steps(item) for item in refusable}
+    for query_id, calls in rehearsed_together(tasks, otherwise, recall).items():
+        mine = rehearsed[query_id]
+        is_least = guess is LEAST
+        rehearsed[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
+    for calls in rehearsed.values():
         yield from calls.values()
 
 
@@ -254,10 +265,10 @@ def _output(prompt: Prompt, guess: Guess) -> float:
     """About how many tokens a reply has."""
     if prompt.step == EMBED:
         return 0.0
-    each = _LEAST_OUTPUT if guess is LEAST else _MOST_OUTPUT
+    fixed, each = _LEAST_OUTPUT if guess is LEAST else _MOST_OUTPUT
     items = {"claims": guess.claims, "statements": guess.claims}
     of_text = guess.characters / CHARACTERS_PER_TOKEN if prompt.schema is None else 0.0
-    return min(prompt.max_output_tokens, of_text + each * (1 + items.get(prompt.step, items_of(prompt))))
+    return min(prompt.max_output_tokens, of_text + fixed + each * items.get(prompt.step, items_of(prompt)))
 
 
 def _read(work: EvaluateAnswers, call: Call, reply: Reply) -> Any:

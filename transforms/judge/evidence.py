@@ -38,9 +38,15 @@ class Evidence:
         """
         definition = metric.definition
         inputs = {name: self._input(name) for name in definition.inputs}
-        if self._has_no_claims(inputs):
+        if self._gold.answerable is False and self._has_no_claims(inputs):
             inputs |= {name: self._input(name) for name in definition.inputs_without_claims}
-        return metric.value(inputs)
+        value = metric.value(inputs)
+        if value is not Undefined.NO_REFERENCE_CLAIMS:
+            return value
+        if self._gold.reference is None:
+            return Undefined.NO_REFERENCE
+        is_doubtful = definition.scores_refusals and self._gold.answerable is None
+        return Undefined.REFERENCE_REFUSES if is_doubtful else value
 
     def _has_no_claims(self, inputs: Mapping[str, Any]) -> bool:
         return any(name in inputs and not len(inputs[name]) for name in ("ac", "ag"))
@@ -49,7 +55,7 @@ class Evidence:
         make: Mapping[str, Callable[[], Any]] = {
             "ac": lambda: self._by_context(self._answer_claims()),
             "gc": lambda: self._by_context(self._reference_claims()),
-            "ag": lambda: self._support(self._answer_claims(), self._reference),
+            "ag": self._right,
             "ga": self._covered,
             "grades": lambda: np.array([self._one("grade", text).grade for text in self._judged.contexts], np.int64),
             "cited": self._cited,
@@ -77,10 +83,6 @@ class Evidence:
     def _one(self, step: str, text: str) -> Any:
         return self._get(Question(step, (text,)))
 
-    @property
-    def _reference(self) -> str:
-        return self._gold.reference or ""
-
     def _claims(self, text: str) -> Texts:
         self._one("claims", text)
         return claims(self._said, text)
@@ -102,6 +104,10 @@ class Evidence:
         for place, context in enumerate(self._judged.contexts):
             matrix[:, place] = self._support(items, context)
         return matrix
+
+    def _right(self) -> BoolArray:
+        items, reference = self._answer_claims(), self._gold.reference
+        return np.zeros(len(items), bool) if reference is None else self._support(items, reference)
 
     def _covered(self) -> BoolArray:
         items = self._reference_claims()
@@ -137,7 +143,7 @@ class Evidence:
         return np.array(self._get(Question("sentences", (), items)) if items else (), bool)
 
     def _attributed(self) -> BoolArray:
-        items = sentences(self._reference)
+        items = sentences(self._gold.reference or "")
         if not self._judged.contexts:
             return np.zeros(len(items), bool)
         return self._support(items, joint(self._judged.contexts))
@@ -150,6 +156,7 @@ class Evidence:
         return [cosine(query, self._one("embed", each.text)) for each in self._questions()]
 
     def _similarity(self) -> Value:
-        if self._judged.answer is None:
+        answer, reference = self._judged.answer, self._gold.reference
+        if answer is None or reference is None:
             return Undefined.NO_DIRECTION
-        return cosine(self._one("embed", self._judged.answer), self._one("embed", self._reference))
+        return cosine(self._one("embed", answer), self._one("embed", reference))

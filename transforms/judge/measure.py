@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.judge.ask_known import AskKnown
 from rankbeam.transforms.judge.quality import Quality
 from rankbeam.transforms.judge.quality_rows import QualityRows
-from rankbeam.transforms.judge.quality_warnings import warnings_of
+from rankbeam.transforms.judge.quality_warnings import notes_of, warnings_of
 from rankbeam.transforms.records.calls.outcomes import Answer
 
 
@@ -70,13 +70,17 @@ class MeasureJudge(beam.PTransform):
 
     def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Measured; Beam warns of named results
         """Add the steps."""
-        rows = (
+        quality = (
             answers
             | "CountJudgements" >> beam.Map(quality_of).with_output_types(Quality)
             | "Merge" >> beam.CombineGlobally(MergeQualityFn())
-            | "Rows" >> beam.Map(table_of, self.rows, self.ask, self.ledger)
         )
-        return Measured(rows, rows | "Warnings" >> beam.FlatMap(warnings_of, self.rows.confidence, strict=self.strict))
+        rows = quality | "Rows" >> beam.Map(table_of, self.rows, self.ask, self.ledger)
+        warnings = (
+            rows | "Warnings" >> beam.FlatMap(warnings_of, self.rows.confidence, strict=self.strict),
+            quality | "Notes" >> beam.FlatMap(notes_of),
+        ) | "EveryWarning" >> beam.Flatten()
+        return Measured(rows, warnings)
 
 
 def quality_of(answer: Answer) -> Quality:

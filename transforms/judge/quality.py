@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from rankbeam.transforms.judge.known_items import answered_class
-from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, Assigned
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, Assigned, Undefined
 from rankbeam.transforms.kernels.statistics.agreement import pair_agreement, value_variance
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.evaluated import Evaluated, Judgement
-from rankbeam.transforms.records.judgements import Grade, Judged, Kind, Verdict
+from rankbeam.transforms.records.judgements import Claim, Grade, Judged, Kind, Verdict
 
 _VALUES: Mapping[str, Fraction] = MappingProxyType(
     {Verdict.SUPPORTED: Fraction(1), Assigned.SUPPORT: Fraction(1), Assigned.PARTIAL: Fraction(1, 2)}
@@ -39,6 +39,8 @@ class StepQuality:
         versions: number of judgements by version of the model, where the service names it.
         tokens: of all judgements; known items have their own.
         known: by name of a known item the class of its answer, None where the call failed.
+        claims: that were found in texts.
+        unplaced: claims whose quote is not in the text.
     """
 
     items: int = 0
@@ -50,6 +52,8 @@ class StepQuality:
     versions: Mapping[str, int] = field(default_factory=dict)
     tokens: Tokens = NO_TOKENS
     known: Mapping[str, str | None] = field(default_factory=dict)
+    claims: int = 0
+    unplaced: int = 0
 
     def merge(self, other: "StepQuality") -> "StepQuality":
         """Both together."""
@@ -63,14 +67,22 @@ class StepQuality:
             Counter(self.versions) + Counter(other.versions),
             self.tokens + other.tokens,
             {**self.known, **other.known},
+            self.claims + other.claims,
+            self.unplaced + other.unplaced,
         )
 
 
 @dataclass(frozen=True)
 class Quality:
-    """What is known of the judge, by step."""
+    """What is known of the judge, by step.
+
+    Attributes:
+        steps: by name.
+        doubtful_references: queries whose reference answer is a refusal, where nothing says whether it should be one.
+    """
 
     steps: Mapping[str, StepQuality] = field(default_factory=dict)
+    doubtful_references: int = 0
 
     @classmethod
     def of(cls, evaluated: Evaluated) -> "Quality":
@@ -84,14 +96,15 @@ class Quality:
                 items[judgement.step, judgement.texts, judgement.items].append(judgement)
         for (step, _, _), judgements in items.items():
             steps[step] = steps[step].merge(_of_item(judgements))
-        return cls(dict(steps))
+        is_doubtful = any(value.reason == Undefined.REFERENCE_REFUSES for value in evaluated.values)
+        return cls(dict(steps), int(is_doubtful))
 
     def merge(self, other: "Quality") -> "Quality":
         """Both together."""
         merged = dict(self.steps)
         for step, quality in other.steps.items():
             merged[step] = merged.get(step, StepQuality()).merge(quality)
-        return Quality(merged)
+        return Quality(merged, self.doubtful_references + other.doubtful_references)
 
     @property
     def versions(self) -> Mapping[str, int]:
@@ -111,11 +124,15 @@ def _of_known(judgement: Judgement) -> StepQuality:
 def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
     """What all judgements of one item say."""
     versions = Counter(each.model_version for each in judgements if each.model_version)
+    of_claims = [each.said or () for each in judgements if each.step == "claims"]
+    claims: list[Claim] = [claim for said in of_claims for claim in said]
     counted = StepQuality(
         items=1,
         failed=int(any(each.said is None for each in judgements if not each.is_repeat)),
         versions=versions,
         tokens=sum((each.tokens for each in judgements), NO_TOKENS),
+        claims=len(claims),
+        unplaced=sum(claim.start is None for claim in claims),
     )
     said = [_verdicts(each.said) for each in judgements if each.said is not None]
     if len(said) < 2 or not all(said):

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.quality import Quality, StepQuality
 
 Row = Mapping[str, Any]
 
@@ -29,6 +30,24 @@ def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterat
             since = f"the judge {row['judge']} has changed since {row['drift_since']}"
             advice = "compare with runs before it only where both were judged anew"
             yield f"{since}: {right} (p = {p_value:.2g}); {advice}"
+
+
+def notes_of(quality: Quality) -> Iterator[str]:
+    """Yield warnings of doubtful reference answers and of quotes that are not in their texts.
+
+    Args:
+        quality: of all judgements.
+
+    >>> list(notes_of(Quality({"claims": StepQuality(claims=90, unplaced=2)})))
+    ['2 of 90 claims quote words that are not in their text; they count, and have no place in it']
+    """
+    if count := quality.doubtful_references:
+        what = f"reference answers that refuse or make no claim, without a word whether an answer exists: {count:,}"
+        yield f"{what}; ClaimF1 and AnswerCorrectness are undefined there: add answerable: true or false to each"
+    claims = quality.steps.get("claims", StepQuality())
+    if claims.unplaced:
+        what = f"{claims.unplaced:,} of {claims.claims:,} claims quote words that are not in their text"
+        yield f"{what}; they count, and have no place in it"
 
 
 def mixed_versions(rows: Sequence[Row]) -> str:

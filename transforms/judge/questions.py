@@ -116,7 +116,7 @@ def _about_answer(answer: str, inputs: frozenset[str], gold: Gold) -> Iterator[Q
         yield Question("statements", (answer,))
     if inputs & {"cosines", "noncommittal"}:
         yield Question("questions", (answer,))
-    if "similarity" in inputs:
+    if "similarity" in inputs and gold.reference is not None:
         yield Question("embed", (answer,))
     if "assigned" in inputs and gold.nuggets:
         yield Question("nugget_assign", (answer,), tuple(text for text, _ in gold.nuggets))
@@ -147,7 +147,8 @@ def second_round(
         yield from (Question("support", (context,), answer_claims) for context in judged.contexts)
     if answer_claims and "ag" in inputs and reference is not None:
         yield Question("support", (reference,), answer_claims)
-    if not answer_claims and "kind" in further and _succeeded(said, "claims", answer) is not None:
+    is_refusable = "kind" in further and gold.answerable is False
+    if is_refusable and not answer_claims and _succeeded(said, "claims", answer) is not None:
         yield Question("answer_kind", (answer,))
     if "statements" in inputs and judged.contexts and (statements := _succeeded(said, "statements", answer)):
         yield Question("support", (joint(judged.contexts),), tuple(statements))

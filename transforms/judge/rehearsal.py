@@ -1,7 +1,7 @@
 """Which calls queries take, learned by going through their steps with answers that are known or imagined.
 
 No call is made. What the ledger has is known, so that steps go on as they will; the rest is imagined, once so that as
-few calls follow as can be, and once as many.
+few calls follow as can be (no text makes a claim, as where every answer abstains), and once as many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Guess:
     of_a_claim: int = 20
 
 
-LEAST, MOST = Guess(claims=1, alike=True, characters=20), Guess(claims=12, characters=2000, of_a_claim=120)
+LEAST, MOST = Guess(claims=0, alike=True, characters=20), Guess(claims=12, characters=2000, of_a_claim=120)
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """The outcomes, by key, of those of some calls that are known."""

@@ -9,13 +9,14 @@ from typing import Any
 from rankbeam.transforms.judge.evidence import Evidence
 from rankbeam.transforms.judge.questions import Judged, Question
 from rankbeam.transforms.kernels.judged import Undefined
+from rankbeam.transforms.kernels.judged_refusals import reads_as_refusal
 from rankbeam.transforms.records.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import Value
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.items import Item, System
+from rankbeam.transforms.records.items import Gold, Item, System
 from rankbeam.transforms.records.metrics.judged import JudgedMetric
-from rankbeam.transforms.records.metrics.judged_definitions import Need
+from rankbeam.transforms.records.metrics.judged_definitions import JudgedDefinition, Need
 
 _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
 
@@ -64,9 +65,10 @@ def units_of(
     """
     position = system.configuration
     given = answers.get(position)
-    if not system.has_contexts and (blind := [each for each in metrics if Need.CONTEXTS in each.definition.needs]):
-        yield Unit(position, tuple(blind), Judged(()), Undefined.CONTEXTS_NOT_GIVEN)
-        metrics = [each for each in metrics if each not in blind]
+    lacking = {metric: _lacking(metric.definition, system, item.gold) for metric in metrics}
+    for reason in dict.fromkeys(filter(None, lacking.values())):
+        yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), Judged(()), reason)
+    metrics = [metric for metric in metrics if lacking[metric] is None]
     by_kind: defaultdict[tuple[bool, int | None], list[JudgedMetric]] = defaultdict(list)
     for metric in metrics:
         by_kind[Need.ANSWER in metric.definition.needs, metric.cutoff].append(metric)
@@ -120,6 +122,19 @@ def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallErr
     if not numbers:
         return Value(position, metric, None, str(some[0]))
     return Value(position, metric, math.fsum(numbers) / len(numbers))
+
+
+def _lacking(definition: JudgedDefinition, system: System, gold: Gold) -> Undefined | None:
+    """Why a metric has no value before anything is judged."""
+    if Need.CONTEXTS in definition.needs and not system.has_contexts:
+        return Undefined.CONTEXTS_NOT_GIVEN
+    if Need.REFERENCE not in definition.needs:
+        return None
+    if gold.reference is None:
+        # A refusal is right where there is no answer, so it needs no reference.
+        return None if definition.scores_refusals and gold.answerable is False else Undefined.NO_REFERENCE
+    is_doubtful = definition.scores_refusals and gold.answerable is None
+    return Undefined.REFERENCE_REFUSES if is_doubtful and reads_as_refusal(gold.reference) else None
 
 
 def _no_contexts(system: System, without_text: Sequence[str | None]) -> CallError | None:

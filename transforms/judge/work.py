@@ -91,7 +91,8 @@ class EvaluateAnswers:
 
     def calls(self, item: Item) -> range:
         """How many calls an item takes: the least, and one more than the most."""
-        return range(rehearsed(self.steps(item), claims=0), rehearsed(self.steps(item), claims=1) + 1)
+        ends = sorted(rehearsed(self.steps(item), claims) for claims in (0, 1))
+        return range(ends[0], ends[1] + 1)
 
     def _answer(self, item: Item) -> Generator[Sequence[Call], Sequence[Any], Answers]:
         """The answers of every configuration, by its position; equal prompts are one call."""

@@ -32,7 +32,9 @@ class Undefined(StrEnum):
     """Why a metric has no value for a query."""
 
     NO_CLAIMS = "no_claims"
+    NO_REFERENCE = "no_reference"
     NO_REFERENCE_CLAIMS = "no_reference_claims"
+    REFERENCE_REFUSES = "reference_refuses"
     NO_CONTEXTS = "no_contexts"
     REFERENCE_NOT_IN_CONTEXTS = "reference_not_in_contexts"
     NO_CITATIONS = "no_citations"
@@ -148,14 +150,15 @@ def claim_recall(ga: BoolArray) -> Value:
     return share(ga) if len(ga) else Undefined.NO_REFERENCE_CLAIMS
 
 
-def claim_f1(ag: BoolArray, ga: BoolArray, kind: AnswerKind | None = None, answerable: bool = True) -> Value:
+def claim_f1(ag: BoolArray, ga: BoolArray, kind: AnswerKind | None = None, answerable: bool | None = None) -> Value:
     """The harmonic mean of the precision and the recall of claims; 0 where either is 0.
 
     Args:
         ag: the reference supports claims of the answer.
         ga: the answer supports claims of the reference.
         kind: of the answer; only looked at where it has no claims.
-        answerable: whether the corpus holds an answer; a refusal is right where it does not.
+        answerable: whether the corpus holds an answer; a refusal is right where it does not. None where nothing says
+            so: then a reference with claims is an answer.
 
     >>> claim_f1(np.array([True, False]), np.array([True, True])), claim_f1(np.zeros(0, bool), np.array([True]))
     (0.6666666666666666, 0.0)
@@ -168,9 +171,9 @@ def claim_f1(ag: BoolArray, ga: BoolArray, kind: AnswerKind | None = None, answe
     return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
 
 
-def without_claims(ga: BoolArray, kind: AnswerKind | None, answerable: bool) -> Value:
-    """How right an answer without claims is: as a refusal where there is no answer, and else not at all."""
-    if not answerable:
+def without_claims(ga: BoolArray, kind: AnswerKind | None, answerable: bool | None) -> Value:
+    """Score of an answer without claims: 1 for a correct refusal, else 0; a reference with claims can be answered."""
+    if answerable is False:
         return 1.0 if kind is AnswerKind.REFUSED else Undefined.NO_CLAIMS
     return 0.0 if len(ga) else Undefined.NO_REFERENCE_CLAIMS
 

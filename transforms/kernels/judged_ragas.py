@@ -67,7 +67,7 @@ def answer_relevance(cosines: Sequence[Value], noncommittal: BoolArray) -> Value
 
 
 def answer_correctness(
-    ag: BoolArray, ga: BoolArray, similarity: Value, kind: AnswerKind | None = None, answerable: bool = True
+    ag: BoolArray, ga: BoolArray, similarity: Value, kind: AnswerKind | None = None, answerable: bool | None = None
 ) -> Value:
     """0.75 · F1 of claims + 0.25 · likeness of the texts.
 
@@ -79,7 +79,7 @@ def answer_correctness(
         ga: the answer supports claims of the reference.
         similarity: cosine of the two texts' embeddings.
         kind: of the answer; only looked at where it has no claims.
-        answerable: whether the corpus holds an answer.
+        answerable: whether the corpus holds an answer; None where nothing says so.
 
     >>> answer_correctness(np.array([True, False]), np.array([True, False]), 0.5)
     0.5

@@ -1,6 +1,34 @@
 """Metrics of answers that refuse, as functions of what a judge said: a value, or the reason why there is none."""
 
+import re
+
 from rankbeam.transforms.kernels.judged import AnswerKind, Undefined, Value
+from rankbeam.transforms.kernels.sentences import sentences
+
+_REFUSAL = re.compile(
+    r"\b(?:do(?:es)? not (?:say|know|contain|mention|state)|don't know|"
+    r"(?:can|could)(?:not|'t| not) (?:answer|find|help)|"
+    r"no (?:information|answer)|not (?:mentioned|stated|provided)|unable to (?:answer|find))",
+    re.IGNORECASE,
+)
+
+
+def has_words_of_refusal(text: str) -> bool:
+    """Return whether a text has English words of a refusal.
+
+    >>> has_words_of_refusal("The documents do not say."), has_words_of_refusal("Owners pay.")
+    (True, False)
+    """
+    return _REFUSAL.search(text) is not None
+
+
+def reads_as_refusal(text: str) -> bool:
+    """Return whether every sentence of a text has words of a refusal.
+
+    >>> reads_as_refusal("The documents do not say."), reads_as_refusal("Owners pay. Prices are not stated.")
+    (True, False)
+    """
+    return all(has_words_of_refusal(text[start:end]) for start, end in sentences(text))
 
 
 def refused(kind: AnswerKind) -> Value:

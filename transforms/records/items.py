@@ -141,7 +141,7 @@ def _golds(queries: pa.RecordBatch) -> list[Gold]:
 
 def _gold(reference: str | None, answerable: bool | None, nuggets: Sequence[Mapping[str, Any]] | None) -> Gold:
     pairs = None if nuggets is None else tuple((row["text"], row["vital"]) for row in nuggets)
-    return Gold(reference, answerable, pairs)
+    return Gold(reference if (reference or "").strip() else None, answerable, pairs)
 
 
 def batch_of(items: Iterable[Item]) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ from rankbeam.transforms.clients.models import cloze
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel, share, stems
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind, Assigned
+from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
@@ -22,12 +23,6 @@ from rankbeam.transforms.records.judgements import QUESTIONS, Verdict
 SUPPORTED_SHARE = 0.5
 """Of a claim's words, from which it counts as supported."""
 
-_REFUSAL = re.compile(
-    r"\b(?:do(?:es)? not (?:say|know|contain|mention|state)|don't know|"
-    r"(?:can|could)(?:not|'t| not) (?:answer|find|help)|"
-    r"no (?:information|answer)|not (?:mentioned|stated|provided)|unable to (?:answer|find))",
-    re.IGNORECASE,
-)
 _CITATION = re.compile(r"^(?:\[\d+\]\s*)+$")
 
 
@@ -81,7 +76,7 @@ class Lexical(LocalModel):
 
     def _kind(self, values: Mapping[str, Any]) -> dict[str, Any]:
         found = self._share(values["query"], values["answer"])
-        if _REFUSAL.search(values["answer"]):
+        if has_words_of_refusal(values["answer"]):
             return {"reason": "words of a refusal", "kind": AnswerKind.REFUSED, "relevance": 0}
         kind = (
             AnswerKind.ANSWERED if found >= SUPPORTED_SHARE else AnswerKind.PARTIAL if found else AnswerKind.OFF_TOPIC
@@ -93,7 +88,7 @@ class Lexical(LocalModel):
 
     def _questions(self, values: Mapping[str, Any]) -> dict[str, Any]:
         found = _statements(values["answer"]) or [values["answer"]]
-        evades = bool(_REFUSAL.search(values["answer"]))
+        evades = has_words_of_refusal(values["answer"])
         texts = [found[number % len(found)] for number in range(QUESTIONS)]
         return {"questions": [{"question": f"{text.rstrip('.!? ')}?", "noncommittal": evades} for text in texts]}
 
@@ -105,7 +100,7 @@ class Lexical(LocalModel):
 def _statements(text: str) -> list[str]:
     """The sentences of a text, except refusals and citations alone."""
     found = [text[start:end] for start, end in sentences(text)]
-    return [one for one in found if not _REFUSAL.search(one) and not _CITATION.match(one)]
+    return [one for one in found if not has_words_of_refusal(one) and not _CITATION.match(one)]
 
 
 def _verdicts(shares: Mapping[str, float], verdict: Callable[[float], str]) -> dict[str, Any]:

@@ -103,6 +103,11 @@ class JudgedDefinition:
         return tuple(name for name in self._arguments() if name not in self.inputs)
 
     @property
+    def scores_refusals(self) -> bool:
+        """Whether an answer without claims is scored as a refusal."""
+        return "answerable" in self.inputs_without_claims
+
+    @property
     def steps(self) -> tuple[str, ...]:
         """The judge's steps that it always needs."""
         return tuple(dict.fromkeys(step for name in self.inputs for step in INPUTS[name].steps))
@@ -124,9 +129,10 @@ class JudgedDefinition:
 
 
 _U = Undefined
-_NO_CLAIMS, _NO_REFERENCE = (_U.NO_CLAIMS,), (_U.NO_REFERENCE_CLAIMS,)
+_NO_CLAIMS, _NO_REFERENCE = (_U.NO_CLAIMS,), (_U.NO_REFERENCE, _U.NO_REFERENCE_CLAIMS)
+_NO_ANSWER_CLAIMS = (_U.NO_REFERENCE, _U.NO_CLAIMS)
 _NO_NUGGETS, _NO_VITAL = (_U.NO_NUGGETS,), (_U.NO_NUGGETS, _U.NO_VITAL_NUGGETS)
-_F1, _NOISE = (*_NO_CLAIMS, *_NO_REFERENCE), (*_NO_CLAIMS, _U.NO_CONTEXTS)
+_F1, _NOISE = (*_NO_CLAIMS, *_NO_REFERENCE, _U.REFERENCE_REFUSES), (*_NO_ANSWER_CLAIMS, _U.NO_CONTEXTS)
 _nuggets, _noise = partial(partial, kernels.nugget_score), partial(partial, kernels.noise_sensitivity)
 _Definition = JudgedDefinition
 
@@ -138,11 +144,11 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
             note="a claim counts where one context supports it; ragas shows all contexts together: Faithfulness(ragas)",
         ),
         "Faithfulness(ragas)": _Definition(ragas.faithfulness, (_U.NO_STATEMENTS,)),
-        "Hallucination": _Definition(kernels.hallucination, _NO_CLAIMS),
-        "SelfKnowledge": _Definition(kernels.self_knowledge, _NO_CLAIMS),
+        "Hallucination": _Definition(kernels.hallucination, _NO_ANSWER_CLAIMS),
+        "SelfKnowledge": _Definition(kernels.self_knowledge, _NO_ANSWER_CLAIMS),
         "NoiseSensitivity(relevant)": _Definition(_noise(relevant=True), _NOISE),
         "NoiseSensitivity(irrelevant)": _Definition(_noise(relevant=False), _NOISE),
-        "ClaimPrecision": _Definition(kernels.claim_precision, _NO_CLAIMS),
+        "ClaimPrecision": _Definition(kernels.claim_precision, _NO_ANSWER_CLAIMS),
         "ClaimRecall": _Definition(kernels.claim_recall, _NO_REFERENCE),
         "ClaimF1": _Definition(kernels.claim_f1, _F1),
         "ContextRecall": _Definition(
@@ -150,7 +156,7 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
             _NO_REFERENCE,
             note="it counts claims of the reference answer; ragas counts its sentences: ContextRecall(ragas)",
         ),
-        "ContextRecall(ragas)": _Definition(ragas.context_recall, (_U.NO_REFERENCE_SENTENCES,)),
+        "ContextRecall(ragas)": _Definition(ragas.context_recall, (_U.NO_REFERENCE, _U.NO_REFERENCE_SENTENCES)),
         "ContextPrecision(claims)": _Definition(kernels.context_precision, _NO_REFERENCE),
         "ContextAP": _Definition(
             kernels.context_ap,
@@ -178,7 +184,7 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         ),
         "AnswerRelevance(ragas)": _Definition(ragas.answer_relevance, (_U.NO_DIRECTION,), lowest=-1.0),
         "AnswerCorrectness(ragas)": _Definition(ragas.answer_correctness, (*_F1, _U.NO_DIRECTION), lowest=-0.25),
-        "AnswerSimilarity": _Definition(ragas.answer_similarity, (_U.NO_DIRECTION,), lowest=-1.0),
+        "AnswerSimilarity": _Definition(ragas.answer_similarity, (_U.NO_REFERENCE, _U.NO_DIRECTION), lowest=-1.0),
         "CitationPrecision": _Definition(kernels.citation_precision, (*_NO_CLAIMS, _U.NO_CITATIONS)),
         "CitationRecall": _Definition(kernels.citation_recall, _NO_CLAIMS),
         "NuggetVital": _Definition(_nuggets(only_vital=True, strict=False), _NO_VITAL),
