@@ -22,7 +22,7 @@ def serving(replies: dict[str, Any], status: int = 200) -> Iterator[str]:
     """The address of a server that answers GET requests by their path, without the query."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802  the name is the library's
+        def do_GET(self) -> None:
             body = json.dumps(replies.get(self.path.partition("?")[0], {})).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
