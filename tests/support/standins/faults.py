@@ -35,7 +35,9 @@ MODEL_KINDS = (
     "quota_info", "quota_reset", "quota_day", "bad_gateway", "bad_key", "blocked_prompt", "safety", "recitation",
     "malformed_call", "unknown_finish", "refusal", "truncated", "truncated_thinking", "no_candidates", "empty_body",
     "prose", "fenced", "broken_json", "wrong_type", "wrong_enum", "missing_item", "no_json_schema",
-    "no_usage", "no_number",
+    "no_usage", "no_number", "content_filter", "conflict", "too_early",
+    "gpt5", "no_seed", "no_bounds", "no_bounds_anthropic", "no_temperature_extra", "no_form", "too_hot", "too_long",
+    "too_many_states",
 )  # fmt: skip
 """What else can go wrong with models; `gemini` and `openai` say what each of them means there."""
 

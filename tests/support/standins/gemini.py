@@ -24,6 +24,17 @@ _FINISHES = {
     "safety": "SAFETY", "recitation": "RECITATION", "malformed_call": "MALFORMED_FUNCTION_CALL",
     "unknown_finish": "BORED",
 }  # fmt: skip
+_REFUSED = {
+    "no_seed": ("seed", "Unable to submit request because seed is not supported by this model."),
+    "too_many_states": (
+        "maxItems",
+        (
+            "The specified schema produces a constraint that has too many states for serving. Typical causes are long "
+            "lists, and property or item limits"
+        ),
+    ),
+    "no_temperature_extra": ("temperature", "temperature is not supported for this model"),
+}
 _THOUGHTS = 7
 
 
@@ -38,14 +49,19 @@ class Gemini(HttpConnection):
         body = json.loads(request.body)
         if path["method"] == "generateContent":
             question = Question(_text(body.get("systemInstruction")), _text(body["contents"][0]))
-            return question.name, (path["model"], path["method"], question)
+            return question.name, (path["model"], path["method"], question, body["generationConfig"])
         texts = _texts(body)
-        return f"embed {texts[0][:200]}", (path["model"], path["method"], texts)
+        return f"embed {texts[0][:200]}", (path["model"], path["method"], texts, {})
 
     def answer(self, visit: Visit, asked: Any) -> None:
         """Answer, or go wrong as the visit's fault says."""
-        model, method, question = asked
+        model, method, question, config = asked
         fault = visit.fault
+        if self.say_scripted(question.user if isinstance(question, Question) else question[0]):
+            return
+        if fault in _REFUSED and _REFUSED[fault][0] in json.dumps(config).replace("max_items", "maxItems"):
+            self.say(400, self.error(400, _REFUSED[fault][1]))
+            return
         if fault in ("quota_info", "quota_day"):
             self.say(429, self._quota(visit))
         elif fault == "bad_gateway":

@@ -1,8 +1,10 @@
 """One connection of an HTTP/1.1 server, by hand: it has to break the protocol in ways that no library would."""
 
 import asyncio
+import base64
 import json
 import math
+import re
 import socket
 import ssl
 import struct
@@ -20,11 +22,20 @@ STATUSES = {
     "internal": 500,
     "timeout": 504,
     "request_timeout": 408,
+    "conflict": 409,
+    "too_early": 425,
     "permission": 403,
     "not_found": 404,
     "invalid": 400,
 }
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_SCRIPTED = re.compile(r"reply=(\d{3}):([\w=-]*):([\w=-]*)")
+
+
+def scripted(body: bytes, status: int = 200, headers: str = "") -> str:
+    """The text of a question to which a stand-in sends exactly this reply."""
+    parts = (base64.urlsafe_b64encode(part).decode() for part in (body, headers.encode()))
+    return f"reply={status}:{':'.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -125,6 +136,15 @@ class HttpConnection(asyncio.Protocol):
         """Break the connection off."""
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         self.transport.abort()
+
+    def say_scripted(self, question: str) -> bool:
+        """Send the reply that a question scripts, if it does; see `scripted`."""
+        script = _SCRIPTED.search(question)
+        if script is None:
+            return False
+        body, headers = (base64.urlsafe_b64decode(part) for part in script.group(2, 3))
+        self.say(int(script[1]), body, headers.decode())
+        return True
 
     def _next(self) -> None:
         if self._at_work is not None or (request := self._taken()) is None:

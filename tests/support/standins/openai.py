@@ -9,6 +9,53 @@ from support.standins.models import Question, embedding, spoilt, tokens
 from support.standins.reception import Reception, Visit
 
 _THOUGHTS = 7
+_REFUSALS: dict[str, tuple[str, str | None, str | None]] = {
+    "content_filter": (
+        "The response was filtered due to the prompt triggering the content management policy.",
+        "prompt",
+        "content_filter",
+    ),
+    "no_json_schema": ("'response_format.type' must be 'json_object' or 'text'", None, None),
+    "gpt5_limit": (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "max_tokens",
+        "unsupported_parameter",
+    ),
+    "gpt5": (
+        (
+            "Unsupported value: 'temperature' does not support 0.7 with this model. Only the default (1) value is "
+            "supported."
+        ),
+        "temperature",
+        "unsupported_value",
+    ),
+    "no_bounds": (
+        (
+            "Invalid schema for response_format 'support': In context=('properties', 'verdicts'), 'maxItems' is not "
+            "permitted."
+        ),
+        "response_format",
+        None,
+    ),
+    "no_bounds_anthropic": (
+        "output_config.format.schema: For 'integer' type, properties maximum, minimum are not supported",
+        None,
+        None,
+    ),
+    "no_temperature_extra": ("`temperature` is deprecated for this model.", None, None),
+    "no_form": ("response_format is not supported", "response_format", None),
+    "too_hot": (
+        "Invalid 'temperature': decimal above maximum value.",
+        "temperature",
+        "decimal_above_max_value",
+    ),
+    "too_long": (
+        "'max_tokens' or 'max_completion_tokens' is too large: 1024. This model's maximum context length is 512.",
+        None,
+        None,
+    ),
+}
+"""By fault, how a part of a request is refused: message, parameter and code."""
 
 
 class OpenAi(HttpConnection):
@@ -29,9 +76,11 @@ class OpenAi(HttpConnection):
         """Answer, or go wrong as the visit's fault says."""
         body, question = asked
         fault = visit.fault
-        form = body.get("response_format", {}).get("type")
-        if fault == "no_json_schema" and form == "json_schema":
-            self.say(400, self.error(400, "'response_format.type' must be 'json_object' or 'text'"))
+        if self.say_scripted(question.user if question else body["input"]):
+            return
+        refusal = _refusal(body, fault)
+        if refusal is not None:
+            self.say(400, json.dumps(refusal).encode())
         elif fault == "quota_info":
             self.say(429, self.error(429, "slow down"), f"retry-after-ms: {visit.hint_s * 1000:g}\r\n")
         elif fault == "quota_reset":
@@ -101,6 +150,28 @@ class OpenAi(HttpConnection):
             "prompt_tokens_details": {"cached_tokens": tokens(question.system) if question.system else 0},
             "completion_tokens_details": {"reasoning_tokens": _THOUGHTS},
         }
+
+
+def _refusal(body: dict[str, Any], fault: str | None) -> dict[str, Any] | None:
+    """How services refuse a part of a request, in their own words; None where they take it."""
+    form = json.dumps(body.get("response_format", {}))
+    if fault == "no_seed" and "seed" in body:
+        return {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs not permitted"}]}
+    refused = {
+        "content_filter": True,
+        "no_json_schema": body.get("response_format", {}).get("type") == "json_schema",
+        "gpt5": "max_tokens" in body or body.get("temperature", 1) != 1,
+        "no_bounds": "maxItems" in form,
+        "no_bounds_anthropic": "minimum" in form or "maxItems" in form,
+        "no_temperature_extra": "temperature" in body,
+        "no_form": "response_format" in body,
+        "too_hot": True,
+        "too_long": True,
+    }
+    if fault is None or not refused.get(fault):
+        return None
+    message, parameter, code = _REFUSALS["gpt5_limit" if fault == "gpt5" and "max_tokens" in body else fault]
+    return {"error": {"message": message, "type": "invalid_request_error", "param": parameter, "code": code}}
 
 
 async def start(reception: Reception) -> int:
