@@ -174,6 +174,9 @@ def _generating(
     at = places.get("service", (*draft.place, "service"))
     problems += around.services.unknown(around.located, at, parameters.service)
     service = around.services.valid.get(parameters.service)
+    if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
+        at = places.get("temperature", (*draft.place, "temperature"))
+        problems.append(around.located.error(at, f"services: {service.name} sets a temperature, too; keep one"))
     try:
         file = around.templates.read(parameters.template)
     except InputError as error:

@@ -146,7 +146,12 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
             ties=model.ties,
             statistics=_statistics(model.statistics),
-            notes=(*notes(model.metrics or ()), *span_units.notes(model), *unused(located, corpora, searched)),
+            notes=(
+                *notes(model.metrics or ()),
+                *span_units.notes(model),
+                *unused(located, corpora, searched),
+                *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),
+            ),
             spans=model.dataset.unit == span_units.UNIT,
             race=race,
         ),

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
+from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -39,6 +40,11 @@ class Service:
     def account(self) -> str:
         """What pays for it: services of one type, project, region and model share a pool."""
         return f"{self.kind} {self.parameters.scope()}".strip()
+
+    @property
+    def sets_temperature(self) -> bool:
+        """Whether all its calls have a temperature of its own."""
+        return isinstance(self.parameters, RemoteModel) and self.parameters.temperature is not None
 
     def resolved(self, folder: str, pool: str) -> "Service":
         """The service with paths below a folder, and the quota pool that pays for it."""

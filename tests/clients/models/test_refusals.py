@@ -41,7 +41,6 @@ def openai(server: Standin, **parameters: Any) -> OpenAi:
     return OpenAi(base_url=f"{server.url}/v1", model="m-001", **parameters)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 18")
 def test_a_model_without_temperature_is_asked_without_it_once_and_for_all() -> None:
     with serve("openai", faults=Faults(rate=1.0, kinds=("gpt5",))) as server:
         prompts = [question(f"question {number}", temperature=0.7) for number in range(3)]
@@ -63,7 +62,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 18")
 @pytest.mark.parametrize("fault", REFUSED)
 def test_what_is_refused_is_left_out_and_warned_of(fault: str) -> None:
     name, sends = REFUSED[fault]
@@ -76,7 +74,6 @@ def test_what_is_refused_is_left_out_and_warned_of(fault: str) -> None:
     assert sent[-1]["response_format"]["type"] == "json_schema"
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 18")
 def test_a_service_without_any_form_is_asked_for_json_in_the_prompt_alone() -> None:
     with serve("openai", faults=Faults(rate=1.0, kinds=("no_form",))) as server:
         replies, refused, warnings = asked(openai(server), [support("question 1")])
@@ -101,7 +98,6 @@ def test_a_value_that_is_out_of_range_is_an_error_and_not_left_out(fault: str) -
     assert not caught.value.changes_form
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 18")
 @pytest.mark.parametrize(
     ("fault", "name"), [("no_seed", "seed"), ("too_many_states", "maxItems"), ("no_temperature_extra", "temperature")]
 )
@@ -115,7 +111,6 @@ def test_gemini_learns_alike(fault: str, name: str) -> None:
     assert [name in json.dumps(config).replace("max_items", "maxItems") for config in sent] == [True, False, False]
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 18")
 def test_keys_keep_the_configured_values_and_new_settings_count_where_they_are_set() -> None:
     plain, prompt = OpenAi(base_url="http://h/v1", model="m"), question("q")
     keys = [plain.key("openai", prompt)]
@@ -130,7 +125,6 @@ def test_keys_keep_the_configured_values_and_new_settings_count_where_they_are_s
     assert google.key("gemini", prompt) != google.model_copy(update={"temperature": 1.0}).key("gemini", prompt)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 18")
 def test_settings_of_a_service_are_sent() -> None:
     with serve("openai") as server:
         model = openai(server, temperature=1.0, reasoning_effort="minimal", extra_body={"top_p": 0.5})
@@ -144,7 +138,6 @@ def test_settings_of_a_service_are_sent() -> None:
         assert bodies(server, "question")[0]["generationConfig"]["temperature"] == 1
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 18")
 @pytest.mark.parametrize("name", ["model", "messages", "input", "stream", "temperature", "max_tokens", "api_key"])
 def test_a_further_field_may_replace_none_of_rankbeams_and_hold_no_secret(name: str) -> None:
     with pytest.raises(ValueError, match=f"extra_body.*{name}"):

@@ -117,6 +117,33 @@ def test_services_that_are_used_have_pools(folder: Path) -> None:
     assert found.accounts()["a"] == "remote_model p x"
 
 
+GATEWAY = 'g: {type: openai, model: m-001, base_url: "http://gateway:8000/v1", api_key: "${env:GATEWAY_KEY}"'
+
+
+def test_settings_of_a_service_identify_configurations_where_they_are_set(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWAY_KEY", "x")
+    ids = []
+    for more in ("", ", temperature: 1", ", reasoning_effort: low", ", extra_body: {top_p: 0.5}", ", allow_http: true"):
+        text = experiment({"a": f"{NEAR}, generate: {{service: g}}"}, f"services: {{{GATEWAY}{more}}}}}\n")
+        found = parsed(folder, text)
+        ids.append(found.evaluation.configurations[0].config_id)
+        warnings = [each for each in found.evaluation.warnings() if "without encryption" in each]
+        assert len(warnings) == (0 if "allow_http" in more else 1)
+    assert ids[0] == ids[4] == "e5a96d98dd3d"
+    assert len(set(ids)) == 4
+
+
+def test_a_temperature_is_set_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_KEY", "x")
+    text = experiment(
+        {"a": f"{NEAR}, generate: {{service: g, temperature: 0}}"}, f"services: {{{GATEWAY}, temperature: 1}}}}\n"
+    )
+    with pytest.raises(InputError, match="temperature: services: g sets a temperature, too; keep one"):
+        parsed(folder, text)
+
+
 def test_a_judge_and_a_limit_of_cost(folder: Path) -> None:
     write(folder / "mine" / "grade.txt", "{query} {context}")
     more = "judge: {service: m, prompts: mine, embeddings: n}\nmax_cost: 20\n"

@@ -14,6 +14,7 @@ from rankbeam.transforms.records.failures import FailureKind
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _MOST_MALFORMED = 3  # answers that break the schema (or in the same way), after which a call is not retried
 _MOST_TRUNCATED = 2
+_MOST_FORMS = 6  # as many as the parts of a request that a service may refuse one after the other
 
 
 class Attempts:
@@ -37,7 +38,7 @@ class Attempts:
         self.answered_s: float | None = None
         self._malformed: Tally[str] = Tally()
         self._truncated = 0
-        self._has_changed_form = False
+        self._forms = 0
 
     @property
     def is_longer(self) -> bool:
@@ -71,8 +72,8 @@ class Attempts:
         """Whether another attempt may succeed after this error; called once per error."""
         if isinstance(error, NotAsked) or error.stops_pool:
             return False
-        if error.changes_form and not self._has_changed_form:
-            self._has_changed_form = True
+        if error.changes_form and self._forms < _MOST_FORMS:
+            self._forms += 1
             self.counted -= 1
             return True
         if error.kind is FailureKind.TRUNCATED:

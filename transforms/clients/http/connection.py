@@ -36,7 +36,9 @@ _KINDS = {
     403: FailureKind.PERMISSION,
     404: FailureKind.NOT_FOUND,
     408: FailureKind.TIMEOUT,
+    409: FailureKind.UNAVAILABLE,
     410: FailureKind.NOT_FOUND,
+    425: FailureKind.UNAVAILABLE,
     429: FailureKind.QUOTA,
     501: FailureKind.INVALID,
     504: FailureKind.TIMEOUT,
@@ -128,7 +130,7 @@ class HttpConnection:
         except TimeoutError:
             problem = CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            problem = CallError(_kind_of(error), f"{type(error).__name__}: {error}")
+            problem = CallError(kind_of(error), f"{type(error).__name__}: {error}")
         except CallError as error:
             problem = error
         message = self.secrets.hide(problem.message)
@@ -153,8 +155,8 @@ class HttpConnection:
         response = await client.send(request, stream=True)
         try:
             if not response.is_success:
-                raise self._refusal(response, await _received(response, _MOST_BYTES_OF_AN_ERROR))
-            body = await _received(response, MOST_BYTES)
+                raise self._refusal(response, await received(response, _MOST_BYTES_OF_AN_ERROR))
+            body = await received(response, MOST_BYTES)
         finally:
             await response.aclose()
         if len(body) > MOST_BYTES:
@@ -163,12 +165,11 @@ class HttpConnection:
 
     def _refusal(self, response: httpx.Response, body: bytes) -> CallError:
         status = response.status_code
-        default = FailureKind.UNAVAILABLE if status >= 500 else FailureKind.INVALID
         location = f" to {response.headers['Location']}" if "Location" in response.headers else ""
         details = self._shown(f"{location} {body.decode(errors='replace')}".rstrip())
         wait = retry_after_s(response.headers.get("Retry-After"), datetime.now(UTC))
         message = f"HTTP {status} {response.reason_phrase}{details}"
-        return CallError(_KINDS.get(status, default), message, retry_after_s=wait)
+        return CallError(kind_of_status(status), message, retry_after_s=wait)
 
     def _checked(self, body: bytes) -> str:
         """The answer as JSON without secrets; `read` checks later whether it holds a ranking."""
@@ -268,7 +269,17 @@ def _basic(parameters: Http, values: Mapping[str, str]) -> str | None:
     return base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
 
 
-def _kind_of(error: Exception) -> FailureKind:
+def kind_of_status(status: int) -> FailureKind:
+    """The kind of a failure with this HTTP status.
+
+    >>> kind_of_status(425), kind_of_status(418)
+    (<FailureKind.UNAVAILABLE: 'unavailable'>, <FailureKind.INVALID: 'invalid'>)
+    """
+    return _KINDS.get(status, FailureKind.UNAVAILABLE if status >= 500 else FailureKind.INVALID)
+
+
+def kind_of(error: Exception) -> FailureKind:
+    """The kind of an error of httpx."""
     if isinstance(error, httpx.TimeoutException):
         return FailureKind.TIMEOUT
     if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):
@@ -276,8 +287,8 @@ def _kind_of(error: Exception) -> FailureKind:
     return FailureKind.MALFORMED if isinstance(error, httpx.DecodingError) else FailureKind.UNAVAILABLE
 
 
-async def _received(response: httpx.Response, most: int) -> bytes:
-    """The body; of a longer one, a little more than its first `most` bytes."""
+async def received(response: httpx.Response, most: int) -> bytes:
+    """The body of a response; of a longer one, a little more than its first `most` bytes."""
     parts, size = [], 0
     async for part in response.aiter_bytes():
         parts.append(part)

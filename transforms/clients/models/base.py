@@ -156,6 +156,10 @@ class ModelParameters(Parameters):
         """What shares a budget at the service: a project, region and model, or a host and model."""
         return self.model
 
+    def warnings(self) -> list[str]:
+        """Warnings about the configuration, before anything is called."""
+        return []
+
     def identity(self, kind: str) -> dict[str, Any]:
         """All of the service that decides an answer, as JSON values.
 

@@ -5,18 +5,17 @@ How a call is made stands in `gemini_connection`; Google's library is imported w
 
 from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.models.base import ModelParameters
-from rankbeam.transforms.clients.models.keys import ApiKey, places_of
+from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 
 Name = Annotated[str, Field(min_length=1, pattern=r"^[\w.@/-]+$")]
 
 
-class Gemini(ModelParameters):
+class Gemini(RemoteModel):
     """A model of Google's, for text or for embeddings.
 
     Attributes:
@@ -30,19 +29,15 @@ class Gemini(ModelParameters):
         dimensions: of embeddings; None for as many as the model has.
     """
 
-    model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
-
     model: Name
     project: Name | None = None
     location: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
-    api_key: ApiKey | None = None
     api_endpoint: Endpoint | None = None
     thinking: Annotated[int, Field(ge=-1, le=1_000_000)] | None = None
     dimensions: Annotated[int, Field(ge=1, le=65_536)] | None = None
 
     # Another address reaches the same models. A tuned model belongs to a project and location.
-    operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"api_endpoint"}
-    referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
+    operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"api_endpoint"}
     # Newer models have no fixed quota on Vertex AI: five calls a second, and slower where the service says so.
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 
@@ -59,9 +54,10 @@ class Gemini(ModelParameters):
         """Whether it is called on Vertex AI."""
         return self.project is not None
 
-    def secret_places(self) -> dict[str, str]:
-        """The references in the key."""
-        return places_of(self.api_key)
+    @property
+    def url(self) -> str:
+        """The address of the service; "" for the public one."""
+        return self.api_endpoint or ""
 
     def scope(self) -> str:
         """Project, region and model on Vertex AI; the key's name and the model on the Developer API."""

@@ -6,7 +6,7 @@ The library asks again by itself unless it is told to make one attempt: pacing a
 import asyncio
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +14,14 @@ from rankbeam.transforms.clients.google.addresses import address_of
 from rankbeam.transforms.clients.google.channels import default_credentials
 from rankbeam.transforms.clients.models.attempts import Ask, Attempts
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompt_of
-from rankbeam.transforms.clients.models.charges import Charges
+from rankbeam.transforms.clients.models.charges import Charges, Usage
 from rankbeam.transforms.clients.models.gemini import Gemini
-from rankbeam.transforms.clients.models.gemini_errors import translated
+from rankbeam.transforms.clients.models.gemini_errors import message_of, translated
 from rankbeam.transforms.clients.models.keys import resolved
+from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
+from rankbeam.transforms.clients.models.replies import Vectors, unreadable
 from rankbeam.transforms.clients.secrets import Secrets
+from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
@@ -42,19 +45,33 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
     key, secrets = await resolved(parameters.api_key)
     genai = await asyncio.to_thread(_library)
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons
-    options: dict[str, Any] = {"retry_options": {"attempts": 1}}
+    from rankbeam.transforms.clients.models import gemini_transport  # imports aiohttp, as the library does
+
+    session = gemini_transport.session()
+    options: dict[str, Any] = {
+        "retry_options": {"attempts": 1},
+        "aiohttp_client": session,
+        "async_client_args": gemini_transport.REQUEST_OPTIONS,
+    }
     credentials = None
     if parameters.api_endpoint is not None:
         address = await address_of(parameters.api_endpoint)
         options["base_url"] = f"{'https' if address.secure else 'http'}://{address.target}"
         credentials = None if address.secure else _no_credentials()
-    if not parameters.on_vertex:
-        client = genai.Client(vertexai=False, api_key=key, http_options=options)
-    else:
-        credentials = credentials or await asyncio.to_thread(default_credentials, _SCOPES)
-        where = {"project": parameters.project, "location": parameters.location}
-        client = genai.Client(vertexai=True, credentials=credentials, http_options=options, **where)
-    return GeminiConnection(parameters, client, secrets, Charges(parameters.scope()))
+    try:
+        if not parameters.on_vertex:
+            client = genai.Client(vertexai=False, api_key=key, http_options=options)
+        else:
+            credentials = credentials or await asyncio.to_thread(default_credentials, _SCOPES)
+            where = {"project": parameters.project, "location": parameters.location}
+            client = genai.Client(vertexai=True, credentials=credentials, http_options=options, **where)
+    except BaseException:
+        await session.close()
+        raise
+    charges = Charges(parameters.scope())
+    refusals = Refusals(parameters.scope(), charges.warnings)
+    vectors = Vectors(parameters.scope(), parameters.dimensions)
+    return GeminiConnection(parameters, client, session, secrets, charges, refusals, vectors)
 
 
 @dataclass(frozen=True)
@@ -64,15 +81,21 @@ class GeminiConnection:
     Attributes:
         parameters: what is called.
         client: the library's.
-        secrets: that no message may hold.
+        session: of aiohttp, which the client uses.
+        secrets: that no message and no answer may hold.
         charges: count the tokens of calls.
+        refusals: the parts of requests that the service refuses.
+        vectors: check embeddings.
         attempts: what was wrong with earlier answers.
     """
 
     parameters: Gemini
     client: Any
+    session: Any
     secrets: Secrets
     charges: Charges
+    refusals: Refusals
+    vectors: Vectors
     attempts: Attempts = field(default_factory=Attempts)
 
     @property
@@ -83,87 +106,151 @@ class GeminiConnection:
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; see `services.Connection.call`."""
         prompt = prompt_of(payload)
-        try:
-            async with asyncio.timeout(timeout_s):
-                if prompt.step == EMBED:
-                    return await self._embedding(embedded_text(prompt), timeout_s)
-                reply = await self._answer(self.attempts.ask(payload, prompt, attempt), prompt, timeout_s)
-        except TimeoutError:
-            raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
-        except _errors() as error:
-            problem = translated(error, self._thinking(prompt))
-            # The library's errors hold requests with their headers: only the message goes on, without secrets.
-            said, wait_s = self.secrets.hide(problem.message), problem.retry_after_s
-            raise CallError(problem.kind, said, retry_after_s=wait_s, stops_pool=problem.stops_pool) from None
+        if prompt.step == EMBED:
+            return await self._embedding(embedded_text(prompt), timeout_s)
+        reply = await self._answer(
+            self.attempts.ask(payload, self.parameters.sampled(prompt), attempt), prompt, timeout_s
+        )
         self.attempts.answered(payload, prompt, reply.answer)
         return reply
 
     async def close(self) -> None:
         """Close all connections."""
         await self.client.aio.aclose()
-
-    def _thinking(self, prompt: Prompt) -> int | None:
-        return self.parameters.thinking if prompt.thinking is None else prompt.thinking
+        await self.session.close()
 
     async def _answer(self, ask: Ask, prompt: Prompt, timeout_s: float) -> Reply:
+        parts, request = self._parts(ask, prompt), ask.texts.system + ask.texts.user
+        thinking = self.parameters.thinking if prompt.thinking is None else prompt.thinking
+        config = self._config(ask, prompt, parts, thinking, timeout_s)
+
+        async def send() -> Reply:
+            response = await self.client.aio.models.generate_content(
+                model=self.parameters.model, contents=ask.texts.user, config=config
+            )
+            stored = _stored(response, self.secrets.hide)
+            if stored is None:
+                charged = self.charges.of(_usage(response.usage_metadata), request)
+                raise CallError(FailureKind.MALFORMED, "the answer holds no candidate", tokens=charged)
+            limit = ask.max_output_tokens if stored.finish == MAX_TOKENS else None
+            tokens = self.charges.of(_usage(response.usage_metadata), request, stored.text or "", limit)
+            return Reply(stored.written(), tokens)
+
+        return await self._sent(send, request, timeout_s, parts, thinking)
+
+    def _parts(self, ask: Ask, prompt: Prompt) -> frozenset[Part]:
+        """The parts of a request that the model might refuse, and has not refused so far."""
+        parts = {Part.TEMPERATURE} | (set() if ask.seed is None else {Part.SEED})
+        if prompt.schema is not None:
+            parts |= {Part.JSON} if Part.SCHEMA in self.refusals.parts else {Part.SCHEMA}
+            parts |= {Part.BOUNDS} if Part.SCHEMA in parts and without_bounds(prompt.schema) != prompt.schema else set()
+        return frozenset(parts - self.refusals.parts)
+
+    def _config(self, ask: Ask, prompt: Prompt, parts: frozenset[Part], thinking: int | None, timeout_s: float) -> Any:
         from google.genai import types
 
-        budget = self._thinking(prompt)
-        config = types.GenerateContentConfig(
-            system_instruction=ask.texts.system or None,
-            temperature=ask.temperature,
-            seed=ask.seed,
+        system, schema = ask.texts.system, None
+        if prompt.schema is not None and Part.SCHEMA in parts:
+            schema = without_bounds(prompt.schema) if Part.BOUNDS in self.refusals.parts else prompt.schema
+        elif prompt.schema is not None:
+            system = f"{system}\n\nThe answer is a JSON object of this schema:\n{json.dumps(prompt.schema)}".strip()
+        return types.GenerateContentConfig(
+            system_instruction=system or None,
+            temperature=ask.temperature if Part.TEMPERATURE in parts else None,
+            seed=ask.seed if Part.SEED in parts else None,
             max_output_tokens=ask.max_output_tokens,
-            thinking_config=None if budget is None else types.ThinkingConfig(thinking_budget=budget),
-            response_mime_type=None if prompt.schema is None else "application/json",
-            response_schema=None if prompt.schema is None else types.Schema(**_schema(prompt.schema)),
+            thinking_config=None if thinking is None else types.ThinkingConfig(thinking_budget=thinking),
+            response_mime_type="application/json" if parts & {Part.SCHEMA, Part.JSON} else None,
+            response_schema=None if schema is None else types.Schema(**_schema(schema)),
             http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
         )
-        response = await self.client.aio.models.generate_content(
-            model=self.parameters.model, contents=ask.texts.user, config=config
-        )
-        stored, asked = _stored(response), ask.texts.system + ask.texts.user
-        return Reply(stored.written(), self.charges.of(_tokens(response.usage_metadata), asked, stored.text or ""))
 
     async def _embedding(self, text: str, timeout_s: float) -> Reply:
         from google.genai import types
 
         options = types.HttpOptions(timeout=round(timeout_s * 1000))
         config = types.EmbedContentConfig(output_dimensionality=self.parameters.dimensions, http_options=options)
-        response = await self.client.aio.models.embed_content(model=self.parameters.model, contents=text, config=config)
-        found = response.embeddings[0] if response.embeddings else None
-        if found is None or not found.values:
-            raise CallError(FailureKind.MALFORMED, "the answer holds no embedding")
-        used = getattr(found.statistics, "token_count", None)
-        tokens = self.charges.of(Tokens(input=int(used or 0)), text)
-        return Reply(Stored(None, STOP, None, self.parameters.model, tuple(found.values)).written(), tokens)
+
+        async def send() -> Reply:
+            response = await self.client.aio.models.embed_content(
+                model=self.parameters.model, contents=text, config=config
+            )
+            found = response.embeddings[0] if response.embeddings else None
+            tokens = self.charges.of(Usage(getattr(getattr(found, "statistics", None), "token_count", None)), text)
+            vector = self.vectors.checked(getattr(found, "values", None), text, tokens)
+            return Reply(Stored(None, STOP, None, self.parameters.model, vector).written(), tokens)
+
+        return await self._sent(send, text, timeout_s)
+
+    async def _sent(
+        self,
+        send: Callable[[], Coroutine[Any, Any, Reply]],
+        request: str,
+        timeout_s: float,
+        parts: frozenset[Part] = frozenset(),
+        thinking: int | None = None,
+    ) -> Reply:
+        """The reply to a request; what the library or its reply raises becomes the failure of this call.
+
+        Args:
+            send: sends the request and reads its reply.
+            request: the texts of the request: a reply that cannot be read is charged as these.
+            timeout_s: time limit.
+            parts: the parts of the request that the model might refuse.
+            thinking: tokens that the model may think; None where the request does not say.
+
+        Raises:
+            CallError: there is no reply.
+        """
+        tokens = Tokens(estimated_tokens(request))
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await send()
+        except TimeoutError:
+            raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
+        except CallError as error:
+            problem = error if error.tokens.total else CallError(error.kind, error.message, tokens=tokens)
+        except _errors() as error:
+            if getattr(error, "code", None) == 400 and self.refusals.learn(message_of(error), parts):
+                raise CallError(FailureKind.INVALID, self.secrets.hide(message_of(error)), changes_form=True) from None
+            problem = translated(error, thinking, self.secrets.hide, tokens)
+        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
+            problem = CallError(FailureKind.MALFORMED, unreadable(error).message, tokens=tokens)
+        # The library's errors hold requests with their headers: only the message goes on, without secrets.
+        raise CallError(
+            problem.kind,
+            self.secrets.hide(problem.message),
+            retry_after_s=problem.retry_after_s,
+            tokens=problem.tokens,
+            stops_pool=problem.stops_pool,
+        ) from None
 
 
-def _stored(response: Any) -> Stored:
-    """What a response holds; a reason is compared by its value, since new ones come."""
-    version = response.model_version or ""
+def _stored(response: Any, hide: Callable[[str], str]) -> Stored | None:
+    """What a response holds, if anything; a reason is compared by its value, since new ones come."""
+    version = hide(response.model_version or "")
     feedback = response.prompt_feedback
     if feedback is not None and feedback.block_reason is not None:
-        return Stored(None, "prompt", _value(feedback.block_reason), version)
+        return Stored(None, "prompt", hide(_value(feedback.block_reason)), version)
     if not response.candidates:
-        raise CallError(FailureKind.MALFORMED, "the answer holds no candidate", tokens=_tokens(response.usage_metadata))
+        return None
     candidate = response.candidates[0]
     reason = _value(candidate.finish_reason)
     parts = (candidate.content.parts if candidate.content is not None else None) or []
-    text = "".join(part.text for part in parts if part.text and not part.thought)
-    return Stored(text or None, _FINISHES.get(reason, reason), reason if reason in _BLOCKS else None, version)
+    text = hide("".join(part.text for part in parts if part.text and not part.thought))
+    return Stored(text or None, hide(_FINISHES.get(reason, reason)), reason if reason in _BLOCKS else None, version)
 
 
 def _value(reason: Any) -> str:
     return str(getattr(reason, "value", reason) or "unspecified")
 
 
-def _tokens(usage: Any) -> Tokens:
+def _usage(usage: Any) -> Usage:
     """Thinking is paid as output, and counted apart from the answer."""
     if usage is None:
-        return Tokens()
+        return Usage()
     output = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
-    return Tokens(usage.prompt_token_count or 0, usage.cached_content_token_count or 0, output)
+    return Usage(usage.prompt_token_count, usage.cached_content_token_count, output)
 
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:

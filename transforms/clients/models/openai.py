@@ -4,16 +4,20 @@ How a call is made stands in `openai_connection`.
 """
 
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from rankbeam.transforms.clients.calls.services import Connection
-from rankbeam.transforms.clients.models.base import ModelParameters
-from rankbeam.transforms.clients.models.keys import ApiKey, places_of
+from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.clients.secret_names import names_secret
 from rankbeam.transforms.records.calls.quota import Quota
 
+_OWN_FIELDS = {
+    "model", "messages", "input", "temperature", "seed", "max_tokens", "max_completion_tokens", "response_format",
+    "reasoning_effort", "dimensions", "encoding_format", "stream", "n",
+}  # fmt: skip
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?")
 
 
@@ -23,7 +27,16 @@ def _checked_url(value: str) -> str:
     return value.rstrip("/")
 
 
-class OpenAi(ModelParameters):
+def _checked_body(value: dict[str, Any]) -> dict[str, Any]:
+    for name in value:
+        if name in _OWN_FIELDS:
+            raise ValueError(f"extra_body may not have {name}, which rankbeam sets itself")
+        if names_secret(name):
+            raise ValueError(f"extra_body may not have {name}: the experiment's text is written to the runs table")
+    return value
+
+
+class OpenAi(RemoteModel):
     """A model behind an endpoint that is compatible with OpenAI's, for text or for embeddings.
 
     Attributes:
@@ -32,24 +45,26 @@ class OpenAi(ModelParameters):
         api_key: as `${env:NAME}` or `${secret:…}`; None where the service wants none.
         limit_name: how the request names the limit of tokens; newer models of OpenAI's want `max_completion_tokens`.
         dimensions: of embeddings; None for as many as the model has.
+        reasoning_effort: how much a reasoning model thinks, in the service's words, such as "low".
+        extra_body: further fields of every request, such as `{top_p: 0.9}`.
     """
-
-    model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
 
     base_url: Annotated[str, AfterValidator(_checked_url)]
     model: Annotated[str, Field(min_length=1)]
-    api_key: ApiKey | None = None
     limit_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     dimensions: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    reasoning_effort: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")] | None = None
+    extra_body: Annotated[dict[str, Any], AfterValidator(_checked_body)] = {}  # noqa: RUF012  pydantic copies it
 
     # The same name may be another model elsewhere, or the same one with rounded weights: base_url is decisive.
-    operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"limit_name"}
-    referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
+    operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"limit_name"}
+    added: ClassVar[frozenset[str]] = RemoteModel.added | {"reasoning_effort", "extra_body"}
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 
-    def secret_places(self) -> dict[str, str]:
-        """The references in the key."""
-        return places_of(self.api_key)
+    @property
+    def url(self) -> str:
+        """The address of the service."""
+        return self.base_url
 
     def scope(self) -> str:
         """The address and the model."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,31 +10,25 @@ from typing import Any
 
 import httpx
 
-from rankbeam.transforms.clients.http.connection import Clients, retry_after_s
+from rankbeam.transforms.clients.http.connection import Clients, kind_of, kind_of_status, received, retry_after_s
 from rankbeam.transforms.clients.models.attempts import Ask, Attempts
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompt_of
-from rankbeam.transforms.clients.models.charges import Charges
+from rankbeam.transforms.clients.models.charges import Charges, Usage
 from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.openai import OpenAi
+from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
+from rankbeam.transforms.clients.models.replies import MOST_BYTES, Vectors, object_of
 from rankbeam.transforms.clients.secrets import Secrets
+from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
 _SHOWN = 300
-_KINDS = {
-    401: FailureKind.PERMISSION,
-    403: FailureKind.PERMISSION,
-    404: FailureKind.NOT_FOUND,
-    408: FailureKind.TIMEOUT,
-    409: FailureKind.UNAVAILABLE,
-    429: FailureKind.QUOTA,
-    501: FailureKind.INVALID,
-    504: FailureKind.TIMEOUT,
-}
 _FINISHES = {"stop": STOP, "length": MAX_TOKENS, "eos": STOP}
-_ABOUT_FORM = re.compile(r"response_format|json_?schema|structured|guided|grammar", re.IGNORECASE)
+_BLOCKS = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
+_LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _SPENT = re.compile(r"insufficient_quota|billing_hard_limit|per[ _-]day", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -51,18 +44,38 @@ async def connect(parameters: OpenAi) -> "OpenAiConnection":
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     if key is not None:
         headers["Authorization"] = f"Bearer {key}"
-    return OpenAiConnection(parameters, Clients(headers), secrets, Charges(parameters.scope()))
+    charges = Charges(parameters.scope())
+    refusals = Refusals(parameters.scope(), charges.warnings)
+    vectors = Vectors(parameters.scope(), parameters.dimensions)
+    return OpenAiConnection(parameters, Clients(headers), secrets, charges, refusals, vectors)
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Response:
+    """A response, received in full.
+
+    Attributes:
+        status: of HTTP.
+        headers: of the response.
+        body: at most `MOST_BYTES`.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
 class OpenAiConnection:
     """An open client of a service.
 
     Attributes:
         parameters: what is called.
         clients: keep their connections open from call to call.
-        secrets: that no message may hold.
+        secrets: that no message and no answer may hold.
         charges: count the tokens of calls.
+        refusals: the parts of requests that the service refuses.
+        vectors: check embeddings.
         attempts: what was wrong with earlier answers.
     """
 
@@ -70,8 +83,9 @@ class OpenAiConnection:
     clients: Clients = field(repr=False)
     secrets: Secrets
     charges: Charges
+    refusals: Refusals
+    vectors: Vectors
     attempts: Attempts = field(default_factory=Attempts)
-    _takes_schema: bool = True
 
     @property
     def warnings(self) -> list[str]:
@@ -81,17 +95,11 @@ class OpenAiConnection:
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; see `services.Connection.call`."""
         prompt = prompt_of(payload)
-        try:
-            async with asyncio.timeout(timeout_s):
-                if prompt.step == EMBED:
-                    return await self._embedding(embedded_text(prompt))
-                reply = await self._answer(self.attempts.ask(payload, prompt, attempt), prompt)
-        except TimeoutError:
-            raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            # The library's errors hold requests with their headers: only the message goes on, without secrets.
-            said = self.secrets.hide(f"{type(error).__name__}: {error}")
-            raise CallError(FailureKind.UNAVAILABLE, said) from None
+        if prompt.step == EMBED:
+            return await self._embedding(embedded_text(prompt), timeout_s)
+        reply = await self._answer(
+            self.attempts.ask(payload, self.parameters.sampled(prompt), attempt), prompt, timeout_s
+        )
         self.attempts.answered(payload, prompt, reply.answer)
         return reply
 
@@ -99,115 +107,166 @@ class OpenAiConnection:
         """Close all connections."""
         await self.clients.close()
 
-    async def _answer(self, ask: Ask, prompt: Prompt) -> Reply:
-        takes_schema = self._takes_schema
-        response = await self._post("/chat/completions", self._body(ask, prompt, takes_schema))
-        if response.status_code == 400 and prompt.schema is not None and takes_schema and _is_about_form(response):
-            self._give_up_schemas()
-            raise CallError(FailureKind.INVALID, self._said(response), changes_form=True)
-        body = self._value(response)
-        stored = _stored(body, prompt)
-        asked = ask.texts.system + ask.texts.user
-        return Reply(stored.written(), self.charges.of(_tokens(body.get("usage")), asked, stored.text or ""))
+    async def _answer(self, ask: Ask, prompt: Prompt, timeout_s: float) -> Reply:
+        request, sent = ask.texts.system + ask.texts.user, self._parts(ask, prompt)
+        response = await self._post("/chat/completions", self._body(ask, prompt, sent), request, timeout_s)
+        if response.status in (400, 422):
+            block = _block(response.body)
+            if block is not None:
+                stored = Stored(None, "prompt", self.secrets.hide(block), "")
+                return Reply(stored.written(), Tokens(estimated_tokens(request)))
+            if self.refusals.learn(_message(response.body), sent):
+                raise CallError(FailureKind.INVALID, self._shown(response), changes_form=True)
+        body = self._object(response, request)
+        stored = self._stored(body, prompt, request)
+        limit = ask.max_output_tokens if stored.finish == MAX_TOKENS else None
+        return Reply(stored.written(), self.charges.of(_usage(body), request, stored.text or "", limit))
 
-    def _give_up_schemas(self) -> None:
-        """Ask for JSON alone from now on; calls in flight each learn it by one attempt more."""
-        if self._takes_schema:
-            self._takes_schema = False
-            self.warnings.append(
-                f"{self.parameters.scope()} refuses JSON schemas: it is asked for a JSON object, with the schema in "
-                "the prompt; answers are checked as before"
-            )
+    def _parts(self, ask: Ask, prompt: Prompt) -> frozenset[Part]:
+        """The parts of a request that the service might refuse, and has not refused so far."""
+        parts = {Part.LIMIT, Part.TEMPERATURE}
+        parts |= set() if ask.seed is None else {Part.SEED}
+        if prompt.schema is not None:
+            parts |= {Part.JSON} if Part.SCHEMA in self.refusals.parts else {Part.SCHEMA}
+            parts |= {Part.BOUNDS} if Part.SCHEMA in parts and without_bounds(prompt.schema) != prompt.schema else set()
+        return frozenset(parts - self.refusals.parts)
 
-    def _body(self, ask: Ask, prompt: Prompt, takes_schema: bool) -> dict[str, Any]:
-        system = ask.texts.system
-        form: dict[str, Any] = {}
-        if prompt.schema is not None and takes_schema:
-            named = {"name": prompt.step, "strict": True, "schema": prompt.schema}
+    def _body(self, ask: Ask, prompt: Prompt, parts: frozenset[Part]) -> dict[str, Any]:
+        own, system, form = self.parameters, ask.texts.system, {}
+        if prompt.schema is not None and Part.SCHEMA in parts:
+            schema = without_bounds(prompt.schema) if Part.BOUNDS in self.refusals.parts else prompt.schema
+            named = {"name": prompt.step, "strict": True, "schema": schema}
             form = {"response_format": {"type": "json_schema", "json_schema": named}}
         elif prompt.schema is not None:
             system = f"{system}\n\nThe answer is a JSON object of this schema:\n{json.dumps(prompt.schema)}".strip()
-            form = {"response_format": {"type": "json_object"}}
+            form = {"response_format": {"type": "json_object"}} if Part.JSON in parts else {}
         messages = [{"role": "system", "content": system}] if system else []
+        limit_name = own.limit_name if Part.LIMIT in parts else _LIMIT_NAMES[own.limit_name]
         return {
-            "model": self.parameters.model,
+            "model": own.model,
             "messages": [*messages, {"role": "user", "content": ask.texts.user}],
-            "temperature": ask.temperature,
-            self.parameters.limit_name: ask.max_output_tokens,
-            **({} if ask.seed is None else {"seed": ask.seed}),
+            limit_name: ask.max_output_tokens,
+            **({"temperature": ask.temperature} if Part.TEMPERATURE in parts else {}),
+            **({"seed": ask.seed} if Part.SEED in parts else {}),
+            **({} if own.reasoning_effort is None else {"reasoning_effort": own.reasoning_effort}),
             **form,
+            **own.extra_body,
         }
 
-    async def _embedding(self, text: str) -> Reply:
-        size = {} if self.parameters.dimensions is None else {"dimensions": self.parameters.dimensions}
-        body = self._value(await self._post("/embeddings", {"model": self.parameters.model, "input": text, **size}))
-        vector = _at(body, "data", 0, "embedding")
-        is_vector = isinstance(vector, list) and all(isinstance(x, int | float) and math.isfinite(x) for x in vector)
-        if not is_vector or not vector:
-            raise CallError(FailureKind.MALFORMED, "the answer holds no embedding")
-        stored = Stored(None, STOP, None, str(body.get("model") or ""), tuple(map(float, vector)))
-        return Reply(stored.written(), self.charges.of(_tokens(body.get("usage")), text))
+    async def _embedding(self, text: str, timeout_s: float) -> Reply:
+        own = self.parameters
+        size = {} if own.dimensions is None else {"dimensions": own.dimensions}
+        request = {"model": own.model, "input": text, **size, **own.extra_body}
+        body = self._object(await self._post("/embeddings", request, text, timeout_s), text)
+        tokens = self.charges.of(_usage(body), text)
+        vector = self.vectors.checked(_at(body, "data", 0, "embedding"), text, tokens)
+        return Reply(Stored(None, STOP, None, self._version(body), vector).written(), tokens)
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
-        with self.clients.one() as client:
-            content = json.dumps(body, ensure_ascii=False).encode()
-            headers = {"Content-Type": "application/json"}
-            return await client.post(f"{self.parameters.base_url}{path}", content=content, headers=headers)
+    async def _post(self, path: str, body: Mapping[str, Any], request: str, timeout_s: float) -> _Response:
+        """Send a request and receive its response, whatever its status.
 
-    def _value(self, response: httpx.Response) -> dict[str, Any]:
+        Raises:
+            CallError: there is no response, or not a whole one; the latter may be charged as the request.
+        """
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        url, headers, tokens = f"{self.parameters.base_url}{path}", {"Content-Type": "application/json"}, Tokens()
+        try:
+            async with asyncio.timeout(timeout_s):
+                with self.clients.one() as client:
+                    async with client.stream("POST", url, content=content, headers=headers) as response:
+                        tokens = Tokens(estimated_tokens(request)) if response.is_success else tokens
+                        received_body = await received(response, MOST_BYTES)
+        except TimeoutError:
+            raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            # The library's errors hold requests with their headers: only the message goes on, without secrets.
+            message = self.secrets.hide(f"{type(error).__name__}: {error}")
+            raise CallError(kind_of(error), message, tokens=tokens) from None
+        return _Response(response.status_code, response.headers, received_body)
+
+    def _object(self, response: _Response, request: str) -> dict[str, Any]:
         """The answer's JSON object.
 
         Raises:
             CallError: it is a refusal, or no JSON object.
         """
-        if not response.is_success:
+        if not 200 <= response.status < 300:
             raise self._refusal(response)
         try:
-            body = response.json()
-        except ValueError as error:
-            raise CallError(FailureKind.UNAVAILABLE, f"the answer is not JSON: {error}") from None
-        if not isinstance(body, dict):
-            raise CallError(FailureKind.MALFORMED, "the answer is no JSON object")
-        return body
+            return object_of(response.body)
+        except CallError as error:
+            tokens = Tokens(estimated_tokens(request))
+            raise CallError(error.kind, self.secrets.hide(error.message), tokens=tokens) from None
 
-    def _refusal(self, response: httpx.Response) -> CallError:
-        status, text = response.status_code, response.text
-        kind = _KINDS.get(status, FailureKind.UNAVAILABLE if status >= 500 else FailureKind.INVALID)
+    def _stored(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
+        """What a response holds. A refusal is an answer, except where a form was asked for.
+
+        Raises:
+            CallError: it holds nothing that could be an answer.
+        """
+        choice = _at(body, "choices", 0)
+        message = _at(choice, "message")
+        finish = STOP if _at(choice, "finish_reason") is None else _at(choice, "finish_reason")
+        if not isinstance(message, dict) or not isinstance(finish, str):
+            lacks = "the answer holds no choice" if choice is None else "a choice of the answer has another form"
+            raise CallError(FailureKind.MALFORMED, lacks, tokens=self.charges.of(_usage(body), request))
+        hide, version = self.secrets.hide, self._version(body)
+        if finish == "content_filter":
+            return Stored(None, finish, finish, version)
+        refusal, text = message.get("refusal"), message.get("content")
+        refusal = refusal if isinstance(refusal, str) and refusal else None
+        if refusal is not None and prompt.schema is not None:
+            return Stored(None, hide(finish), hide(f"refusal: {refusal}"), version)
+        text = text if isinstance(text, str) and text else refusal
+        return Stored(None if text is None else hide(text), hide(_FINISHES.get(finish, finish)), None, version)
+
+    def _version(self, body: Mapping[str, Any]) -> str:
+        version = body.get("model")
+        return self.secrets.hide(version) if isinstance(version, str) else ""
+
+    def _refusal(self, response: _Response) -> CallError:
+        kind = kind_of_status(response.status)
         is_quota = kind is FailureKind.QUOTA
         wait_s = _wait_s(response.headers) if is_quota or kind is FailureKind.UNAVAILABLE else None
-        return CallError(
-            kind, self._said(response), retry_after_s=wait_s, stops_pool=is_quota and bool(_SPENT.search(text))
-        )
+        is_spent = is_quota and bool(_SPENT.search(response.body.decode(errors="replace")))
+        return CallError(kind, self._shown(response), retry_after_s=wait_s, stops_pool=is_spent)
 
-    def _said(self, response: httpx.Response) -> str:
-        return self.secrets.hide(f"HTTP {response.status_code} {response.text}".strip())[:_SHOWN]
-
-
-def _stored(body: Mapping[str, Any], prompt: Prompt) -> Stored:
-    """What a response holds. A refusal is an answer, except where a form was asked for."""
-    version = str(body.get("model") or "")
-    choice = _at(body, "choices", 0)
-    if not isinstance(choice, dict):
-        raise CallError(FailureKind.MALFORMED, "the answer holds no choice", tokens=_tokens(body.get("usage")))
-    message = choice.get("message") or {}
-    finish = str(choice.get("finish_reason") or STOP)
-    if finish == "content_filter":
-        return Stored(None, finish, finish, version)
-    refusal = message.get("refusal")
-    if refusal and prompt.schema is not None:
-        return Stored(None, finish, f"refusal: {refusal}", version)
-    text = message.get("content") or refusal
-    return Stored(text if isinstance(text, str) else None, _FINISHES.get(finish, finish), None, version)
+    def _shown(self, response: _Response) -> str:
+        away = f" redirects to {response.headers['location']}" if "location" in response.headers else ""
+        text = f"HTTP {response.status}{away} {response.body.decode(errors='replace')}".strip()
+        return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be recognised
 
 
-def _tokens(usage: Any) -> Tokens:
+def _usage(body: Mapping[str, Any]) -> Usage:
     """Of a response; services leave out what they do not count."""
+    usage = body.get("usage")
     if not isinstance(usage, dict):
-        return Tokens()
+        return Usage(usage)
     cached = _at(usage, "prompt_tokens_details", "cached_tokens")
-    return Tokens(
-        *(int(number or 0) for number in (usage.get("prompt_tokens"), cached, usage.get("completion_tokens")))
-    )
+    return Usage(usage.get("prompt_tokens"), cached, usage.get("completion_tokens"))
+
+
+def _error(body: bytes) -> Any:
+    """The error of a refusal; its whole body where it has another form."""
+    try:
+        value = object_of(body)
+    except CallError:
+        return body.decode(errors="replace")
+    error = value.get("error")
+    return error if isinstance(error, dict | str) else value
+
+
+def _message(body: bytes) -> str:
+    error = _error(body)
+    message = _at(error, "message")
+    return message if isinstance(message, str) else json.dumps(error, ensure_ascii=False)
+
+
+def _block(body: bytes) -> str | None:
+    """The reason for which a content filter refused the prompt; None where none did."""
+    error = _error(body)
+    codes = [_at(error, "code"), _at(error, "innererror", "code"), _at(error, "type")]
+    return next((code for code in codes if isinstance(code, str) and code in _BLOCKS), None)
 
 
 def _at(value: Any, *path: str | int) -> Any:
@@ -222,10 +281,6 @@ def _at(value: Any, *path: str | int) -> Any:
         else:
             value = value.get(step) if isinstance(value, dict) else None
     return value
-
-
-def _is_about_form(response: httpx.Response) -> bool:
-    return _ABOUT_FORM.search(response.text) is not None
 
 
 def _wait_s(headers: Mapping[str, str]) -> float | None:

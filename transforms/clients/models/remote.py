@@ -1,0 +1,105 @@
+"""Models behind a network: their keys, what they sample with, and the roles of texts that they embed."""
+
+import ipaddress
+from dataclasses import replace
+from enum import Enum
+from typing import Annotated, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import ConfigDict, Field, model_validator
+
+from rankbeam.transforms.clients.models.base import ModelParameters
+from rankbeam.transforms.clients.models.keys import ApiKey, places_of
+from rankbeam.transforms.records.calls.prompt import Prompt
+
+
+class Network(Enum):
+    """How far a request goes to reach an address."""
+
+    MACHINE = "this machine"
+    PRIVATE = "a private network"
+    PUBLIC = "any network"
+
+
+def network_of(host: str) -> Network:
+    """The network of a host: private are private addresses, and names without a dot.
+
+    >>> [network_of(host).name for host in ("localhost", "10.0.0.1", "vllm", "llm.example.com", "8.8.8.8", "134744072")]
+    ['MACHINE', 'PRIVATE', 'PRIVATE', 'PUBLIC', 'PUBLIC', 'PUBLIC']
+    """
+    name = host.rstrip(".").lower()
+    try:
+        address = ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        if name == "localhost" or name.endswith(".localhost"):
+            return Network.MACHINE
+        is_number = name[:1].isdigit() and "." not in name  # an address in another notation
+        return Network.PUBLIC if "." in name or is_number else Network.PRIVATE
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_loopback:
+        return Network.MACHINE
+    return Network.PUBLIC if address.is_global else Network.PRIVATE
+
+
+class RemoteModel(ModelParameters):
+    """The parameters of models that are called over a network; a subclass adds its own.
+
+    Attributes:
+        api_key: as `${env:NAME}` or `${secret:…}`.
+        allow_http: send the key without encryption to an address that is not in a private network.
+        temperature: sampling temperature, instead of that of `generate:` or of the judge's prompts; some models take 1
+            only.
+    """
+
+    model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
+
+    api_key: ApiKey | None = None
+    allow_http: bool = False
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
+
+    operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"allow_http"}
+    added: ClassVar[frozenset[str]] = frozenset({"temperature"})
+    referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
+
+    @property
+    def url(self) -> str:
+        """The address of the service, with its scheme where that is configured."""
+        raise NotImplementedError(f"{type(self).__name__} has no url")
+
+    @model_validator(mode="after")
+    def _no_key_in_the_open(self) -> "RemoteModel":
+        if self._plain_network() is Network.PUBLIC:
+            raise ValueError(
+                f"the key would go to {urlsplit(self.url).netloc} without encryption; write https://, or "
+                "allow_http: true where nobody else can read that network"
+            )
+        return self
+
+    def sampled(self, prompt: Prompt) -> Prompt:
+        """A prompt with the temperature of the service, where that is configured.
+
+        >>> class Any(RemoteModel): ...
+        >>> prompt = Prompt("answer", {}, temperature=0.5)
+        >>> Any().sampled(prompt).temperature, Any(temperature=1.0).sampled(prompt).temperature
+        (0.5, 1.0)
+        """
+        return prompt if self.temperature is None else replace(prompt, temperature=self.temperature)
+
+    def warnings(self) -> list[str]:
+        """Warnings about the configuration."""
+        if self._plain_network() is not Network.PRIVATE:
+            return []
+        place = urlsplit(self.url).netloc
+        advice = "write https://, or allow_http: true where nobody else can read that network"
+        return [f"the key of {self.model} goes to {place} without encryption: {advice}"]
+
+    def secret_places(self) -> dict[str, str]:
+        """The references in the key."""
+        return places_of(self.api_key)
+
+    def _plain_network(self) -> Network | None:
+        """The network that the key would cross without encryption; None where it is not, or may be, sent so."""
+        parts = urlsplit(self.url)
+        if self.api_key is None or self.allow_http or parts.scheme != "http":
+            return None
+        return network_of(parts.hostname or "")
