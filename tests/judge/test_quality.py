@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.judge.quality import Quality, StepQuality
+from rankbeam.transforms.judge.quality_warnings import notes_of
 from rankbeam.transforms.records.calls.reply import Tokens
-from rankbeam.transforms.records.evaluated import Evaluated, Judgement, Known
-from rankbeam.transforms.records.judgements import Grade, Judged, Verdict
+from rankbeam.transforms.records.evaluated import Evaluated, Judgement, Known, Value
+from rankbeam.transforms.records.judgements import Claim, Grade, Judged, Verdict
 
 VERDICT = {one.value: Judged(one, "") for one in Verdict}
 TOKENS = Tokens(10, 2, 3)
@@ -70,3 +71,14 @@ def test_known_items_are_counted_apart() -> None:
     failed = Judgement("grade", "k2", 0, False, ("y",), (), None, "down", None, TOKENS, Known("grade-14", "2"))
     counted = Quality.of(evaluated(right, failed))
     assert counted.steps == {"grade": StepQuality(known={"grade-13": "2", "grade-14": None})}
+
+
+def test_claims_without_a_place_and_doubtful_references_are_counted() -> None:
+    claims = (Claim("a", 0, 1), Claim("b", None, None))
+    judgement = Judgement("claims", "k", 0, False, ("t",), (), claims, None, "m-1", TOKENS)
+    values = (Value(0, "ClaimF1", None, "reference_refuses"), Value(1, "ClaimF1", None, "reference_refuses"))
+    quality = Quality.of(Evaluated("q", "t", (), values, (judgement,)))
+    both = quality.merge(quality).merge(Quality())
+    assert (both.steps["claims"].claims, both.steps["claims"].unplaced, both.doubtful_references) == (4, 2, 2)
+    assert [warning.partition(" ")[0] for warning in notes_of(both)] == ["reference", "2"]
+    assert list(notes_of(Quality())) == []

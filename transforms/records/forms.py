@@ -1,6 +1,8 @@
 """Answers of models that are JSON of a form: schemas as they are sent, and strict reading of what comes back."""
 
+import json
 import re
+from collections import Counter
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -30,12 +32,23 @@ def parsed(form: type[F], answer: str) -> F:
     Raises:
         CallError: it breaks the form (`MALFORMED`).
     """
+    text = without_fence(answer)
     try:
-        return form.model_validate_json(without_fence(answer), strict=True)
+        value = form.model_validate_json(text, strict=True)
+        json.loads(text, object_pairs_hook=_distinct)  # pydantic takes the last of equal keys
+        return value
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise malformed(f"{place}: {first['msg']}" if place else first["msg"]) from error
+    except (ValueError, RecursionError) as error:
+        raise malformed(str(error)) from error
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> None:
+    keys = Counter(key for key, _ in pairs)
+    if len(keys) < len(pairs):
+        raise malformed(f"the key {keys.most_common(1)[0][0]!r} occurs twice in one object")
 
 
 def without_fence(answer: str) -> str:

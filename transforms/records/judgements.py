@@ -1,7 +1,8 @@
 """What a judge's step answers: its JSON schema, and the strict reading of what came back.
 
-Nothing is made up and nothing is dropped: ids must be complete, quotes must stand in their text, values must be those
-of the schema. What breaks a rule is `MALFORMED`, with a message that says what was wrong: a repair quotes it.
+Nothing is made up and nothing is dropped: ids must be complete, values must be those of the schema, no key may occur
+twice. What breaks a rule is `MALFORMED`, with a message that says what was wrong: a repair quotes it. A claim whose
+quote is not in its text is kept without a place.
 
     step            values of its prompt                    reads as
     claims          query, text                             Claim, one each
@@ -22,7 +23,8 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import Field
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind, Assigned
-from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, place_of, whole
+from rankbeam.transforms.kernels.quoting import place_of
+from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, whole
 from rankbeam.transforms.records.suggestions import shortened
 
 QUESTIONS = 3
@@ -44,11 +46,11 @@ V = TypeVar("V", bound=StrEnum)
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a text, and where the text makes it: [start, end) in code points."""
+    """One claim of a text, and where the text makes it: [start, end) in code points; None where the quote is absent."""
 
     text: str
-    start: int
-    end: int
+    start: int | None
+    end: int | None
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ _Level = Annotated[int, Field(ge=0, le=HIGHEST_GRADE)]
 class _Claim(Form):
     id: int
     text: Text
-    quote: Text
+    quote: Any = None  # no repair is paid for a quote: it decides no value
 
 
 class _Claims(Form):
@@ -190,7 +192,12 @@ class _Step:
 def _read_claims(values: Mapping[str, Any], answer: str) -> tuple[Claim, ...]:
     found = sorted(parsed(_Claims, answer).claims, key=lambda claim: claim.id)
     _check_ids([claim.id for claim in found], len(found), "claims")
-    return tuple(Claim(claim.text, *_place_of(claim.quote, values["text"], claim.id)) for claim in found)
+    return tuple(_claim(claim, values["text"]) for claim in found)
+
+
+def _claim(claim: _Claim, text: str) -> Claim:
+    place = place_of(claim.quote, text) if isinstance(claim.quote, str) else None
+    return Claim(claim.text, *(place or (None, None)))
 
 
 def _read_support(values: Mapping[str, Any], answer: str) -> tuple[Judged[Verdict], ...]:
@@ -238,14 +245,6 @@ def _check_ids(ids: list[int], count: int, name: str) -> None:
     further = sorted({one for one in ids if not 0 <= one < count or ids.count(one) > 1})
     said = [f"{what} {sorted(some)[:10]}" for what, some in (("missing", missing), ("further", further)) if some]
     raise malformed(f"{name}: the ids must be 0 to {count - 1}, each once; {', '.join(said)}")
-
-
-def _place_of(quote: str, text: str, claim: int) -> tuple[int, int]:
-    """Where a quote stands in a text, whatever white space is between its words."""
-    place = place_of(quote, text)
-    if place is None:
-        raise malformed(f"claims: the quote of claim {claim} does not stand in the text word by word")
-    return place
 
 
 def _list(name: str, items: dict[str, Any], count: int | None = None) -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""Place a quote in its text, whatever typography a model changed: quotation marks, dashes, markup, case, blanks."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+_LEFT_OUT = re.compile(
+    r"\[\d+(?:\s*[,;–-]\s*\d+)*\]"  # citations
+    r"|^[^\S\n]*(?:[-*+•]|\d+[.)])[^\S\n]+"  # marks of a list
+    r"|[*_#~`´'\"’‘‚‛′“”„‟″«»‹›]+",  # emphasis and quotation marks
+    re.MULTILINE,
+)
+_DASHES = "‐‑‒–—―−"
+_EDGES = " .,;:!?-()[]{}<>"
+
+Span = tuple[int, int]
+"""Start and end in code points of the text."""
+
+
+def place_of(quote: str, text: str) -> Span | None:
+    """Return the place of a quote in a text: word by word if possible, else with both folded; None where it is not.
+
+    >>> place_of("pay an  invoice", "Owners pay an\\ninvoice."), place_of("don't PAY", "We **don’t** pay [1].")
+    ((7, 21), (5, 16))
+    """
+    words = quote.split()
+    if not words:
+        return None
+    exact = re.search(r"\s+".join(map(re.escape, words)), text)
+    if exact is not None:
+        return exact.span()
+    folded, places = _folded(text)
+    needle, _ = _folded(quote)
+    for part in dict.fromkeys((needle, needle.strip(_EDGES))):
+        at = _found(part, folded) if part else None
+        if at is not None:
+            return places[at][0], places[at + len(part) - 1][1]
+    return None
+
+
+def _found(part: str, folded: str) -> int | None:
+    """The first place that begins and ends with whole words, or else the first."""
+    places = [match.start() for match in re.finditer(f"(?={re.escape(part)})", folded)]
+    whole = (at for at in places if not _splits(folded, at) and not _splits(folded, at + len(part)))
+    return next(whole, places[0] if places else None)
+
+
+def _splits(folded: str, at: int) -> bool:
+    return 0 < at < len(folded) and folded[at - 1].isalnum() and folded[at].isalnum()
+
+
+@lru_cache(maxsize=16)  # the claims of one text are placed one after the other
+def _folded(text: str) -> tuple[str, list[Span]]:
+    """A text without its typography, and the span of the text that each character comes from."""
+    characters: list[str] = []
+    places: list[Span] = []
+    is_spaced = False
+    for start, end in _clusters(text):
+        for character in _plain(text[start:end]):
+            if character.isspace():
+                is_spaced = True
+                continue
+            if character == "-" and characters[-1:] == ["-"]:
+                continue
+            # Blanks count between words alone: what was left out may have had some around it.
+            if is_spaced and characters and characters[-1].isalnum() and character.isalnum():
+                characters.append(" ")
+                places.append((start, start))
+            characters.append(character)
+            places.append((start, end))
+            is_spaced = False
+    return "".join(characters), places
+
+
+def _clusters(text: str) -> Iterator[Span]:
+    """Each character with the combining ones after it, without what is left out."""
+    left_out = [match.span() for match in _LEFT_OUT.finditer(text)]
+    last = 0
+    for start, end in [*left_out, (len(text), len(text))]:
+        at = last
+        while at < start:
+            after = at + 1
+            while after < start and unicodedata.combining(text[after]):
+                after += 1
+            yield at, after
+            at = after
+        last = end
+
+
+def _plain(cluster: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", cluster).casefold())
+    return "".join("-" if one in _DASHES else one for one in decomposed if unicodedata.category(one) != "Cf")
