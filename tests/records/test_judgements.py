@@ -144,10 +144,8 @@ def test_every_schema_requires_all_properties_and_has_reasons_before_verdicts(st
     visit(schema(step, values))
 
 
-@pytest.mark.parametrize("quote", ["9" * 5000, "[" * 100_000 + "]" * 100_000, "1e999", '{"a": 1, "a": 2}'])
-def test_no_quote_of_a_model_raises_anything_else(quote: str) -> None:
-    try:
-        (claim,) = read("claims", TEXT, f'{{"claims": [{{"id": 0, "text": "a", "quote": {quote}}}]}}')
-        assert claim.start is None
-    except CallError as error:
-        assert error.kind is FailureKind.MALFORMED
+@pytest.mark.parametrize("quote", ["9" * 5000, "[" * 100_000 + "]" * 100_000])
+def test_a_quote_that_no_json_reader_takes_is_malformed(quote: str) -> None:
+    with pytest.raises(CallError) as caught:
+        read("claims", TEXT, f'{{"claims": [{{"id": 0, "text": "a", "quote": {quote}}}]}}')
+    assert caught.value.kind is FailureKind.MALFORMED
