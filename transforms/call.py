@@ -167,9 +167,8 @@ class CallFn(beam.DoFn):
         """Yield answers and failures as they come."""
         fan_out = FanOut(self._stage.after(self._earlier), self._ledger)
         for (pools, lane), references in self._lanes:
-            tasks = sum(each.rows for each in references)
             recall = Recall(self._stage.works, partial(_batches, references))
-            fan_out.begin(Lane(pools, lane), Feed(recall.missed(), tasks, recall))
+            fan_out.begin(Lane(pools, lane), Feed(recall.missed(), recall=recall))
         limit = FailureLimit(self._stage.max_failure_rate, self._queries)
         reported_at = 0.0
         for outcome in fan_out.taken():

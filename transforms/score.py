@@ -33,7 +33,7 @@ from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 from rankbeam.transforms.records.rankings.ranked import RankedSource
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 from rankbeam.transforms.records.rankings.spans import Evidence, RankedSpans, without_place
-from rankbeam.transforms.records.scores.judged import JudgedValues, with_judged
+from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged
 from rankbeam.transforms.records.scores.scored import (
     Counts,
     ScoredConfiguration,
@@ -57,8 +57,8 @@ class ScoreRankings(beam.PTransform):
     """Score every query of every configuration.
 
     The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "failures", where
-    there is any, pairs of source and failure, "values", where a metric is judged, `JudgedValues`, and whatever begins
-    with "rankings" pairs of source and rows.
+    there is any, pairs of source and failure, "values", where a metric is judged, batches of judged values, and
+    whatever begins with "rankings" pairs of source and rows.
 
     Attributes:
         evaluation: configurations, metrics and slices.
@@ -94,7 +94,7 @@ class ScoreFn(beam.DoFn):
         failures: defaultdict[int, list[Failure]] = defaultdict(list)
         for source, failure in parts.get(FAILURES, ()):
             failures[source].append(failure)
-        values = list(parts.get(VALUES, ()))
+        values = judged_values(list(parts.get(VALUES, ())))
         for partition in self._workers.submit(score, list(parts[JUDGED]), rows, failures, self._evaluation, values):
             yield _counted(partition)
 

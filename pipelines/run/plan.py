@@ -4,7 +4,7 @@ import json
 import secrets
 import tempfile
 from collections import Counter as Tally
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -234,9 +234,9 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, in
             tasks = tasks_to_do(dataset.judged, experiment) | "DistinctTasks" >> DistinctTasks(stage) | beam.Values()
             _ = (
                 tasks
-                | "Together" >> beam.WithKeys(0).with_output_types(tuple[int, pa.RecordBatch])
-                | "GroupAll" >> beam.GroupByKey()
-                | "Count" >> beam.Map(_count, stage, experiment.ledger, folder)
+                | "Count" >> beam.ParDo(_CountFn(stage, experiment.ledger))
+                | "CountsTogether" >> beam.combiners.ToList()
+                | "WriteCounts" >> beam.Map(_write, folder)
             )
         asked = Path(folder) / "asked"
         _ = (
@@ -258,20 +258,38 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, in
         return retrieved, found[0] if found else None, int(asked.read_text())
 
 
-def _count(element: tuple[int, Iterable[pa.RecordBatch]], stage: Stage, ledger: str, folder: str) -> None:
-    """Leave in a file of a folder, for each pool, the calls of tasks and how many of them the ledger answers."""
-    lookup = Ledger(ledger).lookup()
-    lookup.refresh()
-    calls: Tally[str] = Tally()
-    held: Tally[str] = Tally()
-    for group in groups_in(element[1]):
-        for call in _first_calls(group, stage):
-            pool = stage.pools[call.service]
-            calls[pool] += 1
-            held[pool] += call.key is not None and lookup.place(call.key, call.reach) is not None
-    for pool, number in calls.items():
+class _CountFn(beam.DoFn):
+    """Counts the calls of tasks, and how many of them the ledger answers."""
+
+    def __init__(self, stage: Stage, ledger: str) -> None:
+        self._stage, self._folder = stage, ledger
+
+    def setup(self) -> None:
+        """Read the index of the ledger."""
+        self._lookup = Ledger(self._folder).lookup()
+        self._lookup.refresh()
+
+    def process(self, element: pa.RecordBatch) -> Iterator[_Counted]:
+        """Yield the counts of a batch of tasks, by pool."""
+        calls: Tally[str] = Tally()
+        held: Tally[str] = Tally()
+        for group in groups_in([element]):
+            for call in _first_calls(group, self._stage):
+                pool = self._stage.pools[call.service]
+                calls[pool] += 1
+                held[pool] += call.key is not None and self._lookup.place(call.key, call.reach) is not None
+        for pool, number in calls.items():
+            yield _Counted(pool, number, held[pool], self._lookup.warnings())
+
+
+def _write(counts: list[_Counted], folder: str) -> None:
+    """Write the sums of counts into a folder, one file for each pool."""
+    for pool in {each.pool for each in counts}:
+        some = [each for each in counts if each.pool == pool]
+        calls, hits = sum(each.calls for each in some), sum(each.ledger_hits for each in some)
+        warnings = list(dict.fromkeys(warning for each in some for warning in each.warnings))
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
-            json.dump(_Counted(pool, number, held[pool], lookup.warnings()), file)
+            json.dump(_Counted(pool, calls, hits, warnings), file)
 
 
 def _first_calls(group: Group, stage: Stage) -> Iterable[Call]:

@@ -1,12 +1,11 @@
 """From what comes of the items to values that are scored and rows that are written, in batches."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
@@ -14,7 +13,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import Bucketed
+from rankbeam.transforms.clients.storage.batches import Bucketed, Spilled, spilled
 from rankbeam.transforms.judge.rows import Rows, texts_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records import tables
@@ -24,7 +23,7 @@ from rankbeam.transforms.records.calls.steps import Subject, Task, without_calls
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluated import Evaluated, Value
 from rankbeam.transforms.records.items import items_in
-from rankbeam.transforms.records.scores.judged import JudgedValues
+from rankbeam.transforms.records.scores.judged import VALUES
 from rankbeam.transforms.records.scores.scored import Status
 
 WORK = "evaluate answers"
@@ -32,6 +31,8 @@ WORK = "evaluate answers"
 PANEL = "judged"
 
 _ROWS_AT_ONCE, _LETTERS_AT_ONCE = 1000, 8 << 20
+_VALUES_AT_ONCE = 1 << 16  # of all buckets: a value takes 200 bytes until then, and 25 in a batch
+_SPILLED_BYTES = 1 << 11
 _TEXT_SHARDS = 64
 _TABLES = ("answers", "claims", "verdicts")
 _FAILURES, _TEXTS = "failures", "texts"
@@ -72,8 +73,8 @@ def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tupl
 class Collected(NamedTuple):
     """What `CollectEvaluated` returns."""
 
-    values: beam.PCollection[tuple[int, JudgedValues]]
-    """By bucket."""
+    values: beam.PCollection[Bucketed]
+    """By bucket, batches of `VALUES`."""
     rows: dict[str, beam.PCollection[pa.Table]]
     """By table, rows without the common columns."""
 
@@ -107,17 +108,20 @@ class CollectFn(beam.DoFn):
 
     def start_bundle(self) -> None:
         """Nothing is collected."""
-        self._values: defaultdict[tuple[int, int, str], list[tuple[str, Value]]] = defaultdict(list)
+        self._values: defaultdict[int, list[tuple[str, Value]]] = defaultdict(list)
+        self._held = 0
         self._waiting: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         self._texts: dict[str, str] = {}
         self._letters = 0
 
     def process(self, element: Answer) -> Iterator[object]:
-        """Add what came of an item; yield rows when there are enough."""
+        """Add what came of an item; yield values and rows when there are enough."""
         evaluated: Evaluated = element.value
         (subject,) = element.subjects
-        for value in evaluated.values:
-            self._values[subject.bucket, value.configuration, value.metric].append((evaluated.query_id, value))
+        self._values[subject.bucket] += ((evaluated.query_id, value) for value in evaluated.values)
+        self._held += len(evaluated.values)
+        if self._held >= _VALUES_AT_ONCE:
+            yield from self._batches()
         self._waiting["answers"] += self._rows.answers(evaluated)
         self._waiting["claims"] += self._rows.claims(evaluated)
         self._waiting["verdicts"] += self._rows.verdicts(evaluated)
@@ -133,8 +137,14 @@ class CollectFn(beam.DoFn):
         """Yield what is left."""
         for output in self._outputs(1):
             yield beam.pvalue.TaggedOutput(output.tag, _in_window(output.value))
-        for (bucket, configuration, metric), some in self._values.items():
-            yield _in_window((bucket, _judged(configuration, metric, some)))
+        yield from map(_in_window, self._batches())
+
+    def _batches(self) -> Iterator[tuple[int, pa.RecordBatch | Spilled]]:
+        """The values that are held, as one batch a bucket."""
+        for bucket, some in self._values.items():
+            if some:
+                yield bucket, spilled(_batch(some), _SPILLED_BYTES)
+        self._values, self._held = defaultdict(list), 0
 
     def _outputs(self, least: int) -> Iterator[beam.pvalue.TaggedOutput]:
         """Batches of at least so many rows."""
@@ -172,15 +182,21 @@ def _schema(name: str) -> pa.Schema:
     return ANSWER_TABLES.get(name, tables.FAILURES)
 
 
-def _judged(configuration: int, metric: str, some: list[tuple[str, Value]]) -> JudgedValues:
-    return JudgedValues(
-        configuration,
-        metric,
-        pa.array([query_id for query_id, _ in some], pa.string()),
-        np.array([np.nan if value.value is None else value.value for _, value in some], np.float64),
-        np.array([_status(value) for _, value in some], np.int8),
-        pa.array([value.reason for _, value in some], pa.string()),
+def _batch(some: Sequence[tuple[str, Value]]) -> pa.RecordBatch:
+    columns: tuple[list[Any], ...] = (
+        [query_id for query_id, _ in some],
+        [value.configuration for _, value in some],
+        [value.metric for _, value in some],
+        [value.value for _, value in some],
+        [_status(value) for _, value in some],
+        [value.reason for _, value in some],
     )
+    arrays = [_array(column, field.type) for column, field in zip(columns, VALUES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=VALUES)
+
+
+def _array(column: list[Any], kind: pa.DataType) -> pa.Array:
+    return pa.array(column, pa.string()).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(column, kind)
 
 
 def _status(value: Value) -> Status:

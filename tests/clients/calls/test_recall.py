@@ -65,10 +65,9 @@ def recalled(
     service = Echo(script)
     stage = Stage("retrieve", {"echo": work(REACH)}, {"echo": service}, {"echo": "pool"}, {"pool": FAST}, {})
     batches = list(distinct([Reference.to(batch) for batch in batches_of(tasks)]))
-    rows = sum(batch.num_rows for batch in batches)
     recall = Recall(stage.works, lambda: batches)
     fan_out = FanOut(stage, Ledger(str(folder)), clock)
-    fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), rows, recall))
+    fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), recall=recall))
     values: dict[str, Any] = {}
     known: list[str] = []
     for taken in fan_out.taken():
@@ -100,6 +99,25 @@ def test_what_the_ledger_has_is_recalled_and_the_rest_is_called(tmp_path: Path, 
     totals = fan_out.totals()
     assert (totals[Counter.LEDGER_HITS, "pool"], totals[Counter.CALLS_PLANNED, "pool"]) == (700, 720)
     assert [(usage.calls, usage.ledger_hits) for usage in fan_out.usage()] == [(20, 700)]
+
+
+@pytest.mark.parametrize(("hits", "reads"), [(0, 2), (3, 3), (5, 2)])
+def test_the_tasks_of_a_lane_are_read_no_more_often_than_needed(hits: int, reads: int, tmp_path: Path) -> None:
+    """Once to look them up and to count them, once for those to call, and once for those to recall."""
+    put(tmp_path, *((f"a{n}", GOOD, 10) for n in range(hits)))
+    batches = list(batches_of([task(f"a{n}") for n in range(5)]))
+    begun = []
+    recall = Recall({"echo": work(REACH)}, lambda: begun.append(1) or batches)  # type: ignore[func-returns-value]
+    feed = Feed(recall.missed(), recall=recall)
+    lookup = Ledger(str(tmp_path)).lookup()
+    lookup.refresh()
+    feed.look_up(lookup)
+    assert feed.left == 5
+    known = 0
+    while (part := feed.read_recalled()) is not None:
+        known += len(part.tasks)
+    assert feed.fill(1 << 20)
+    assert (known, len(feed.take()), len(begun)) == (hits, 5 - hits, reads)
 
 
 def test_an_answer_that_does_not_go_far_enough_is_not_recalled(tmp_path: Path, clock: VirtualClock) -> None:

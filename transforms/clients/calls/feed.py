@@ -17,11 +17,11 @@ class Feed:
 
     Args:
         rows: the rows; an iterator that only the thread that calls `fill` advances.
-        number: how many rows there are, those that are recalled among them.
+        number: how many rows there are, those that are recalled among them; with a recall it counts them.
         recall: gives rows that are not recalled after all; None where none is.
     """
 
-    def __init__(self, rows: Iterable[bytes], number: int, recall: Recall | None = None) -> None:
+    def __init__(self, rows: Iterable[bytes], number: int = 0, recall: Recall | None = None) -> None:
         self._rows: Iterator[bytes] = iter(rows)
         self._number, self._taken = number, 0
         self._recall = recall
@@ -86,7 +86,7 @@ class Feed:
     def look_up(self, lookup: Lookup) -> None:
         """Look up which of the tasks can be recalled, before the first is read."""
         if self._recall is not None:
-            self._recall.look_up(lookup)
+            self._number = self._recall.look_up(lookup)
 
     def read_recalled(self) -> Recalled | None:
         """Tasks that the ledger answers, and that need not be taken; None where there are no more."""

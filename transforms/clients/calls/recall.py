@@ -70,21 +70,26 @@ class Recall:
         self.counted = Tally(dict.fromkeys((work.service for work in self._works.values()), 0))
         self.has_ended = True
 
-    def look_up(self, lookup: Lookup) -> None:
+    def look_up(self, lookup: Lookup) -> int:
         """Look all tasks up; then `missed` and `read` have their rows.
 
         Args:
             lookup: it is refreshed.
+
+        Returns:
+            The number of tasks: whoever needs it need not read them for it.
         """
         index = lookup.index
-        for batch in self._batches() if self._works else ():
-            self._numbers.append(self._numbers_of(batch, index))
+        self._numbers = [self._numbers_of(batch, index) for batch in self._batches()]
         if any((numbers != NONE).any() for numbers in self._numbers):
             self.has_ended = False
             self._read = self._values(lookup, index)
+        return sum(map(len, self._numbers))
 
     def missed(self) -> Iterator[bytes]:
         """The rows of tasks that the ledger does not answer."""
+        if self._numbers and all((numbers != NONE).all() for numbers in self._numbers):
+            return
         for number, batch in enumerate(self._batches()):
             tasks = batch["tasks"]
             if self._numbers:
@@ -104,6 +109,8 @@ class Recall:
     def _numbers_of(self, batch: pa.RecordBatch, index: Index) -> IntArray:
         """The numbers of answers to the tasks of a batch."""
         numbers = np.full(batch.num_rows, NONE)
+        if not self._works:
+            return numbers
         named = batch["work"].dictionary_encode()
         for code, name in enumerate(named.dictionary.to_pylist()):
             if (work := self._works.get(name)) is not None:

@@ -53,14 +53,18 @@ def folder() -> str | None:
     return os.environ.get(_FOLDER_VARIABLE)
 
 
-def write(encoded: "pa.Buffer") -> bytes | None:
+def write(encoded: "pa.Buffer", least: int | None = None) -> bytes | None:
     """Spill an encoded batch; returns its place, or None for a small batch or without spilling.
+
+    Args:
+        encoded: the batch.
+        least: bytes from which a batch is not small; None for what is worth the time of a file.
 
     Raises:
         OSError: the disk is full.
     """
     name = folder()
-    if name is None or len(encoded) < _WORTH_A_FILE:
+    if name is None or len(encoded) < (_WORTH_A_FILE if least is None else least):
         return None
     try:
         return _files.append(name, encoded)

@@ -17,6 +17,20 @@ NOT_JUDGED = "there is no judgement of it"
 NOT_ASKED = "a race had dropped the configuration before"
 
 
+_NAME = pa.dictionary(pa.int32(), pa.string())
+VALUES = pa.schema(
+    [
+        ("query_id", _NAME),
+        ("configuration", pa.int32()),
+        ("metric", _NAME),
+        ("value", pa.float64()),
+        ("status", pa.int8()),
+        ("reason", _NAME),
+    ]
+)
+"""One row a value of some queries of one bucket, in any order; what is null is so in `JudgedValues`, too."""
+
+
 @dataclass(frozen=True)
 class JudgedValues:
     """The values of one judged metric under one configuration, for n queries of one bucket.
@@ -48,6 +62,36 @@ class JudgedValues:
             raise ValueError(f"{self.metric}: the queries with a value are those whose status is ok or empty")
         if not np.array_equal(np.asarray(self.reasons.is_valid()), ~has_value):
             raise ValueError(f"{self.metric}: the queries without a value have a reason, and no others")
+
+
+def judged_values(batches: Sequence[pa.RecordBatch]) -> list[JudgedValues]:
+    """The values of one bucket, by configuration and metric.
+
+    Args:
+        batches: of `VALUES`.
+    """
+    table = pa.Table.from_batches(batches, VALUES)
+    query_id, metric, reason = (_strings(table[name]) for name in ("query_id", "metric", "reason"))
+    configuration, value, status = (table[name].to_numpy() for name in ("configuration", "value", "status"))
+    named = metric.dictionary_encode()
+    key = configuration.astype(np.int64) * len(named.dictionary) + named.indices.to_numpy()
+    order = np.argsort(key, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(key[order])) + 1) if len(order) else []
+    return [
+        JudgedValues(
+            int(configuration[rows[0]]),
+            metric[int(rows[0])].as_py(),
+            query_id.take(pa.array(rows)),
+            value[rows],
+            status[rows],
+            reason.take(pa.array(rows)),
+        )
+        for rows in parts
+    ]
+
+
+def _strings(column: pa.ChunkedArray) -> pa.StringArray:
+    return pa.concat_arrays([pa.array([], pa.string()), *column.cast(pa.string()).chunks])
 
 
 def with_judged(
