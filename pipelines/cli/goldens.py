@@ -58,7 +58,7 @@ def goldens() -> None:
 def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
     """Make the benchmark that FILE (YAML) describes. `rankbeam goldens FILE` is the same.
 
-    All options of Apache Beam pass through. Exit status: 0 done, 3 done but questions are missing.
+    All options of Apache Beam pass through. Exit status: 0 done, 3 done but questions are missing, or failed.
 
     \b
     Example:
@@ -87,8 +87,10 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
         calls = f"{outcome.calls:,} calls, {outcome.hits:,} more from the ledger"
         paid = "" if outcome.cost is None else f", cost {outcome.cost:,.4g}"
         click.echo(f"{loaded.output}: {outcome.items:,} of {loaded.wanted.items:,} questions ({calls}{paid})")
-        if outcome.missing or outcome.failed:
-            leave(f"{outcome.missing:,} questions are missing", MISSED)
+        missing = [f"{outcome.missing:,} questions are missing"] if outcome.missing else []
+        failed = [f"{outcome.failed:,} questions failed and may succeed later"] if outcome.failed else []
+        if missing or failed:
+            leave("; ".join([*missing, *failed]), MISSED)
 
 
 def _own_options() -> list[str]:

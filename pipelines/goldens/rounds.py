@@ -24,12 +24,8 @@ from rankbeam.transforms.goldens.library import library_of
 from rankbeam.transforms.goldens.planning import ROUNDS, Plan
 from rankbeam.transforms.goldens.screening import Likeness, graded, screened
 from rankbeam.transforms.records.calls.outcomes import Usage
-from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.goldens.items import Made, Pooled, State
 from rankbeam.transforms.records.goldens.sources import Source
-
-_REPLACED = (FailureKind.MALFORMED,)
-"""Failures in whose place a later round writes another question; any other one ends the run, which is repeated."""
 
 
 @dataclass
@@ -64,11 +60,6 @@ class Progress:
         """The items of which a call failed that may succeed later."""
         return [made for made in self.made if made.state is State.FAILED]
 
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether some item failed for a reason that would fail others, too."""
-        return any(made.failure not in _REPLACED for made in self.failed)
-
     def add(self, results: Results) -> None:
         """Add what a stage used, and its warnings."""
         self.usage += results.usage
@@ -100,7 +91,7 @@ class Making:
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.made, {made.item_id for made in progress.accepted})
             sources = finding.with_context(sources)
-            if not sources or progress.is_interrupted:
+            if not sources or progress.failed:  # what failed one item would fail others, too
                 break
             progress.rounds = number
             written = self._written(progress, sources, number)

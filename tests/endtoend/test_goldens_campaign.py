@@ -23,8 +23,9 @@ DOCUMENTS = int(os.environ.get("RANKBEAM_CAMPAIGN_GOLDENS", "40"))
 ITEMS = DOCUMENTS * 5 // 3
 PASSING = (
     "quota_info", "quota_hint", "unavailable", "internal", "timeout", "request_timeout", "reset", "partial",
-    "malformed", "bad_gateway", "empty_body", "no_candidates", "prose", "broken_json", "missing_item",
+    "bad_gateway",
 )  # fmt: skip
+"""Without malformed replies: three of them in a row are final, so the benchmark would differ by chance."""
 PER_MINUTE = 1_800
 """Calls of the run with faults."""
 FINAL = ("safety", "truncated")
@@ -46,7 +47,7 @@ def goldens(folder: Path, name: str, server: Standin, per_minute: int = 60_000) 
 
 
 def until_nothing_passes(path: str) -> None:
-    """Make the benchmark, again as long as something failed that may pass: three bad answers in a row."""
+    """Make the benchmark, again as long as something failed that may pass."""
     for _ in range(4):
         outcome = rankbeam_process("goldens", path, timeout_s=900)
         assert outcome.status in (0, 3), outcome.stderr

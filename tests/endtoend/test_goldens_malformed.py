@@ -9,7 +9,6 @@ from support.standin_models import KEY, service
 from support.standins import Faults, serve
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 22")
 def test_malformed_replies_are_final_and_not_paid_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "not a secret")
     with serve("openai", faults=Faults(contents=0.06, content_kinds=("prose",))) as server:

@@ -1,7 +1,7 @@
 """How the writing and the checking model are asked: a step becomes a call, and a reply what was said."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.clients.models.base import Embedding
@@ -19,8 +19,8 @@ from rankbeam.transforms.records.goldens.items import Asked
 
 WRITTEN = frozenset({"facts", "distill", "question", "unanswerable", "closed_book"})
 """The steps of the writing model; all others are of the checking one."""
-FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID})
-"""Failures that would come again with the same call."""
+FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID, FailureKind.MALFORMED})
+"""Failures that would come again with the same call; the ledger keeps malformed replies, too."""
 JUDGED = ("support", "nugget_assign", "grade")
 """The steps that are asked as a judge is asked."""
 
@@ -71,7 +71,7 @@ class Asking:
         """
         template = shipped()[step] if step in JUDGED else templates()[step]
         prompt = template.prompt(values, max_output_tokens=self.max_output_tokens, sample=sample)
-        return self.model(step).call(prompt)
+        return replace(self.model(step).call(prompt), keeps_malformed=True)
 
     def read(self, call: Call, reply: Reply) -> Reading:
         """What was said, checked against what was asked.

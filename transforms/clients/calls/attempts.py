@@ -28,6 +28,7 @@ class Attempts:
         tokens: tokens of all attempts.
         seconds: duration of all attempts, without pauses.
         answered_s: duration of the latest attempt that was answered; None before there is one.
+        refused: the latest answer that was rejected; None before there is one.
     """
 
     def __init__(self) -> None:
@@ -36,6 +37,7 @@ class Attempts:
         self.tokens = NO_TOKENS
         self.seconds = 0.0
         self.answered_s: float | None = None
+        self.refused: str | None = None
         self._malformed: Tally[str] = Tally()
         self._truncated = 0
         self._forms = 0
@@ -51,10 +53,11 @@ class Attempts:
         self.counted += 1
         self.began = min(self.began, now)
 
-    def refuse(self, outcomes: Sequence[Any]) -> None:
+    def refuse(self, answer: str, outcomes: Sequence[Any]) -> None:
         """Reject an answer that no task can use, while another attempt may bring a better one.
 
         Args:
+            answer: the answer.
             outcomes: what `Work.read` of each task returned for it.
 
         Raises:
@@ -66,6 +69,7 @@ class Attempts:
         kinds = {error.kind for error in errors}
         if kinds == {FailureKind.MALFORMED} or (kinds == {FailureKind.TRUNCATED} and not self._truncated):
             self.number += 1
+            self.refused = answer
             raise errors[0]
 
     def may_pass(self, error: CallError) -> bool:

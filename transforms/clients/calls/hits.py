@@ -90,7 +90,7 @@ class Hits:
             flight = calls[entry.key]
             reply = Reply(entry.answer, entry.tokens)
             outcomes = flight.read(reply)
-            if not _is_useless(outcomes):
+            if flight.call.keeps_malformed or not _is_useless(outcomes):
                 yield flight, reply, outcomes
 
 

@@ -199,7 +199,11 @@ class PoolCalls:
         except CallError as error:
             if attempts.made and flight.call.key is not None:
                 self._tried.add(flight.call.key)
-            self._fail(flight, CallError(error.kind, error.message, attempts.made))
+            if error.kind is FailureKind.MALFORMED and flight.call.keeps_malformed and attempts.refused is not None:
+                reply = Reply(attempts.refused, attempts.tokens)
+                self._settle(flight, reply, flight.read(reply), attempts)
+            else:
+                self._fail(flight, CallError(error.kind, error.message, attempts.made))
         except Stopped:
             """What waits behind it stops as well."""
         finally:
@@ -229,11 +233,14 @@ class PoolCalls:
         return None
 
     async def _attempt(self, flight: Flight, attempts: Attempts) -> None:
-        service = flight.call.service
         answer = await self._answer(flight, attempts)
         reply = Reply(answer, attempts.tokens)
         outcomes = flight.read(reply)
-        attempts.refuse(outcomes)
+        attempts.refuse(answer, outcomes)
+        self._settle(flight, reply, outcomes, attempts)
+
+    def _settle(self, flight: Flight, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
+        service = flight.call.service
         self._tally[Counter.CALLS_DONE, service] += 1
         self._tally[Counter.CALLS_FAILED, service] += any(isinstance(outcome, CallError) for outcome in outcomes)
         outcomes = [after(outcome, attempts.made) for outcome in outcomes]

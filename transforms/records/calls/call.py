@@ -24,6 +24,8 @@ class Call:
         payload: the request, as JSON that the service's connection understands; never edited afterwards.
         reach: how far into a ranking the call goes; None where an answer is whole.
         positions: of the configurations that the answer is for; None for those of the call's task.
+        keeps_malformed: whether the ledger keeps a malformed answer, once no attempt is left: the next run is not to
+            ask again.
     """
 
     service: str
@@ -31,6 +33,7 @@ class Call:
     payload: str
     reach: Reach | None = None
     positions: frozenset[int] | None = None
+    keeps_malformed: bool = False
 
 
 def content_key(request: Mapping[str, Any]) -> str:
