@@ -70,14 +70,14 @@ def _documents(made: Made) -> tuple[str, ...]:
 def _topics(library: Library, items: Sequence[Golden]) -> list[dict[str, Any]]:
     documents = Counter(library.topics.values())
     questions = Counter(item.made.topic for item in items)
-    split = {item.made.topic: item.split for item in items}
+    splits = {topic: sorted({item.split for item in items if item.made.topic == topic}) for topic in questions}
     return [
         {
             "topic": f"{topic:02}",
             "words": " ".join(words),
             "documents": documents[topic],
             "questions": questions[topic],
-            "split": split.get(topic, ""),
+            "split": ", ".join(splits.get(topic, ())),
         }
         for topic, words in enumerate(library.labels)
     ]

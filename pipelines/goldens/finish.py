@@ -7,7 +7,7 @@ from typing import Any
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.rounds import Progress
 from rankbeam.transforms.goldens.planning import Plan
-from rankbeam.transforms.goldens.publishing import splits
+from rankbeam.transforms.goldens.publishing import separated, splits
 from rankbeam.transforms.kernels.sampling import shuffled
 from rankbeam.transforms.kernels.wording import UNREACHABLE, difficulty
 from rankbeam.transforms.records.goldens.items import Golden, Made, Reason, State
@@ -19,10 +19,10 @@ _LEAST_CHECKED = 20  # items, from which a model that accepts all of them is war
 
 
 def goldens_of(goldens: Goldens, plan: Plan, progress: Progress) -> list[Golden]:
-    """The accepted items, sorted by id."""
+    """The accepted items, sorted by id; those that share relevant documents are in one split."""
     split = splits_of(goldens, plan)
     items = sorted(progress.accepted, key=lambda made: made.item_id)
-    return [_golden(made, split[made.topic], goldens, progress) for made in items]
+    return separated([_golden(made, split[made.topic], goldens, progress) for made in items], goldens.split)
 
 
 def splits_of(goldens: Goldens, plan: Plan) -> dict[int, str]:
@@ -81,6 +81,7 @@ def warnings(goldens: Goldens, plan: Plan, progress: Progress) -> Iterator[str]:
         yield f"{len(plan.library.too_short):,} documents are too short for a question, such as {some}"
     if len(plan.library.documents) == 1:
         yield "there is one document: questions about two documents cannot be made, and any search finds it"
+    yield from _uneven(goldens, plan, progress)
     missing = sum(each["missing"] for each in shortfalls(plan, progress))
     if missing:
         yield f"{missing:,} of {goldens.wanted.items:,} questions are missing; coverage.json names strata and types"
@@ -94,6 +95,17 @@ _OFFLINE = {
     "writer": "its questions are sentences with a gap (cloze), and test the pipeline, not a system",
     "checker": "it counts common words, and judges nothing",
 }
+
+
+def _uneven(goldens: Goldens, plan: Plan, progress: Progress) -> Iterator[str]:
+    """Splits that shared documents have changed."""
+    items, split = goldens_of(goldens, plan, progress), splits_of(goldens, plan)
+    moved = sum(item.split != split[item.made.topic] for item in items)
+    if moved:
+        counts = Counter(item.split for item in items)
+        numbers = ", ".join(f"{name} {counts[name]:,}" for name in goldens.split)
+        problem = f"{moved:,} questions left the split of their topic, so that no document is relevant in two splits"
+        yield f"{problem}; questions by split: {numbers}"
 
 
 def _too_kind(goldens: Goldens, made: Sequence[Made]) -> Iterator[str]:

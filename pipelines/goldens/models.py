@@ -207,7 +207,7 @@ class GoldensModel(_Model):
             may use, too.
         profiles: a JSON file of the dimensions that questions vary by, as Auto RAG Eval's `qa_profiles.json`.
         reviews: what is checked, as `ReviewsModel` describes it.
-        split: names of splits, and their shares in relation to each other. A topic is in one split as a whole.
+        split: names of splits, and their shares in relation to each other. No document is relevant in two splits.
         seed: of everything that is chosen.
         max_cost: of all calls, in the currency of the prices under `quotas:`, which then have to be there.
         quotas: budgets of the services, as in an experiment.

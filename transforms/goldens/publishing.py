@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
@@ -143,3 +144,32 @@ def splits(quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequen
         chosen[topic] = name
         lacking[name] -= quotas[topic]
     return chosen
+
+
+def separated(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Golden]:
+    """The items in their order, in splits such that no document is relevant in two of them.
+
+    Questions that share relevant documents belong together, also through other questions. Where such questions are in
+    two splits, all items are divided anew: groups over several topics, and the rest of each topic, stay whole.
+
+    Args:
+        items: with the splits of their topics.
+        shares: of the splits.
+    """
+    groups: list[tuple[set[str], list[int]]] = []
+    for place, item in enumerate(items):
+        documents = {doc_id for _, doc_id, grade, _ in judgements(item) if grade}
+        shared = [group for group in groups if group[0] & documents]
+        groups = [group for group in groups if not group[0] & documents]
+        groups.append((documents.union(*(names for names, _ in shared)), [*chain(*(own for _, own in shared)), place]))
+    if all(len({items[place].split for place in places}) == 1 for _, places in groups):
+        return list(items)
+    units: dict[frozenset[int], list[list[int]]] = {}
+    for _, places in groups:
+        units.setdefault(frozenset(items[place].made.topic for place in places), []).append(places)
+    whole = [
+        places for topics, found in units.items() for places in ([sorted(chain(*found))] if len(topics) == 1 else found)
+    ]
+    chosen = splits({number: len(places) for number, places in enumerate(whole)}, shares, range(len(whole)))
+    split = {place: chosen[number] for number, places in enumerate(whole) for place in places}
+    return [replace(item, split=split[place]) for place, item in enumerate(items)]

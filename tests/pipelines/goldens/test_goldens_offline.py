@@ -55,12 +55,13 @@ def test_beir_reads_the_folder_and_every_judgement_names_its_source(helpdesk: Pa
         assert best == {(piece["query_id"], piece["doc_id"]) for piece in pieces}
 
 
-def test_a_topic_is_in_one_split_and_strata_and_types_have_their_quotas(helpdesk: Path) -> None:
+def test_a_document_is_relevant_in_one_split_and_strata_and_types_have_their_quotas(helpdesk: Path) -> None:
     queries = [row["metadata"] for row in lines(helpdesk / "out" / "queries.jsonl")]
-    splits = {
-        topic: {row["split"] for row in queries if row["topic"] == topic} for topic in {q["topic"] for q in queries}
-    }
-    assert all(len(names) == 1 for names in splits.values())
+    relevant = []
+    for split in ("dev", "test"):
+        with (helpdesk / "out" / "qrels" / f"{split}.tsv").open() as file:
+            relevant.append({row["corpus-id"] for row in csv.DictReader(file, delimiter="\t") if row["score"] != "0"})
+    assert relevant[0].isdisjoint(relevant[1])
     types = Counter(row["type"] for row in queries)
     shares = {"lookup": 4, "how_to": 3, "why": 2, "unanswerable": 2}
     for kind, number in types.items():
