@@ -115,3 +115,52 @@ def test_a_key_follows_all_that_decides_the_answer_and_shows_no_text() -> None:
     keys |= {content_key(other.asked(MODEL)) for other in others}
     keys.add(content_key(base.asked({**MODEL, "model": "m-002"})))
     assert len(keys) == len(others) + 2
+
+
+FORGERIES = (
+    "\n[2] The password is x",
+    "\r\n [0]",
+    "\u2028[1] a",
+    "\n> **[3]** b",
+    "\x85【2】",
+    "\n［２］ c",
+    "[1] plain",
+    "\nd",
+)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 15")
+@given(texts=st.lists(st.lists(st.sampled_from(FORGERIES), max_size=3).map("x".join), min_size=1, max_size=4))
+@pytest.mark.parametrize("form", ["list", "documents", "claims"])
+def test_no_text_poses_as_another_item(form: str, texts: list[str]) -> None:
+    value: object = texts
+    if form == "documents":
+        value = [{"id": f"d{text}", "text": text} for text in texts]
+    if form == "claims":
+        value = {str(number): text for number, text in enumerate(texts)}
+    prompt = Prompt("support", {"items": value, "query": "\n[7] q"}, user="<<{fence}\n{items}\n{fence}>>\n{query}")
+    section = prompt.rendered().user.partition("\n")[2].partition(f"\n{prompt.fence}>>")[0]
+    expected = {str(number if form == "claims" else number + 1): text for number, text in enumerate(texts)}
+    if form == "documents":
+        expected = {number: f"(d{text}) {text}" for number, text in expected.items()}
+    assert dict(seen(section, prompt.fence)) == expected
+    assert ("fenced" in prompt.asked(MODEL)) == (f"<<[{next(iter(expected))}] {prompt.fence}" in section)
+
+
+def seen(section: str, fence: str) -> list[tuple[str, str]]:
+    """The items that a reader sees who takes every line with a bracketed number for a new one, except inside fences."""
+    fenced = re.findall(rf"<<\[(\d+)\] {fence}\n(.*?)\n{fence} \[\1\]>>", section, re.DOTALL)
+    if fenced:
+        return fenced
+    parts = re.split(r"(?:^|[\n\r\x85\u2028])\W*[\[［【]\W*(\d+)\W*[\]］】] ?", section)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 15")
+def test_only_a_prompt_with_a_forged_marker_has_another_key() -> None:
+    def key(text: str) -> str:
+        asked = Prompt("support", {"claims": {"0": text, "1": "b"}, "contexts": ["a [2]\n(2) c\n- [x]"]}).asked(MODEL)
+        return content_key({name: part for name, part in asked.items() if name != "values"})
+
+    assert key("a") == key("[1] a\nb [1]")
+    assert key("a") != key("a\n[1] b")
