@@ -129,7 +129,6 @@ FORGERIES = (
 )
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 15")
 @given(texts=st.lists(st.lists(st.sampled_from(FORGERIES), max_size=3).map("x".join), min_size=1, max_size=4))
 @pytest.mark.parametrize("form", ["list", "documents", "claims"])
 def test_no_text_poses_as_another_item(form: str, texts: list[str]) -> None:
@@ -156,7 +155,6 @@ def seen(section: str, fence: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 15")
 def test_only_a_prompt_with_a_forged_marker_has_another_key() -> None:
     def key(text: str) -> str:
         asked = Prompt("support", {"claims": {"0": text, "1": "b"}, "contexts": ["a [2]\n(2) c\n- [x]"]}).asked(MODEL)

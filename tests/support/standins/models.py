@@ -15,6 +15,7 @@ from support.standins.faults import fraction
 
 _SECTION = re.compile(r"<<(\w+) (\w{16})\n(.*?)\n\2 \1>>", re.DOTALL)
 _ITEM = re.compile(r"^\[(\d+)\] (.*?)(?=\n\[\d+\] |\Z)", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"<<\[(\d+)\] (\w{16})\n(.*?)\n\2 \[\1\]>>", re.DOTALL)
 _FORM = re.compile(r'\{"(\w+)":')
 _REPAIR = "\n\nYour last answer to this could not be used"
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
@@ -68,8 +69,14 @@ def _verdicts(sections: dict[str, str], _: str) -> dict[str, Any]:
     items = sections.get("claims") or sections.get("nuggets") or ""
     other = [text for name, text in sections.items() if name not in ("claims", "nuggets")]
     verdict = lambda text: values[int(fraction(text, *other, "verdict") * 3)]  # noqa: E731
-    rows = [{"id": int(item), "reason": "by hash", "verdict": verdict(text)} for item, text in _ITEM.findall(items)]
+    rows = [{"id": int(item), "reason": "by hash", "verdict": verdict(text)} for item, text in _items(items)]
     return {"verdicts": rows}
+
+
+def _items(text: str) -> list[tuple[str, str]]:
+    """The numbered items of a section; where each is fenced, lines within one are none."""
+    fenced = [(number, item) for number, _, item in _FENCED.findall(text)]
+    return fenced or _ITEM.findall(text)
 
 
 def _claims(sections: dict[str, str], _: str) -> dict[str, Any]:
@@ -99,7 +106,7 @@ def _questions(sections: dict[str, str], _: str) -> dict[str, Any]:
 
 
 def _sentences(sections: dict[str, str], _: str) -> dict[str, Any]:
-    numbers = [int(number) for number, text in _ITEM.findall(sections["sentences"]) if fraction(text, "needed") < 0.5]
+    numbers = [int(number) for number, text in _items(sections["sentences"]) if fraction(text, "needed") < 0.5]
     return {"sentences": numbers}
 
 

@@ -23,6 +23,8 @@ EMBED = "embed"
 _SEPARATOR = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)
 _TOKEN = re.compile(r"\{\{|\{(\w+)\}|\{")
 _CHARACTERS_OF_A_HASH = 16
+_MARKER = re.compile(r"\W*?[\[［【〔]\W{0,5}\d+\W{0,5}[\]］】〕]")
+"""The beginning of a line that could pass for that of an item."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Prompt:
         values: the values of the templates' variables. A mapping of ids to texts is a set of items: it is rendered as
             lines `[id] text` in an order that depends on the content and the sample, so that no item is always first.
             A list is rendered in its order, numbered from 1; its items are texts, or mappings with `id` and `text`.
+            Where a line within an item could pass for another item, all items of the value are fenced.
         system: template of the instructions.
         user: template of the question.
         schema: JSON schema of the answer; None for any text.
@@ -90,7 +93,7 @@ class Prompt:
         ['{q}: {x}, [1] a', '[2] b']
         """
         fence = self.fence
-        texts = {name: _text(value, f"{fence}:{self.sample}") for name, value in self.values.items()} | {FENCE: fence}
+        texts = {name: _text(value, fence, self.sample) for name, value in self.values.items()} | {FENCE: fence}
         return Rendered(_filled(self.system, texts), _filled(self.user, texts))
 
     def asked(self, model: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,6 +104,8 @@ class Prompt:
         """
         settings = {"max_output_tokens": self.max_output_tokens, "temperature": self.temperature, "seed": self.seed}
         settings |= {} if self.thinking is None else {"thinking": self.thinking}
+        fenced = sorted(name for name, value in self.values.items() if _is_forged(value))
+        settings |= {"fenced": fenced} if fenced else {}  # only there: other prompts keep their keys
         return {
             "stage": "model",
             "step": self.step,
@@ -165,13 +170,29 @@ def _filled(template: str, texts: Mapping[str, str]) -> str:
     return _TOKEN.sub(lambda token: "{" if token[1] is None else texts[token[1]], template)
 
 
-def _text(value: Any, order: str) -> str:
+def _text(value: Any, fence: str, sample: int) -> str:
+    items = _items(value)
+    if items is None:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if isinstance(value, Mapping):
-        ids = sorted(value, key=lambda item: hashlib.sha256(f"{order}:{item}".encode()).digest())
-        return "\n".join(f"[{item}] {value[item]}" for item in ids)
+        items.sort(key=lambda item: hashlib.sha256(f"{fence}:{sample}:{item[0]}".encode()).digest())
+    if _is_forged(value):
+        return "\n".join(f"<<[{name}] {fence}\n{text}\n{fence} [{name}]>>" for name, text in items)
+    return "\n".join(f"[{name}] {text}" for name, text in items)
+
+
+def _items(value: Any) -> list[tuple[str, str]] | None:
+    """The items of a value with their names; None for a single text."""
+    if isinstance(value, Mapping):
+        return [(str(name), str(text)) for name, text in value.items()]
     if isinstance(value, list | tuple):
-        return "\n".join(f"[{number}] {_item(item)}" for number, item in enumerate(value, start=1))
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return [(str(number), _item(item)) for number, item in enumerate(value, start=1)]
+    return None
+
+
+def _is_forged(value: Any) -> bool:
+    """Return whether a line within an item could pass for another item."""
+    return any(_MARKER.match(line) for _, text in _items(value) or () for line in text.splitlines()[1:])
 
 
 def _item(item: Any) -> str:
