@@ -16,6 +16,8 @@ def _checked(value: str) -> str:
 ApiKey = Annotated[str, AfterValidator(_checked)]
 """A key, as `${env:NAME}` or `${secret:…}`: the experiment's text is written to the runs table."""
 
+_LEAST_SECRET = 8  # characters
+
 
 def places_of(api_key: str | None) -> dict[str, str]:
     """The references in a key, each with its place for messages."""
@@ -25,10 +27,13 @@ def places_of(api_key: str | None) -> dict[str, str]:
 async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
     """The value of a key on this machine, and what hides it.
 
+    A short value, such as the `EMPTY` of a local server, is no secret, and hiding it would change the words of answers.
+
     Raises:
         InputError: it has none here.
     """
     if api_key is None:
         return None, Secrets({})
-    secrets = await resolve(places_of(api_key))
-    return REFERENCE.sub(lambda found: secrets.values[found[0]], api_key), secrets
+    values = (await resolve(places_of(api_key))).values
+    hidden = {name: value for name, value in values.items() if len(value) >= _LEAST_SECRET}
+    return REFERENCE.sub(lambda found: values[found[0]], api_key), Secrets(hidden)
