@@ -102,7 +102,11 @@ class Prompt:
         Args:
             model: identity and settings of the service, as JSON values.
         """
-        settings = {"max_output_tokens": self.max_output_tokens, "temperature": self.temperature, "seed": self.seed}
+        settings: dict[str, Any] = {
+            "max_output_tokens": self.max_output_tokens,
+            "temperature": self.temperature,
+            "seed": self.seed,
+        }
         settings |= {} if self.thinking is None else {"thinking": self.thinking}
         fenced = sorted(name for name, value in self.values.items() if _is_forged(value))
         settings |= {"fenced": fenced} if fenced else {}  # only there: other prompts keep their keys
