@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from support.judged import judged_run
 
@@ -10,6 +11,7 @@ from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
+from rankbeam.transforms.records.scores.scored import ScoredPanel
 from rankbeam.transforms.records.slices import ALL
 
 GIVEN = judged_run(3, queries=30, replicates=50)
@@ -97,6 +99,20 @@ def test_configurations_that_lack_results_are_named_however_many_lists_are_empty
     for position, (empty, missing) in lacking.items():
         queries[position, 0, ALL] = replace(queries[position, 0, ALL], empty=empty, missing=missing)
     assert RunEstimates.of(replace(AGGREGATE, queries=queries), GIVEN.evaluation).resultless == {1, 2}
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 5")
+@pytest.mark.parametrize("rare", [0.0, 1.0])
+def test_fifty_values_near_one_end_do_not_exclude_one_in_twenty_at_the_other(rare: float) -> None:
+    """Of twenty such samples from values of which so many are at the other end, one or two show none of these."""
+    values = np.abs((1.0 - rare) - np.array([0.0] * 30 + np.linspace(0.01, 0.2, 20).tolist()))
+    panel = ScoredPanel(np.zeros(50, np.int8), np.column_stack([values, values]))
+    queries = {**AGGREGATE.queries, (0, 0, ALL): QueryAggregate.of(panel, np.ones(50, np.bool_))}
+    aggregate = replace(AGGREGATE, queries=queries, replicates={})
+    found = RunEstimates.of(aggregate, GIVEN.evaluation).means[ALL]["base", "RR"]
+    assert found.ci_low is not None
+    assert found.ci_high is not None
+    assert found.ci_low <= 0.95 * values.mean() + 0.05 * rare <= found.ci_high
 
 
 def test_configurations_of_equal_values_name_the_first_of_them_and_those_without_a_value_none() -> None:
