@@ -114,7 +114,7 @@ class StatisticsModel(Section):
     """`statistics:`, how intervals and comparisons are made.
 
     Attributes:
-        replicates: of the bootstrap; 0 leaves it out, and intervals are Student's.
+        replicates: of the bootstrap; with 0, intervals of differences are Student's, and there are no joint ones.
         confidence: of intervals.
         seed: of the bootstrap's weights and the randomisation test's signs.
         pairs: with "baseline", every configuration is compared with the baseline; with "all", also with each other.

@@ -195,17 +195,20 @@ def method(study: Study) -> list[str]:
         f"Intervals hold with {study.confidence} confidence, "
         "taking the queries as a sample of all those that could be asked. "
     )
+    means = (
+        "That of a mean is Student's, of the values and one more at each end of the metric's range: few queries do not "
+        "exclude rare values that none of them has shown; values that are all 0 or 1 have the exact interval of "
+        "a share (Clopper and Pearson). "
+    )
     if replicates:
         drawn = (
-            f"They rest on {replicates:,} bootstrap replicates; a query's weight in a replicate is a hash of its id, "
-            f"the replicate's number and the seed ({seed}), so that the same input gives the same numbers everywhere."
+            f"Intervals of differences, and those that hold for all configurations at once, rest on {replicates:,} "
+            "bootstrap replicates; a query's weight in a replicate is a hash of its id, the replicate's number and the "
+            f"seed ({seed}), so that the same input gives the same numbers everywhere."
         )
     else:
-        drawn = "They are Student's, as the run asked for no bootstrap replicates."
-    rare = (
-        " Values that are all 0 or 1 have the exact interval of a share (Clopper and Pearson); where fewer than ten "
-        "queries have another value than the usual one, intervals allow for values that no query showed."
-    )
+        drawn = "Those of differences are Student's, as the run asked for no bootstrap replicates."
+    rare = " Where fewer than ten queries differ, they allow for differences that no query showed."
     pairs = "every pair of configurations" if known.get("all_pairs") else "every configuration and the baseline"
     tests = (
         f"Comparisons are paired, query by query, between {pairs}; p-values are those of a randomisation test, "
@@ -213,4 +216,4 @@ def method(study: Study) -> list[str]:
         "discovery, Benjamini and Hochberg for their share)."
     )
     small = f"Slices of fewer than {known.get('min_slice', 0)} queries have means, but no interval and no comparison."
-    return [intervals + drawn + rare, tests, small]
+    return [intervals + means + drawn + rare, tests, small]

@@ -32,7 +32,7 @@ class ScoreOptions:
         duplicates: "refuse" or "collapse".
         ties: also compute the bounds of each value over all orders of documents with equal scores.
         dialects: names of tools, separated by commas; every run is scored by the rules of each.
-        replicates: of the bootstrap; 0 for Student's intervals.
+        replicates: of the bootstrap; 0 for none, and so no joint intervals.
         confidence: of intervals.
         all_pairs: compare every pair of runs, not only each run with the first.
         corpus: where the judgements are evidence spans, the documents that they quote.

@@ -1,13 +1,13 @@
 """How often intervals hold the true mean: shapes of scores × numbers of queries.
 
-    make simulate                                                    all shapes, 10 to 100 queries, 1,000 samples each
+    make simulate                                                    all shapes, 20 to 300 queries, 1,000 samples each
     make simulate SIMULATE="--queries 50 --samples 4000 --only RR"
 
 Each sample has six configurations that saw the same queries. *single* is the share of samples in which the interval of
 a configuration holds its true mean, *joint* that in which all six joint intervals do, *picked* that in which the joint
-interval of the configuration with the highest mean does. *bootstrap* is the single interval before `Estimate` looks at
-it: Student's below 20 queries. Widths are means over samples. Shapes and scores of real runs are in `shapes.py`; the
-real ones need the shared collections. Seeds are fixed: the same table each time.
+interval of the configuration with the highest mean does. *plain* is the bootstrap's interval of the values alone, and
+Student's below 20 queries. Widths are means over samples. Differences have single intervals only. Shapes and scores of
+real runs are in `shapes.py`; the real ones need the shared collections. Seeds are fixed: the same table each time.
 """
 
 import argparse
@@ -24,12 +24,13 @@ from threadpoolctl import threadpool_limits
 
 from rankbeam.transforms.kernels.hashing import mix
 from rankbeam.transforms.kernels.statistics.bootstrap import bootstrap_interval, weights
-from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate, Estimate
 from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REPLICATES = 1000
+Interval = tuple[float, float]
 AT_ONCE = 50
 """Samples that have the same weights: drawing weights takes longer than using them."""
 
@@ -39,23 +40,32 @@ class Covered:
     """What one sample says: whether intervals hold, and how wide they are.
 
     Attributes:
-        bootstrap, single, joint: bool[k] and float64[k].
-        picked: whether the joint interval of the highest mean holds.
+        plain, single: bool[k] and float64[k].
+        joint: likewise, with the position of the highest mean; None for differences.
     """
 
-    bootstrap: tuple[FloatArray, FloatArray]
+    plain: tuple[FloatArray, FloatArray]
     single: tuple[FloatArray, FloatArray]
-    joint: tuple[FloatArray, FloatArray]
-    picked: bool
+    joint: tuple[FloatArray, FloatArray, int] | None
 
 
-def estimates_of(values: FloatArray, floor: float) -> list[Estimate]:
-    """As `QueryAggregate` and `PairedAggregate` make them, of float64[n, k]."""
+def intervals_of(values: FloatArray, replicates: FloatArray, shape: Shape) -> tuple[list[Interval], list[Interval]]:
+    """Single and joint intervals, as `QueryAggregate` and `PairedAggregate` make them; differences lack joint ones."""
     m = Moments.of(values)
-    successes = m.successes() if floor == 0.0 else [None] * values.shape[1]
-    events = [None] * values.shape[1] if floor == 0.0 else np.count_nonzero(values, axis=0).tolist()
-    rows = zip(m.means(), m.standard_errors(), m.lowest, m.highest, successes, events, strict=True)
-    return [Estimate(m.count, *moments, floor, 1.0, k, away) for *moments, k, away in rows]
+    rows = list(zip(m.means(), m.standard_errors(), strict=True))
+    if shape.floor < 0.0:
+        events = np.count_nonzero(values, axis=0).tolist()
+        of_pairs = zip(rows, m.lowest, m.highest, events, replicates, strict=True)
+        single = [
+            DifferenceEstimate(m.count, *row, low, high, 1.0, differ).interval(drawn)
+            for row, low, high, differ, drawn in of_pairs
+        ]
+        return single, []
+    successes = m.successes() if shape.ceiling == 1.0 else [None] * values.shape[1]
+    columns = zip(rows, m.highest, successes, strict=True)
+    estimates = [Estimate(m.count, *row, shape.floor, shape.ceiling, highest, k) for row, highest, k in columns]
+    joint = list(zip(*(ends.tolist() for ends in joint_intervals(estimates, replicates)), strict=True))
+    return [each.interval() for each in estimates], joint
 
 
 def covered(values: FloatArray, replicates: FloatArray, shape: Shape) -> Covered:
@@ -66,21 +76,21 @@ def covered(values: FloatArray, replicates: FloatArray, shape: Shape) -> Covered
         replicates: float64[k, b].
         shape: where the values are from.
     """
-    estimates = estimates_of(values, shape.floor)
+    single, joint = intervals_of(values, replicates, shape)
 
-    def held(intervals: Sequence[tuple[float, float]]) -> tuple[FloatArray, FloatArray]:
+    def held(intervals: Sequence[Interval]) -> tuple[FloatArray, FloatArray]:
         low, high = np.array(intervals).T
         rounding = 1e-9  # a true mean of 0.1 is not the mean of rounded tenths
         return (low - rounding <= shape.truth) & (shape.truth <= high + rounding), high - low
 
+    means, errors = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
     plain = [
-        bootstrap_interval(each.mean, each.standard_error, drawn, each.count)
-        for each, drawn in zip(estimates, replicates, strict=True)
+        bootstrap_interval(mean, error, drawn, len(values))
+        for mean, error, drawn in zip(means.tolist(), errors.tolist(), replicates, strict=True)
     ]
-    single = [each.interval(drawn) for each, drawn in zip(estimates, replicates, strict=True)]
-    joint = held(list(zip(*joint_intervals(estimates, replicates), strict=True)))
-    best = int(np.argmax([each.mean for each in estimates]))
-    return Covered(held(plain), held(single), joint, bool(joint[0][best]))
+    if not joint:
+        return Covered(held(plain), held(single), None)
+    return Covered(held(plain), held(single), (*held(joint), int(np.argmax(means))))
 
 
 def simulate(shape: Shape, queries: int, samples: int, seed: int = 0) -> list[float]:
@@ -93,7 +103,7 @@ def simulate(shape: Shape, queries: int, samples: int, seed: int = 0) -> list[fl
         seed: of the samples; their weights are those of queries that no other sample has.
 
     Returns:
-        Share and width of bootstrap, single and joint intervals, and the share of the picked ones.
+        Share and width of plain, single and joint intervals, and the share of the picked ones.
     """
     rng = np.random.default_rng([seed, queries])
     found: list[Covered] = []
@@ -105,32 +115,37 @@ def simulate(shape: Shape, queries: int, samples: int, seed: int = 0) -> list[fl
         replicates = values.transpose(0, 2, 1) @ drawn / np.where(total > 0, total, np.nan)
         found += [covered(*sample, shape) for sample in zip(values, replicates, strict=True)]
     columns = []
-    for kind in ("bootstrap", "single"):
+    for kind in ("plain", "single"):
         columns += [float(np.mean([getattr(each, kind)[part] for each in found])) for part in (0, 1)]
-    columns.append(float(np.mean([each.joint[0].all() for each in found])))
-    columns.append(float(np.mean([each.joint[1] for each in found])))
-    return [*columns, float(np.mean([each.picked for each in found]))]
+    joint = [each.joint for each in found if each.joint is not None]
+    if not joint:
+        return [*columns, np.nan, np.nan, np.nan]
+    columns += [float(np.mean([held.all() for held, *_ in joint])), float(np.mean([width for _, width, _ in joint]))]
+    return [*columns, float(np.mean([held[best] for held, _, best in joint]))]
 
 
 def main() -> None:
     """Simulate, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", default="10,20,50,100")
+    parser.add_argument("--queries", default="20,50,100,300")
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--only", default="", help="shapes whose names contain this")
     given = parser.parse_args()
     shared = Path(os.environ.get("RANKBEAM_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
     shapes = simulated() + (list(real(shared / "robust03")) if shared.is_dir() else [])
-    columns = (("bootstrap", 9), ("width", 7), ("single", 9), ("width", 7), ("joint", 9), ("width", 7), ("picked", 9))
+    columns = (("plain", 9), ("width", 7), ("single", 9), ("width", 7), ("joint", 9), ("width", 7), ("picked", 9))
     head = "".join(f"{name:>{wide}}" for name, wide in columns)
-    sys.stdout.write(f"{'shape':<26}{'queries':>8}{head}\n")
+    sys.stdout.write(f"{'shape':<34}{'queries':>8}{head}\n")
     began = time.process_time()
     with threadpool_limits(1):
         for shape in shapes:
             for queries in map(int, given.queries.split(",")) if given.only in shape.name else ():
                 found = zip(simulate(shape, queries, given.samples), columns, strict=True)
-                cells = [f"{x:>{wide}.3f}" if name == "width" else f"{x:>{wide}.1%}" for x, (name, wide) in found]
-                sys.stdout.write(f"{shape.name:<26}{queries:>8}{''.join(cells)}\n")
+                cells = [
+                    f"{'–':>{wide}}" if np.isnan(x) else f"{x:>{wide}.3f}" if name == "width" else f"{x:>{wide}.1%}"
+                    for x, (name, wide) in found
+                ]
+                sys.stdout.write(f"{shape.name:<34}{queries:>8}{''.join(cells)}\n")
                 sys.stdout.flush()
     sys.stdout.write(f"{given.samples:,} samples each, {time.process_time() - began:.0f} s of CPU\n")
 

@@ -94,7 +94,7 @@ class Statistics:
     """How intervals and comparisons are made.
 
     Attributes:
-        replicates: of the bootstrap; 0 leaves it out, and intervals are Student's.
+        replicates: of the bootstrap; with 0, intervals of differences are Student's, and there are no joint ones.
         confidence: of intervals.
         seed: of the bootstrap's weights and the randomisation test's signs.
         all_pairs: configurations are also compared with each other, not only with the baseline.

@@ -70,5 +70,5 @@ def test_a_run_in_which_every_query_has_its_only_document_at_rank_two(tmp_path: 
     outcome = rankbeam("evaluate", tmp_path / "e.yaml")
     assert outcome.exit_code == 0, outcome.stderr
     assert (
-        axes(Page.of((tmp_path / "out" / "report.html").read_text()))[1] == "Axis from 0.04 to 0.14"
+        axes(Page.of((tmp_path / "out" / "report.html").read_text()))[1] == "Axis from 0.02 to 0.12"
     )  # the interval of equal values reaches further

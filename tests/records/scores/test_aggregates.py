@@ -161,7 +161,7 @@ def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]
         assert state.moments.count == status.count(Status.OK) + status.count(Status.EMPTY)
         values = [scored.values[chosen & scored.scored] for scored, chosen in here]
         metrics = METRICS[panel]
-        summaries = state.result([Range(0.0, 1.0)] * metrics, np.empty((metrics, 0)))
+        summaries = state.result([Range(0.0, 1.0)] * metrics)
         assert_means([summary.mean for summary in summaries], np.concatenate(values))
         for at, found in enumerate([[each.tie_lowest for each in summaries], [each.tie_highest for each in summaries]]):
             if here[0][0].tie_bounds is None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
 from rankbeam.transforms.records.evaluation import Statistics
 from rankbeam.transforms.records.scores.differences import PairedAggregate
 from rankbeam.transforms.records.scores.panels import Range
@@ -54,9 +54,7 @@ def test_the_columns_of_a_comparison() -> None:
 @pytest.mark.parametrize(("ends", "width"), [(SHARE, 1.0), (SIGNED, 2.0), (UNBOUNDED, None)])
 def test_the_range_of_a_metric_bounds_its_differences(ends: Range, width: float | None) -> None:
     (estimate,) = state(np.array([0.5, -0.25, 0.0])).estimates([ends])
-    floor = None if width is None else -width
-    error = estimate.standard_error
-    assert estimate == Estimate(3, 0.25 / 3, error, -0.25, 0.5, floor, width, None, events=2)
+    assert estimate == DifferenceEstimate(3, 0.25 / 3, estimate.standard_error, -0.25, 0.5, width, events=2)
 
 
 def test_merging_adds_what_each_has() -> None:

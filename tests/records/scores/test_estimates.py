@@ -101,7 +101,6 @@ def test_configurations_that_lack_results_are_named_however_many_lists_are_empty
     assert RunEstimates.of(replace(AGGREGATE, queries=queries), GIVEN.evaluation).resultless == {1, 2}
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 5")
 @pytest.mark.parametrize("rare", [0.0, 1.0])
 def test_fifty_values_near_one_end_do_not_exclude_one_in_twenty_at_the_other(rare: float) -> None:
     """Of twenty such samples from values of which so many are at the other end, one or two show none of these."""

@@ -12,7 +12,7 @@ from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggrega
 from rankbeam.transforms.records.scores.panels import Range
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
-NAN, NONE = math.nan, np.empty((1, 0))
+NAN = math.nan
 SHARE, SIGNED, UNBOUNDED = Range(0.0, 1.0), Range(-1.0, 1.0), Range(0.0, None)
 STATUS = np.array([Status.OK, Status.EMPTY, Status.FAILED, Status.MISSING, Status.UNDEFINED, Status.FAILED], np.int8)
 VALUES = np.array([[0.75], [0.0], [NAN], [NAN], [NAN], [NAN]])
@@ -72,7 +72,7 @@ def test_values_are_equal_where_every_query_has_an_equal_value() -> None:
 )
 def test_what_intervals_are_drawn_from(ends: Range, floor: float, ceiling: float | None, successes: int | None) -> None:
     (estimate,) = state(0.0, 1.0, 1.0).estimates([ends])
-    assert estimate == Estimate(3, 2 / 3, estimate.standard_error, 0.0, 1.0, floor, ceiling, successes)
+    assert estimate == Estimate(3, 2 / 3, estimate.standard_error, floor, ceiling, 1.0, successes)
     assert estimate.standard_error == pytest.approx(1 / 3)
 
 
@@ -82,34 +82,35 @@ def test_what_intervals_are_drawn_from(ends: Range, floor: float, ceiling: float
 def test_failed_queries_bound_the_mean_by_the_range_of_the_metric(
     ends: Range, lowest: float, highest: float | None
 ) -> None:
-    (found,) = state(0.25, 0.75, failed=2).result([ends], NONE)
+    (found,) = state(0.25, 0.75, failed=2).result([ends])
     assert (found.mean, found.lowest, found.highest) == (0.5, lowest, highest)
 
 
 @pytest.mark.parametrize("ends", [SHARE, SIGNED, UNBOUNDED])
 def test_without_failures_the_bounds_are_the_mean(ends: Range) -> None:
-    (found,) = state(0.25, 0.75).result([ends], NONE)
+    (found,) = state(0.25, 0.75).result([ends])
     assert (found.mean, found.lowest, found.highest) == (0.5, 0.5, 0.5)
 
 
 def test_where_all_failed_there_is_no_mean_but_a_range() -> None:
-    assert state(failed=3).result([SIGNED], NONE) == [MetricSummary(None, None, None, None, -1.0, 1.0, None, None)]
-    assert state().result([SHARE], NONE) == [MetricSummary(*[None] * 8)]
+    assert state(failed=3).result([SIGNED]) == [MetricSummary(None, None, None, None, -1.0, 1.0, None, None)]
+    assert state().result([SHARE]) == [MetricSummary(*[None] * 8)]
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
 def test_intervals_hold_with_the_confidence_asked_for(confidence: float) -> None:
     values = np.linspace(100.0, 300.0, 30)
-    (found,) = state(*values).result([UNBOUNDED], NONE, confidence)
-    expected = stats.t.interval(confidence, 29, values.mean(), stats.sem(values))
+    (found,) = state(*values).result([UNBOUNDED], confidence)
+    more = [0.0, *values, 300.0]  # one more at each end
+    expected = stats.t.interval(confidence, 29, np.mean(more), stats.sem(more))
     assert (found.ci_low, found.ci_high) == pytest.approx(expected)
     assert found.std_error == pytest.approx(stats.sem(values))
 
 
 def test_the_lowest_and_the_highest_mean_of_ties() -> None:
-    (found,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL).result([SHARE], NONE)
+    (found,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL).result([SHARE])
     assert (found.tie_lowest, found.tie_highest) == (0.25, 0.625)
-    (found,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES), ALL).result([SHARE], NONE)
+    (found,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES), ALL).result([SHARE])
     assert (found.tie_lowest, found.tie_highest) == (None, None)
 
 

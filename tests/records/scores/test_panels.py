@@ -60,13 +60,16 @@ def test_means_counts_and_bounds(run: JudgedRun, means: dict[tuple[str, str, str
         assert row.std_error == pytest.approx(stats.sem(values))
 
 
-def test_intervals_are_those_of_the_bootstrap_of_the_queries_with_a_value(
+def test_intervals_are_students_of_the_queries_with_a_value_and_of_one_more_at_each_end(
     run: JudgedRun, means: dict[tuple[str, str, str], ConfigurationMetric]
 ) -> None:
     for config, metric in product(NAMES[:2], ("Faithfulness", "AnswerRelevance(ragas)", "RR")):
         row = means[config, "all", metric]
         scored = {each: cell[1] for each, cell in run.cells[config, metric].items() if cell[1] is not None}
-        assert (row.ci_low, row.ci_high) == pytest.approx(percentiles(scored), abs=1e-8)
+        ends = [-1.0 if metric == "AnswerRelevance(ragas)" else 0.0, 1.0]
+        more = [*scored.values(), *ends]
+        low, high = stats.t.interval(0.95, len(scored) - 1, np.mean(more), stats.sem(more))
+        assert (row.ci_low, row.ci_high) == pytest.approx((max(low, ends[0]), min(high, ends[1])), abs=1e-12)
 
 
 def percentiles(values: dict[str, float]) -> tuple[float, float]:

@@ -1,20 +1,18 @@
-"""The interval of a mean whose values have a range: exact for shares, and wider where rare values may be unobserved.
+"""Intervals of means whose values have a range, and of their differences: wider for values that the sample lacks.
 
-Neither the bootstrap nor Student's t allows for values that the sample lacks: thirty successes of thirty have no
-spread, and both would give [1, 1]. Values that n queries did not show may still have a share of 1 - tail^(1/n) of all
-queries ("the rule of three": Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 1983),
-and differ from the mean by as much as the range of the metric allows. So
+Neither the bootstrap nor Student's t allows for values that no query has shown: fifty values between 0.8 and 1 exclude
+neither 5% of zeros nor a mean of 0.85, and thirty successes of thirty have no spread at all.
 
-- values that are all 0 or 1 have the exact interval of a share;
-- an end of another interval moves out by the method of variance estimates recovery (Zou and Donner, "Construction of
-  confidence limits about effect measures", Statistics in Medicine 2008), which adds the two errors as squares,
+- A mean has Student's interval of its n values *and one more at each end of the range*, with n - 1 degrees of freedom.
+  For shares this is the idea of Agresti and Coull ("Approximate is better than exact for interval estimation of
+  binomial proportions", The American Statistician 1998), made general. The further the values are from an end, and the
+  fewer there are, the more it matters: of a thousand values it moves an end by less than a thousandth of the range.
+  Without an upper bound, the highest value of the sample counts twice instead.
+- Values that are all 0 or 1 have the exact interval of a share, which holds at every confidence: at 99%, and far out in
+  the tails of joint intervals, two more values are too few.
+- A difference has the bootstrap's interval, whose ends move out where few queries differ (`DifferenceEstimate`).
 
-      mean - √((mean - low)² + (rarity · (1 - tail^(1/n)) · (mean - floor))²),
-
-  and likewise above. `Estimate.rarity` is 0 where enough values differ, and the interval is then left as it is;
-- no end leaves the range.
-
-`tests/benchmarks/simulate.py` simulates how often the intervals cover the true mean.
+No end leaves the range. `tests/benchmarks/simulate.py` simulates how often the intervals hold the true mean.
 """
 
 import math
@@ -22,10 +20,10 @@ from dataclasses import dataclass
 
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.statistics.bootstrap import bootstrap_interval
-from rankbeam.transforms.kernels.statistics.intervals import share_interval
+from rankbeam.transforms.kernels.statistics.intervals import share_interval, student_t_quantile
 
 _FEW, _ENOUGH = 5.0, 10.0
-_LARGE = 1000  # with so many successes, and failures, the exact interval of a share is the bootstrap's
+_LARGE = 1000  # with so many successes, and failures, the exact interval of a share takes long and is no other
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,70 @@ class Estimate:
         count: n.
         mean: of the values.
         standard_error: of the mean.
-        lowest, highest: the extreme values of the sample.
-        floor, ceiling: the range of possible values; None where it is unbounded.
+        floor: the lowest possible value.
+        ceiling: the highest possible value; None where there is no bound.
+        highest: the highest value of the sample, which then stands in for it.
         successes: how many values are 1, where all of them are 0 or 1 and that is the range too; else None.
-        events: how many values differ from the usual one, where the metric has such a value; else None.
+    """
+
+    count: int
+    mean: float
+    standard_error: float
+    floor: float = 0.0
+    ceiling: float | None = 1.0
+    highest: float = 1.0
+    successes: int | None = None
+
+    def interval(self, tail: float = 0.025) -> tuple[float, float]:
+        """The interval of the mean.
+
+        Args:
+            tail: probability beyond either end.
+
+        Returns:
+            Lower and upper end. NaN, NaN for fewer than two values, and for values that are all equal where the range
+            has no end.
+
+        >>> tuple(round(end, 3) for end in Estimate(30, 0.5, 0.0).interval())
+        (0.454, 0.546)
+        """
+        if not _is_known(self.count, self.mean, self.standard_error):
+            return math.nan, math.nan
+        if self.successes is not None and min(self.successes, self.count - self.successes) < _LARGE:
+            return share_interval(self.successes, self.count, tail)
+        if self.standard_error == 0.0 and self.ceiling is None:
+            return math.nan, math.nan
+        ends = (self.floor, self.highest if self.ceiling is None else self.ceiling)
+        total = self.count + 2
+        centre = (self.count * self.mean + sum(ends)) / total
+        spread = self.count * ((self.count - 1) * self.standard_error**2 + (self.mean - centre) ** 2)
+        spread += sum((end - centre) ** 2 for end in ends)
+        reach = -student_t_quantile(tail, self.count - 1) * math.sqrt(spread / (total * (total - 1)))
+        low, high = min(centre - reach, self.mean), max(centre + reach, self.mean)
+        return _within(low, high, self.mean, self.floor, self.ceiling)
+
+
+@dataclass(frozen=True)
+class DifferenceEstimate:
+    """The mean of n paired differences, and the statistics that its interval needs.
+
+    Most queries often have none, and one more value at each end of so wide a range would hide what a test finds. But
+    values that n queries did not show may still have a share of 1 - tail^(1/n) of all queries ("the rule of three":
+    Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 1983). So an end moves out by the
+    method of variance estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures",
+    Statistics in Medicine 2008), which adds the two errors as squares,
+
+        mean - √((mean - low)² + (rarity · (1 - tail^(1/n)) · (mean + width))²),
+
+    and likewise above. `rarity` is 0 where enough values differ, and the interval is then left as it is.
+
+    Attributes:
+        count: n.
+        mean: of the differences.
+        standard_error: of the mean.
+        lowest, highest: the extreme differences of the sample.
+        width: of the range of the metric, so differences are from -width to width; None where it is unbounded.
+        events: how many differences are not 0.
     """
 
     count: int
@@ -47,29 +105,21 @@ class Estimate:
     standard_error: float
     lowest: float
     highest: float
-    floor: float | None = 0.0
-    ceiling: float | None = 1.0
-    successes: int | None = None
-    events: int | None = None
-
-    @property
-    def is_known(self) -> bool:
-        """Whether there is an interval: fewer than two values have none."""
-        return self.count > 1 and math.isfinite(self.mean) and math.isfinite(self.standard_error)
+    width: float | None
+    events: int
 
     @property
     def rarity(self) -> float:
-        """From 0, where enough values differ from the lowest and from the highest one, to 1, where few do.
+        """From 0, where enough values differ from 0, the lowest and the highest one, to 1, where few do.
 
         Deviations d count by (Σd)² / Σd², Kish's effective sample size ("Survey sampling", 1965): k values that are
         equally far from all the others count k. The rule of thumb for proportions is that ten are enough.
 
-        >>> [Estimate(50, 1.0 - k / 50, math.sqrt(k * (50 - k) / 49) / 50, 0.0, 1.0).rarity for k in (1, 5, 8, 10)]
+        >>> few = [(k, k / 50, math.sqrt(k * (50 - k) / 49) / 50, 0.0, 1.0, 1.0) for k in (1, 5, 8, 10)]
+        >>> [DifferenceEstimate(50, *row, events=k).rarity for k, *row in few]
         [1.0, 1.0, 0.4, 0.0]
         """
-        seen = min(self._differing(self.mean - self.lowest), self._differing(self.highest - self.mean))
-        if self.events is not None:
-            seen = min(seen, self.events)
+        seen = min(self._differing(self.mean - self.lowest), self._differing(self.highest - self.mean), self.events)
         return min(1.0, max(0.0, round((_ENOUGH - seen) / (_ENOUGH - _FEW), 12)))
 
     def _differing(self, distance: float) -> float:
@@ -79,7 +129,7 @@ class Estimate:
         return self.count / (1.0 + (self.count - 1) * (self.standard_error / distance) ** 2)
 
     def interval(self, replicates: FloatArray, confidence: float = 0.95) -> tuple[float, float]:
-        """The interval of the mean.
+        """The interval of the mean difference.
 
         Args:
             replicates: float64[b], the bootstrap's means; without any, the interval is made from Student's.
@@ -88,39 +138,23 @@ class Estimate:
         Returns:
             Lower and upper end. NaN, NaN for fewer than two values, and for values that are all equal where the range
             has no end.
-
-        >>> import numpy as np
-        >>> tuple(round(end, 3) for end in Estimate(30, 0.5, 0.0, 0.5, 0.5).interval(np.empty(0)))
-        (0.442, 0.558)
         """
-        tail = (1.0 - confidence) / 2.0
-        if (share := self.share_interval(tail)) is not None:
-            return share
-        return self.widened(
-            *bootstrap_interval(self.mean, self.standard_error, replicates, self.count, confidence), tail
-        )
-
-    def share_interval(self, tail: float) -> tuple[float, float] | None:
-        """The exact interval where all values are 0 or 1; None for others, and where there are too many to need it."""
-        if self.successes is None or not self.is_known or min(self.successes, self.count - self.successes) >= _LARGE:
-            return None
-        return share_interval(self.successes, self.count, tail)
-
-    def widened(self, low: float, high: float, tail: float) -> tuple[float, float]:
-        """An interval that allows for values that the sample did not show, inside the range.
-
-        Args:
-            low: end that is drawn from the values of the sample alone.
-            high: likewise.
-            tail: probability beyond either end.
-        """
-        if not self.is_known or (self.standard_error == 0.0 and None in (self.floor, self.ceiling)):
+        is_constant = self.standard_error == 0.0 and self.width is None
+        if is_constant or not _is_known(self.count, self.mean, self.standard_error):
             return math.nan, math.nan
-        unseen = self.rarity * (1.0 - tail ** (1.0 / self.count))
-        if self.floor is not None:
-            low = self.mean - math.hypot(self.mean - low, unseen * (self.mean - self.floor))
-            low = max(low, min(self.floor, self.mean))
-        if self.ceiling is not None:
-            high = self.mean + math.hypot(high - self.mean, unseen * (self.ceiling - self.mean))
-            high = min(high, max(self.ceiling, self.mean))
-        return low, high
+        low, high = bootstrap_interval(self.mean, self.standard_error, replicates, self.count, confidence)
+        if self.width is None:
+            return low, high
+        unseen = self.rarity * (1.0 - ((1.0 - confidence) / 2.0) ** (1.0 / self.count))
+        low = self.mean - math.hypot(self.mean - low, unseen * (self.mean + self.width))
+        high = self.mean + math.hypot(high - self.mean, unseen * (self.width - self.mean))
+        return _within(low, high, self.mean, -self.width, self.width)
+
+
+def _is_known(count: int, mean: float, standard_error: float) -> bool:
+    return count > 1 and math.isfinite(mean) and math.isfinite(standard_error)
+
+
+def _within(low: float, high: float, mean: float, floor: float, ceiling: float | None) -> tuple[float, float]:
+    """The ends inside the range, which the mean leaves by rounding at most."""
+    return max(low, min(floor, mean)), high if ceiling is None else min(high, max(ceiling, mean))

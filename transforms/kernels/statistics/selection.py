@@ -13,7 +13,7 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
-from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile, student_t_tail
+from rankbeam.transforms.kernels.statistics.intervals import student_t_tail
 
 _ROUNDING = 1e-12
 _LEAST_TAIL = 1e-100  # the quantile still has a square
@@ -26,16 +26,9 @@ def joint_intervals(
 
     The `confidence` quantile over replicates b of max_i |replicates[i, b] - means[i]| / standard_errors[i] (the max-|t|
     method; Romano and Wolf, "Exact and approximate stepdown methods", JASA 2005), with `_tail` for few queries, says
-    how far in its own tail each interval must end. There it is the interval that `Estimate` gives to a configuration by
-    itself: exact for shares, widened where rare values were hardly seen, and else
-
-        mean ± t · standard error, with t + |s| on the side of the longer tail,
-
-    where s is `_skewness` of the replicates times (1 + 2 t²) / 6: the Cornish-Fisher expansion of Student's statistic,
-    which matters this far out (Johnson, "Modified t tests", JASA 1978; Hall, "On the removal of skewness by
-    transformation", JRSS B 1992). They would move both ends. But the skewness of a small sample may be that of a single
-    query, the one that took its mean too far, so the end on the other side stays. A configuration without spread has no
-    replicates to learn from: it takes its equal share of what may go wrong (Bonferroni), and the others the rest.
+    how far in its own tail each interval must end. There it is the interval that `Estimate` gives to a configuration
+    alone. A configuration without spread has no replicates to learn from: it takes its equal share of what may go wrong
+    (Bonferroni), and the others the rest.
 
     Args:
         estimates: of k configurations.
@@ -67,33 +60,9 @@ def joint_intervals(
         distances = np.abs(aligned[varies] - centre[varies, np.newaxis]) / error[varies, np.newaxis]
         furthest = float(np.quantile(distances.max(axis=0), 1.0 - wrong * varies.mean()))
         together = max(_tail(furthest, count), _LEAST_TAIL)
-    tails = np.where(varies, together, alone).tolist()
-    for i, tail, drawn in zip(places, tails, aligned, strict=True):
-        low[i], high[i] = _far_interval(estimates[i], drawn, tail)
+    for i, differs in zip(places, varies.tolist(), strict=True):
+        low[i], high[i] = estimates[i].interval(together if differs else alone)
     return low, high
-
-
-def _far_interval(estimate: Estimate, replicates: FloatArray, tail: float) -> tuple[float, float]:
-    """An interval whose ends are farther out in its tails than the replicates reach."""
-    if (share := estimate.share_interval(tail)) is not None:
-        return share
-    t = -student_t_quantile(tail, estimate.count - 1)
-    longer = _skewness(replicates, estimate.count) * (1.0 + 2.0 * t * t) / 6.0
-    below, above = (t + max(0.0, -longer)) * estimate.standard_error, (t + max(0.0, longer)) * estimate.standard_error
-    return estimate.widened(estimate.mean - below, estimate.mean + above, tail)
-
-
-def _skewness(replicates: FloatArray, count: int) -> float:
-    """The skewness of a mean of n values, from b replicates.
-
-    That of b replicates has a variance of 6/b by chance alone. That of scores is about 1, and so of their mean 1/√n.
-    Hence the estimate is shrunk by (1/n) / (1/n + 6/b), which leaves nothing of it where n is large.
-    """
-    deviations = replicates - replicates.mean()
-    spread = float(np.sqrt(np.mean(deviations**2)))
-    if spread <= _ROUNDING * float(np.abs(replicates).max()):
-        return 0.0
-    return float(np.mean((deviations / spread) ** 3)) / (1.0 + 6.0 * count / len(replicates))
 
 
 def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidence: float = 0.95) -> BoolArray:

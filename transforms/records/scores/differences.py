@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference, effect_size
-from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
 from rankbeam.transforms.kernels.statistics.intervals import student_p_value
 from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
@@ -80,7 +80,7 @@ class PairedAggregate:
             self.unpaired + other.unpaired,
         )
 
-    def estimates(self, ranges: Sequence[Range]) -> list[Estimate]:
+    def estimates(self, ranges: Sequence[Range]) -> list[DifferenceEstimate]:
         """The estimate of every metric's mean difference, from which its interval is drawn.
 
         Args:
@@ -98,9 +98,7 @@ class PairedAggregate:
             strict=True,
         )
         return [
-            Estimate(
-                moments.count, mean, error, low, high, None if width is None else -width, width, None, wins + losses
-            )
+            DifferenceEstimate(moments.count, mean, error, low, high, width, wins + losses)
             for mean, error, low, high, width, wins, losses in columns
         ]
 

@@ -134,7 +134,7 @@ def _contenders(
     for position, each in enumerate(evaluation.configurations):
         state = aggregate.queries[position, number, name]
         drawn = _no_replicates(panel) if totals is None else layout.means(totals, position, number)
-        summaries = state.result(panel.ranges, drawn, evaluation.statistics.confidence)
+        summaries = state.result(panel.ranges, evaluation.statistics.confidence)
         if name != ALL and state.moments.count < evaluation.statistics.min_slice:
             summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
         rows = [

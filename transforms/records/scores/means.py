@@ -110,25 +110,21 @@ class QueryAggregate:
         columns = zip(
             moments.means(),
             moments.standard_errors(),
-            moments.lowest,
             moments.highest,
             ranges,
             moments.successes(),
             strict=True,
         )
         return [
-            Estimate(
-                moments.count, mean, error, low, high, ends.lowest, ends.highest, successes if ends == _SHARES else None
-            )
-            for mean, error, low, high, ends, successes in columns
+            Estimate(moments.count, mean, error, *ends, highest, successes if ends == _SHARES else None)
+            for mean, error, highest, ends, successes in columns
         ]
 
-    def result(self, ranges: Sequence[Range], replicates: FloatArray, confidence: float = 0.95) -> list[MetricSummary]:
+    def result(self, ranges: Sequence[Range], confidence: float = 0.95) -> list[MetricSummary]:
         """Mean, interval and bounds of every metric.
 
         Args:
             ranges: per metric, the values that a query can have.
-            replicates: float64[m, b], the bootstrap's means of every metric; without any, intervals are Student's.
             confidence: of the interval.
 
         Returns:
@@ -141,9 +137,9 @@ class QueryAggregate:
             zip(*(each.means() for each in self.ties), strict=True) if self.ties else [(None, None)] * len(estimates)
         )
         summaries = []
-        for estimate, total, tied, drawn in zip(estimates, totals, tie_means, replicates, strict=True):
+        for estimate, total, tied in zip(estimates, totals, tie_means, strict=True):
             mean, error = estimate.mean, estimate.standard_error
-            low, high = estimate.interval(drawn, confidence)
+            low, high = estimate.interval((1.0 - confidence) / 2.0)
             at_least, at_most = (
                 mean if not self.failed else None if end is None else (total + self.failed * end) / everyone
                 for end in (estimate.floor, estimate.ceiling)
