@@ -159,7 +159,10 @@ def plan(file: str, output: str | None, form: str) -> None:
         from rankbeam.pipelines.show.screen import Screen
 
         loaded = load_goldens(file, output)
-        costs = costs_of(loaded, plan_of(loaded))
+        questions = plan_of(loaded)
+        for warning in questions.library.warnings:
+            warn(warning)
+        costs = costs_of(loaded, questions)
         click.echo(costs.as_json() if form == "json" else Screen.of().prose(costs.as_text(), indent="    "))
 
 

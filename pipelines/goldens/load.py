@@ -18,7 +18,7 @@ from rankbeam.pipelines.goldens.profiles import read_profiles
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.goldens.documents import holds_texts
+from rankbeam.transforms.goldens.documents import holds_texts, unread
 from rankbeam.transforms.goldens.planning import Wanted
 from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.writing import Reviews
@@ -150,9 +150,14 @@ def _documents(located: Located, folder: str) -> Iterator[InputError]:
     if isinstance(given, dict):
         paths = {("documents", role): given[role] for role in ("path", "chunks") if isinstance(given.get(role), str)}
     for place, path in paths.items():
+        where = files.below(folder, path)
         try:
-            if not holds_texts(files.below(folder, path)):
-                sources.expand(files.below(folder, path))
+            if holds_texts(where):
+                continue
+            if place[-1] != "chunks" and (skipped := unread(where)) is not None:
+                yield located.error(place, f"holds no documents that are read; {skipped}")
+            else:
+                sources.expand(where)
         except InputError as error:
             yield located.error(place, str(error))
 

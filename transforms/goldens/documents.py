@@ -1,5 +1,6 @@
 """Read the documents that a benchmark is made from: a corpus, a folder of texts, or a table of chunks."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,7 @@ SUFFIXES = (".txt", ".md", ".markdown")
 """Of the files of a folder that are read."""
 
 _BETWEEN_CHUNKS = "\n\n"
+_MOST_NAMED = 3
 _DOCUMENT = "doc_id"
 
 
@@ -53,6 +55,23 @@ def read_documents(path: str) -> list[Document]:
 def holds_texts(path: str) -> bool:
     """Whether a path is a folder of this machine with text or Markdown files."""
     return files.is_local(path) and Path(path).is_dir() and bool(_texts_below(Path(path)))
+
+
+def unread(path: str) -> str | None:
+    """A message that names the files of a folder that `read_documents` skips; None where it skips none.
+
+    Files that `read_documents` reads where a folder has no texts are no such files.
+    """
+    if not (files.is_local(path) and Path(path).is_dir()):
+        return None
+    skipped = [file for file in _files_below(Path(path)) if file.suffix.lower() not in SUFFIXES]
+    if not skipped or (not holds_texts(path) and any(file.suffix == ".parquet" for file in skipped)):
+        return None
+    counts = Counter(file.suffix.lower() or "no suffix" for file in skipped)
+    kinds = ", ".join(f"{count:,} with {suffix}" for suffix, count in counts.most_common(_MOST_NAMED))
+    some = ", ".join(file.relative_to(path).as_posix() for file in skipped[:_MOST_NAMED])
+    files_are = "1 file is" if len(skipped) == 1 else f"{len(skipped):,} files are"
+    return f"{path}: {files_are} not read ({kinds}), such as {some}; convert them to {' or '.join(SUFFIXES[:2])}"
 
 
 def read_chunks(path: str) -> list[Document]:
@@ -110,8 +129,12 @@ def _distinct(given: Iterator[tuple[Document, Place]]) -> list[Document]:
 
 
 def _texts_below(folder: Path) -> list[Path]:
+    return [path for path in _files_below(folder) if path.suffix.lower() in SUFFIXES]
+
+
+def _files_below(folder: Path) -> list[Path]:
     hidden = lambda path: any(part.startswith(".") for part in path.relative_to(folder).parts)  # noqa: E731
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not hidden(path))
+    return sorted(path for path in folder.rglob("*") if path.is_file() and not hidden(path))
 
 
 def _from_file(folder: Path, path: Path) -> Document:

@@ -24,6 +24,7 @@ from rankbeam.transforms.goldens.documents import (
     read_chunks,
     read_documents,
     text_document,
+    unread,
 )
 from rankbeam.transforms.records.errors import CallError, InputError
 
@@ -78,7 +79,10 @@ class Files:
 
     def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
         """As `Origin`."""
-        return Gathered(read_chunks(self.place) if self.is_chunks else read_documents(self.place))
+        if self.is_chunks:
+            return Gathered(read_chunks(self.place))
+        skipped = unread(self.place)
+        return Gathered(read_documents(self.place), () if skipped is None else (skipped,))
 
 
 @dataclass(frozen=True)

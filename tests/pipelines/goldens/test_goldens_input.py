@@ -139,3 +139,28 @@ def test_dataflow_is_refused_before_documents_are_read(tmp_path: Path) -> None:
     outcome = rankbeam("goldens", goldens_file(tmp_path), "--runner=DataflowRunner", "--project=p")
     assert outcome.status == 2
     assert "goldens do not run on Dataflow: each stage of each round would be a job" in outcome.stderr
+
+
+def test_files_of_a_folder_that_are_not_read_are_named_and_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "kb"
+    for number, row in enumerate(documents(24)):
+        write(folder / f"a{number}.md", f"# {row['title']}\n\n{row['text']}")
+    path = goldens_file(tmp_path, documents="kb", types=["lookup"])
+    assert "not read" not in rankbeam("goldens", path).stderr
+    for name in ("b.html", "c.PDF", "d.pdf", "sub/e.docx", "README", ".hidden/f.pdf"):
+        write(folder / name, "x")
+    message = (
+        "5 files are not read (2 with .pdf, 1 with no suffix, 1 with .html), such as README, b.html, c.PDF; convert"
+    )
+    for command in (["goldens", path], ["goldens", "plan", path]):
+        outcome = rankbeam(*command)
+        assert outcome.status == 0
+        assert message in " ".join(outcome.stderr.split())
+
+
+def test_a_folder_of_files_that_are_not_read_is_refused_by_name(tmp_path: Path) -> None:
+    write(tmp_path / "kb" / "a.pdf", "x")
+    said = refused(goldens_file(tmp_path, documents="kb"))
+    assert "goldens.yaml:" in said
+    assert "holds no documents that are read; " in said
+    assert "1 file is not read (1 with .pdf), such as a.pdf; convert them to .txt or .md" in said
