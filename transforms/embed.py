@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
+from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import STAGE, Embed
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.clients.storage.batches import Bucketed
@@ -24,14 +25,14 @@ def tasks_of_queries(element: Bucketed, models: Mapping[str, Embed]) -> Iterator
     """The tasks that embed the queries of a bucket, by each model."""
     texts = [text for text in element[1]["text"].to_pylist() if text.strip()]
     for embed in models.values():
-        yield from _tasks(embed, texts)
+        yield from _tasks(embed.as_role(Role.QUERY), texts)
 
 
 def _tasks(embed: Embed, texts: Iterable[str]) -> Iterator[TaskBatch]:
     subjects = (Subject(STAGE, "", 0, ()),)
-    tasks = (Task(embed.call(text).key or "", embed.service, text, subjects) for text in texts)
+    tasks = (Task(embed.call(text).key or "", embed.name, text, subjects) for text in texts)
     for batch in batches_of(tasks):
-        yield embed.service, batch
+        yield embed.name, batch
 
 
 def warning_of(failed: list[FailedTask]) -> Iterator[str]:

@@ -31,6 +31,7 @@ from rankbeam.pipelines.experiment.template_files import Templates
 from rankbeam.pipelines.experiment.windows import above_window
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.models.families import missing_roles
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.dataset import References
@@ -151,6 +152,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
                 *span_units.notes(model),
                 *unused(located, corpora, searched),
                 *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),
+                *(note for name in sorted(embedders) for note in missing_roles(services.valid[name].parameters)),
             ),
             spans=model.dataset.unit == span_units.UNIT,
             race=race,

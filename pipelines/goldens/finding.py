@@ -7,6 +7,7 @@ from typing import Any
 
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.storage import files
@@ -66,7 +67,7 @@ class Finding:
         """
         if self.goldens.duplicates is None:
             return {}, {}
-        embed = self.goldens.duplicates.embed
+        embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
         questions = [made.question for made in items]
         missing = self._embedded(embed, questions, number)
         kept = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions)
@@ -88,7 +89,8 @@ class Finding:
         pool = self.goldens.pool
         failed: dict[str, Missing] = {}
         for embed in pool.embedders:
-            failed |= _of_items(items, self._embedded(embed, [made.question for made in items], number))
+            missing = self._embedded(embed.as_role(Role.QUERY), [made.question for made in items], number)
+            failed |= _of_items(items, missing)
         rankings = self._rankings(items, number)
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
         names = [retriever.name for retriever in pool.retrievers]

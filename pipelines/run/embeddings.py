@@ -9,6 +9,7 @@ from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import STAGE, Embed
 from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, warning_of
 from rankbeam.transforms.read import Dataset
@@ -46,12 +47,14 @@ def tasks_to_embed(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dat
 
 def embed_stage(experiment: Experiment) -> Stage:
     """The stage of embedding: its services and budgets."""
-    works = {each.service: each for each in experiment.embedders.values()}
+    embedders = experiment.embedders.values()
+    works = [work for each in embedders for work in (each, each.as_role(Role.QUERY))]
+    models = {each.service: each.parameters for each in embedders}
     return Stage(
         STAGE,
-        works,
-        {name: each.parameters for name, each in works.items()},
-        {name: experiment.services[name].pool or "" for name in works},
+        {work.name: work for work in works},
+        models,
+        {name: experiment.services[name].pool or "" for name in models},
         experiment.pools,
         experiment.accounts(),
         budget=experiment.budget,

@@ -96,6 +96,33 @@ def test_every_text_is_embedded_once_and_never_paid_for_again(
     assert (row["pool"], row["calls"]) == ("e", asked.calls)
 
 
+def test_queries_and_documents_are_embedded_in_their_roles_and_only_changed_ones_again(tmp_path: Path) -> None:
+    with serve("openai") as server:
+        plain = {"type": "openai", "base_url": f"{server.url}/v1", "model": "e5-small-v2"}
+        roles = {"query_prefix": "query: ", "document_prefix": "passage: "}
+        path = write_experiment(tmp_path, plain, {"dense": DENSE})
+        warned = rankbeam("validate", path)
+        path = write_experiment(tmp_path, {**plain, **roles}, {"dense": DENSE})
+        silent = rankbeam("validate", path)
+        planned = rankbeam("plan", path)
+        first = rankbeam("evaluate", path, "--run-id", "r1")
+        embedded = server.stats().queries
+        path = write_experiment(tmp_path, {**plain, **roles, "query_prefix": "q: "}, {"dense": DENSE})
+        second = rankbeam("evaluate", path, "--run-id", "r2")
+        again = server.stats().queries
+    assert 'e5-small-v2 expects query_prefix: "query: " and document_prefix: "passage: "' in warned.stderr
+    assert "expects" not in silent.stderr
+    assert first.status == second.status == 0, first.stderr + second.stderr
+    lines = lambda name: (tmp_path / name).read_text().splitlines()  # noqa: E731
+    texts = lambda name: {json.loads(line)["text"] for line in lines(name)}  # noqa: E731
+    queries, documents = texts("queries.jsonl"), texts("corpus.jsonl")
+    assert f"e: {len(queries) + len(documents)} calls to make" in planned.stdout
+    wanted = {f"embed query: {text}"[:206] for text in queries} | {f"embed passage: {text}"[:206] for text in documents}
+    assert set(embedded) == wanted
+    assert set(again) - wanted == {f"embed q: {text}"[:206] for text in queries}
+    assert set(again.values()) == {1}
+
+
 def test_a_run_that_lost_its_service_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     with serve("openai", faults=Faults(kinds=("quota_day",), after=10, first=1)) as server:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbeam.transforms.clients.models.base import Embedding
+from rankbeam.transforms.clients.models.base import Embedding, Role
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.questions import Question
 from rankbeam.transforms.records import judgements
@@ -54,7 +54,9 @@ class Asking:
         """The call that asks a question: of texts, for no configuration more than for another."""
         if question.step == EMBED:
             assert self.embedder is not None  # noqa: S101  an experiment with such a metric names one
-            return replace(self.embedder.call(Prompt(EMBED, question.values(query))), positions=frozenset())
+            text = question.values(query)["text"]
+            prompt = self.embedder.parameters.embedding(text, Role.SIMILARITY)
+            return replace(self.embedder.call(prompt), positions=frozenset())
         template = self.templates[question.step]
         settings = {"max_output_tokens": self.max_output_tokens, "sample": sample}
         return replace(self.model.call(template.prompt(question.values(query), **settings)), positions=frozenset())

@@ -19,6 +19,10 @@ class Embeddings(Protocol):
         """All of the model that decides a vector."""
         ...
 
+    def of_queries(self) -> "Embeddings":
+        """The embeddings of texts as queries, where the model embeds these in another way."""
+        ...
+
     def vectors(self, texts: Iterable[str]) -> Iterator[npt.NDArray[np.float32] | None]:
         """The vector of each text; None for one that has none."""
         ...

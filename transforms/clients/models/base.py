@@ -8,6 +8,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from pydantic import FiniteFloat, TypeAdapter, model_validator
@@ -29,6 +30,14 @@ STOP, MAX_TOKENS = "stop", "max_tokens"
 _BYTES_OF_A_TOKEN = 4
 _ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")
 _FIRST_WORD = re.compile(r"[a-z]+")
+
+
+class Role(StrEnum):
+    """The role of a text that is embedded: many models embed queries in another way than documents."""
+
+    QUERY = "query"
+    DOCUMENT = "document"
+    SIMILARITY = "similarity"  # of two texts of one kind
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,7 @@ class ModelParameters(Parameters):
     Attributes:
         model: the service's name of it; "" where there is one only.
         allow_alias: take a name that may mean another model tomorrow, such as one that ends in `-latest`.
+        of_roles: parameters that decide how texts are embedded in their roles; calls hold what follows from them.
         default_quota: the budget where `quotas:` says nothing.
         offline: for models that need no service: what they are, said wherever their numbers show.
     """
@@ -129,6 +139,7 @@ class ModelParameters(Parameters):
     allow_alias: bool = False
 
     operational: ClassVar[frozenset[str]] = frozenset({"allow_alias", "api_key"})
+    of_roles: ClassVar[frozenset[str]] = frozenset()
     default_quota: ClassVar[Quota]
     offline: ClassVar[str | None] = None
 
@@ -160,13 +171,20 @@ class ModelParameters(Parameters):
         """Warnings about the configuration, before anything is called."""
         return []
 
+    def embedding(self, text: str, role: Role) -> Prompt:  # noqa: ARG002  for models that know roles
+        """The prompt for the embedding of a text in a role."""
+        return Prompt(EMBED, {"text": text})
+
     def identity(self, kind: str) -> dict[str, Any]:
-        """All of the service that decides an answer, as JSON values.
+        """All of the service that decides an answer besides its prompt, as JSON values.
 
         Args:
             kind: the model's type, such as "gemini".
         """
-        return {"type": kind, **self.model_dump(mode="json", exclude=set(self.operational), exclude_defaults=True)}
+        return {
+            "type": kind,
+            **self.model_dump(mode="json", exclude=set(self.operational | self.of_roles), exclude_defaults=True),
+        }
 
     def key(self, kind: str, prompt: Prompt) -> str:
         """The content key of a prompt to this model."""

@@ -1,16 +1,15 @@
 """Embeddings of texts by a model: what is asked of it, and the vectors that the ledger holds afterwards."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.clients.models.base import Embedding, ModelParameters
+from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Role
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.errors import CallError
@@ -30,11 +29,13 @@ class Embed:
         service: the model's name under `services:`.
         kind: its type.
         parameters: of the model.
+        role: of the texts.
     """
 
     service: str
     kind: str
     parameters: ModelParameters
+    role: Role = Role.DOCUMENT
 
     stage: ClassVar[str] = STAGE
 
@@ -43,9 +44,19 @@ class Embed:
         """The model."""
         return (self.service,)
 
+    @property
+    def name(self) -> str:
+        """The name of the work: one for each role in which the model embeds texts in another way."""
+        return self.service if self.role is Role.DOCUMENT else f"{self.service} {self.role}"
+
+    def as_role(self, role: Role) -> "Embed":
+        """The work that embeds texts in a role; this one, where the model makes no difference."""
+        is_other = self.parameters.embedding("", role) != self.parameters.embedding("", self.role)
+        return replace(self, role=role) if is_other else self
+
     def call(self, text: str) -> Call:
         """The call that asks for the embedding of a text."""
-        prompt = Prompt(EMBED, {"text": text})
+        prompt = self.parameters.embedding(text, self.role)
         return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload())
 
     def steps(self, item: str) -> Steps[None]:
@@ -84,6 +95,10 @@ class KeptEmbeddings:
     def identity(self) -> str:
         """All of the model that decides a vector."""
         return self.model.call("").key or ""
+
+    def of_queries(self) -> "KeptEmbeddings":
+        """The embeddings of texts as queries."""
+        return replace(self, model=self.model.as_role(Role.QUERY))
 
     def vectors(self, texts: Iterable[str]) -> Iterator[Vector | None]:
         """The vector of each text; None for one without an answer."""

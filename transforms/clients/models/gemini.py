@@ -3,14 +3,20 @@
 How a call is made stands in `gemini_connection`; Google's library is imported where calls are made.
 """
 
-from typing import Annotated, ClassVar
+from dataclasses import replace
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
+
+_OF_QUERIES = ("RETRIEVAL_QUERY", "QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY")
+_OF_DOCUMENTS = "RETRIEVAL_DOCUMENT"
 
 Name = Annotated[str, Field(min_length=1, pattern=r"^[\w.@/-]+$")]
 
@@ -27,6 +33,9 @@ class Gemini(RemoteModel):
         thinking: tokens that the model may think, where a prompt does not say; None leaves it to the model, and some
             models refuse 0.
         dimensions: of embeddings; None for as many as the model has.
+        task_type: what queries are embedded for, such as RETRIEVAL_QUERY; documents are embedded as RETRIEVAL_DOCUMENT
+            then. SEMANTIC_SIMILARITY, CLASSIFICATION and CLUSTERING are those of every text, a judge's too. None sends
+            none.
     """
 
     model: Name
@@ -35,9 +44,23 @@ class Gemini(RemoteModel):
     api_endpoint: Endpoint | None = None
     thinking: Annotated[int, Field(ge=-1, le=1_000_000)] | None = None
     dimensions: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    task_type: (
+        Literal[
+            "RETRIEVAL_QUERY",
+            "QUESTION_ANSWERING",
+            "FACT_VERIFICATION",
+            "CODE_RETRIEVAL_QUERY",
+            "SEMANTIC_SIMILARITY",
+            "CLASSIFICATION",
+            "CLUSTERING",
+        ]
+        | None
+    ) = None
 
     # Another address reaches the same models. A tuned model belongs to a project and location.
     operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"api_endpoint"}
+    added: ClassVar[frozenset[str]] = RemoteModel.added | {"task_type"}
+    of_roles: ClassVar[frozenset[str]] = RemoteModel.of_roles | {"task_type"}
     # Newer models have no fixed quota on Vertex AI: five calls a second, and slower where the service says so.
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 
@@ -58,6 +81,18 @@ class Gemini(RemoteModel):
     def url(self) -> str:
         """The address of the service; "" for the public one."""
         return self.api_endpoint or ""
+
+    def embedding(self, text: str, role: Role) -> Prompt:
+        """The prompt for the embedding of a text in a role.
+
+        >>> model = Gemini(model="m", project="p", location="l", task_type="RETRIEVAL_QUERY")
+        >>> [model.embedding("", role).values.get("task_type") for role in Role]
+        ['RETRIEVAL_QUERY', 'RETRIEVAL_DOCUMENT', None]
+        """
+        prompt = super().embedding(text, role)
+        by_role = {Role.QUERY: self.task_type, Role.DOCUMENT: _OF_DOCUMENTS}
+        task = by_role.get(role) if self.task_type in _OF_QUERIES else self.task_type
+        return prompt if task is None else replace(prompt, values={**prompt.values, "task_type": task})
 
     def scope(self) -> str:
         """Project, region and model on Vertex AI; the key's name and the model on the Developer API."""

@@ -107,7 +107,7 @@ class GeminiConnection:
         """Make one attempt; see `services.Connection.call`."""
         prompt = prompt_of(payload)
         if prompt.step == EMBED:
-            return await self._embedding(embedded_text(prompt), timeout_s)
+            return await self._embedding(prompt, timeout_s)
         reply = await self._answer(
             self.attempts.ask(payload, self.parameters.sampled(prompt), attempt), prompt, timeout_s
         )
@@ -165,11 +165,15 @@ class GeminiConnection:
             http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
         )
 
-    async def _embedding(self, text: str, timeout_s: float) -> Reply:
+    async def _embedding(self, prompt: Prompt, timeout_s: float) -> Reply:
         from google.genai import types
 
-        options = types.HttpOptions(timeout=round(timeout_s * 1000))
-        config = types.EmbedContentConfig(output_dimensionality=self.parameters.dimensions, http_options=options)
+        text = embedded_text(prompt)
+        config = types.EmbedContentConfig(
+            output_dimensionality=self.parameters.dimensions,
+            task_type=prompt.values.get("task_type"),
+            http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
+        )
 
         async def send() -> Reply:
             response = await self.client.aio.models.embed_content(

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, model_validator
 
-from rankbeam.transforms.clients.models.base import ModelParameters
+from rankbeam.transforms.clients.models.base import ModelParameters, Role
 from rankbeam.transforms.clients.models.keys import ApiKey, places_of
 from rankbeam.transforms.records.calls.prompt import Prompt
 
@@ -49,6 +49,8 @@ class RemoteModel(ModelParameters):
         allow_http: send the key without encryption to an address that is not in a private network.
         temperature: sampling temperature, instead of that of `generate:` or of the judge's prompts; some models take 1
             only.
+        query_prefix: what queries begin with where they are embedded, such as "query: "; or an instruction.
+        document_prefix: what documents begin with where they are embedded, such as "passage: ".
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
@@ -56,15 +58,18 @@ class RemoteModel(ModelParameters):
     api_key: ApiKey | None = None
     allow_http: bool = False
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
+    query_prefix: Annotated[str, Field(max_length=4000)] = ""
+    document_prefix: Annotated[str, Field(max_length=4000)] = ""
 
     operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"allow_http"}
-    added: ClassVar[frozenset[str]] = frozenset({"temperature"})
+    added: ClassVar[frozenset[str]] = frozenset({"temperature", "query_prefix", "document_prefix"})
+    of_roles: ClassVar[frozenset[str]] = frozenset({"query_prefix", "document_prefix"})
     referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
 
     @property
     def url(self) -> str:
-        """The address of the service, with its scheme where that is configured."""
-        raise NotImplementedError(f"{type(self).__name__} has no url")
+        """The address of the service, with its scheme where that is configured; "" for a public one."""
+        return ""
 
     @model_validator(mode="after")
     def _no_key_in_the_open(self) -> "RemoteModel":
@@ -74,6 +79,16 @@ class RemoteModel(ModelParameters):
                 "allow_http: true where nobody else can read that network"
             )
         return self
+
+    def embedding(self, text: str, role: Role) -> Prompt:
+        """The prompt for the embedding of a text in a role.
+
+        >>> class Any(RemoteModel): ...
+        >>> Any(query_prefix="query: ").embedding("who?", Role.QUERY).values
+        {'text': 'query: who?'}
+        """
+        prefix = {Role.QUERY: self.query_prefix, Role.DOCUMENT: self.document_prefix}.get(role, "")
+        return super().embedding(f"{prefix}{text}", role)
 
     def sampled(self, prompt: Prompt) -> Prompt:
         """A prompt with the temperature of the service, where that is configured.

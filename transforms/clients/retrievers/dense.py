@@ -129,7 +129,7 @@ class DenseIndex:
     def _vectors(self, queries: Sequence[Query]) -> Iterable[SingleArray | None]:
         if self.embeddings is None or self.parameters.query_vectors is not None:
             return [self.queries.get(query.query_id) for query in queries]
-        return self.embeddings.vectors([query.text for query in queries])
+        return self.embeddings.of_queries().vectors([query.text for query in queries])
 
     def close(self) -> None:
         """Do nothing: the next bundle of this process uses the vectors again."""

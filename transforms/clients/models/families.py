@@ -1,0 +1,72 @@
+"""Families of embedding models that embed queries and documents in different ways, by the names of their models.
+
+Their authors' cards say so. A model that is embedded without its prefixes ranks worse, and nothing shows it.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rankbeam.transforms.clients.models.base import ModelParameters
+
+_TASK = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+_SENTENCE = "Represent this sentence for searching relevant passages: "
+
+
+class Family(NamedTuple):
+    """A family of models.
+
+    Attributes:
+        name: matches names of its models, in lower case.
+        settings: the parameters of a service that it expects.
+    """
+
+    name: re.Pattern[str]
+    settings: Mapping[str, str]
+
+
+def _family(name: str, **settings: str) -> Family:
+    return Family(re.compile(rf"(?:^|.*[/_@:-])(?:{name}).*"), settings)
+
+
+FAMILIES = (
+    _family(r"e5-mistral|(?:multilingual-)?e5-[a-z]+-instruct", query_prefix=_TASK),
+    _family(r"(?:multilingual-)?e5-(?:small|base|large)", query_prefix="query: ", document_prefix="passage: "),
+    _family(r"bge-(?:small|base|large)-en", query_prefix=_SENTENCE),
+    _family(r"bge-(?:small|base|large)-zh", query_prefix="为这个句子生成表示以用于检索相关文章："),
+    _family(r"nomic-embed-text", query_prefix="search_query: ", document_prefix="search_document: "),
+    _family(r"mxbai-embed-large", query_prefix=_SENTENCE),
+    _family(r"arctic-embed-[a-z]+-v2", query_prefix="query: "),
+    _family(r"arctic-embed", query_prefix=_SENTENCE),
+    _family(r"qwen3-embedding", query_prefix=_TASK),
+    _family(r"embedding-?gemma", query_prefix="task: search result | query: ", document_prefix="title: none | text: "),
+    _family(r"gemini-embedding-001|text-(?:multilingual-)?embedding-00\d", task_type="RETRIEVAL_QUERY"),
+)
+"""The first one whose name matches counts."""
+
+
+def missing_roles(parameters: ModelParameters) -> list[str]:
+    """Warnings for a model that retrieves: settings that its family expects, and that are not given.
+
+    >>> class Any(ModelParameters):
+    ...     query_prefix: str = ""
+    >>> missing_roles(Any(model="mxbai-embed-large-v1"))  # doctest: +ELLIPSIS
+    ['mxbai-embed-large-v1 expects query_prefix: "Represent this sentence for searching relevant passages: "; ...']
+    >>> missing_roles(Any(model="mxbai-embed-large-v1", query_prefix=""))
+    []
+    """
+    family = next((each for each in FAMILIES if each.name.fullmatch(parameters.model.lower())), None)
+    if family is None:
+        return []
+    expected = {name: value for name, value in family.settings.items() if name in type(parameters).model_fields}
+    missing = [name for name in expected if name not in parameters.model_fields_set]
+    if not missing:
+        return []
+    settings = " and ".join(f"{name}: {_shown(expected[name])}" for name in missing)
+    none = " and ".join(name + (": null" if name == "task_type" else ': ""') for name in missing)
+    return [f"{parameters.model} expects {settings}; set this under services:, or {none} to embed texts as they are"]
+
+
+def _shown(value: str) -> str:
+    return value if value.isupper() else json.dumps(value, ensure_ascii=False)
