@@ -37,6 +37,7 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics import other_tools
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
 from rankbeam.transforms.records.metrics.judged import notes
 from rankbeam.transforms.records.metrics.names import Metric
@@ -149,6 +150,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             statistics=_statistics(model.statistics),
             notes=(
                 *notes(model.metrics or ()),
+                *other_tools.notes(model.metrics or ()),
                 *span_units.notes(model),
                 *unused(located, corpora, searched),
                 *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),

@@ -1,5 +1,7 @@
 """`rankbeam score` against trec_eval's own test vectors, digit for digit, for every metric that both print."""
 
+import csv
+
 import pytest
 from support.data import SHARED_DATA, needs_shared_data
 from support.runs import rankbeam
@@ -51,10 +53,19 @@ def test_the_lines_are_laid_out_byte_for_byte_as_trec_eval_does() -> None:
     assert set(result.stdout.splitlines()) == expected
 
 
-def test_rbp_of_binary_judgements_is_that_of_trec_eval() -> None:
+@pytest.mark.parametrize(
+    ("metric", "qrels", "options", "expected"),
+    [
+        ("RBP(p=0.9)", "qrels.test", (), "out.test.aq"),
+        ("rbp", "qrels.test", (), "out.test.aq"),
+        ("rbp", "qrels.rel_level", ("--relevance-level", "2"), "out.test.aql"),
+    ],
+)
+def test_rbp_is_that_of_trec_eval(metric: str, qrels: str, options: tuple[str, ...], expected: str) -> None:
     result = rankbeam(
-        "score", VECTORS / "qrels.test", VECTORS / "results.test", "-m", "RBP(p=0.9)", "--format", "csv", "-q"
+        "score", VECTORS / qrels, VECTORS / "results.test", "-m", metric, "--format", "csv", "-q", *options
     )
-    ours = {line.split(",")[1]: float(line.split(",")[-1]) for line in result.stdout.splitlines()[1:]}
-    theirs = {line[1]: float(line[2]) for line in _lines((VECTORS / "out.test.aq").read_text()) if line[0] == "rbp"}
+    rows = csv.reader(result.stdout.splitlines()[1:])
+    ours = {row[1]: float(row[-1]) for row in rows}
+    theirs = {line[1]: float(line[2]) for line in _lines((VECTORS / expected).read_text()) if line[0] == "rbp"}
     assert {query: round(value, 4) for query, value in ours.items()} == theirs

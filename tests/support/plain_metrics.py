@@ -43,9 +43,15 @@ def judged(query: Judged, *, cutoff: int | None) -> float:
     return sum(grade is not None and grade >= 0 for grade in seen) / len(seen) if seen else 0.0
 
 
-def rank_biased_precision(query: Judged, *, cutoff: int | None, rel: float, p: float) -> float:
-    """Moffat and Zobel, TOIS 2008, equation 4: a reader goes on to the next result with probability p."""
+def rank_biased_precision(query: Judged, *, cutoff: int | None, rel: float, p: float, graded: bool) -> float:
+    """Moffat and Zobel, TOIS 2008, equation 4: a reader goes on to the next result with probability p.
+
+    Graded, as in trec_eval's m_rbp.c: gains that exceed 1 are divided by the highest of the query.
+    """
     seen = enumerate(query.grades[:cutoff])
+    if graded:
+        highest = max([1.0, *query.pool])
+        return (1.0 - p) * sum(p**above * max(grade or 0.0, 0.0) / highest for above, grade in seen)
     return (1.0 - p) * sum(p**above for above, grade in seen if grade is not None and grade >= rel)
 
 

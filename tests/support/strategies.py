@@ -70,6 +70,7 @@ _OPTIONS: dict[str, st.SearchStrategy[Option]] = {
     "beta": st.floats(0, 1e9),
     "max_rel": st.floats(1, 60),
     "gain": st.sampled_from(["linear", "exp"]),
+    "graded": st.booleans(),
 }
 
 
@@ -79,6 +80,8 @@ def metrics(draw: st.DrawFn) -> Metric:
     name = draw(st.sampled_from(sorted(METRICS)))
     definition = METRICS[name]
     options = draw(st.fixed_dictionaries({}, optional={option: _OPTIONS[option] for option in definition.options}))
+    if options.get("graded"):
+        options.pop("rel", None)
     kept = sorted((option, value) for option, value in options.items() if value != definition.options[option].default)
     cutoffs = st.integers(1, 10_000)
     cutoff = draw({"required": cutoffs, "optional": st.none() | cutoffs, "refused": st.none()}[definition.cutoff])

@@ -138,7 +138,12 @@ FROM_PAPERS: tuple[tuple[Kernel, Callable[..., float], dict[str, st.SearchStrate
     (
         kernels.rank_biased_precision,
         plain.rank_biased_precision,
-        {"cutoff": CUTOFF_OR_ALL, "rel": REL, "p": st.sampled_from([0.0, 0.5, 0.8, 0.95, 1.0])},
+        {
+            "cutoff": CUTOFF_OR_ALL,
+            "rel": REL,
+            "p": st.sampled_from([0.0, 0.5, 0.8, 0.95, 1.0]),
+            "graded": st.booleans(),
+        },
     ),
     (
         kernels.expected_reciprocal_rank,

@@ -83,6 +83,7 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "beta": st.sampled_from([0.5, 2.0]),
     "max_rel": st.sampled_from([1.0, 4.0]),
     "gain": st.sampled_from(["linear", "exp"]),
+    "graded": st.booleans(),
 }
 
 

@@ -54,6 +54,8 @@ def test_a_metric_is_read_back_as_it_was_written(metric: Metric) -> None:
         ("AP(judged_only=False)", "AP"),
         ("SetF(rel=2,beta=0.5)", "SetF(beta=0.5,rel=2)"),
         ("RBP(p=0.8)@20", "RBP@20"),
+        ("RBP(p=0.9, graded=true)", "RBP(graded=True,p=0.9)"),
+        ("RBP(graded=False,rel=2)", "RBP(rel=2)"),
         ("ERR(max_rel=3)@20", "ERR(max_rel=3)@20"),
         ("MRR@10", "RR@10"),
         ("hit(rel=2)@3", "Success(rel=2)@3"),
@@ -104,6 +106,10 @@ def test_ir_measures_reads_and_writes_the_same_name(name: str) -> None:
         ("P(rel=nan)@5", "rel=nan is not a number from 0 to 1e+09"),
         ("P(rel)@5", "rel= is not a number from 0 to 1e+09"),
         ("RBP(p=1.5)", "p=1.5 is not a number from 0 to 1"),
+        ("RBP(graded=True,rel=2)", "with graded=True grades count themselves, and rel has no effect; remove it"),
+        ("RBP(graded=yes)", "graded=yes is neither True nor False"),
+        ("nDCG(dcg='exp-log2')@10", "unknown option 'dcg'; ir_measures' dcg='exp-log2' is gain=exp here"),
+        ("nDCG(dcg='log2')@10", "unknown option 'dcg'; ir_measures' dcg='log2' is gain=linear here"),
         ("ERR(max_rel=0)", "max_rel=0 is not a number from 1 to 60"),
         ("AP(judged_only=yes)", "judged_only=yes is neither True nor False"),
     ],
@@ -147,7 +153,13 @@ def test_an_option_given_twice_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("P@5", "P(rel=2)@5"), ("P(rel=3)@5", "P(rel=3)@5"), ("nDCG@5", "nDCG@5"), ("NumRet", "NumRet")],
+    [
+        ("P@5", "P(rel=2)@5"),
+        ("P(rel=3)@5", "P(rel=3)@5"),
+        ("nDCG@5", "nDCG@5"),
+        ("NumRet", "NumRet"),
+        ("RBP(graded=True)", "RBP(graded=True)"),
+    ],
 )
 def test_a_default_is_set_where_the_option_exists_and_was_left_open(text: str, expected: str) -> None:
     metric = parse_metric(text).with_default("rel", 2.0)

@@ -3,6 +3,7 @@
 import pytest
 
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics import other_tools
 from rankbeam.transforms.records.metrics.judged import BASE_NAMES, OTHER_TOOLS
 from rankbeam.transforms.records.metrics.names import ALIASES, METRICS, SPAN_METRICS, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
@@ -29,11 +30,28 @@ from rankbeam.transforms.records.metrics.parsing import parse_all
         ("mrr_at_10", "RR@10"),
         ("ndcg_burges@5", "nDCG(gain=exp)@5"),
         ("rbp.95", "RBP(p=0.95)"),
+        ("rbp", "RBP(graded=True,p=0.9)"),
+        ("rbp.p=0.5", "RBP(graded=True,p=0.5)"),
         ("precision(rel=2)@5", "P(rel=2)@5"),
     ],
 )
 def test_other_names_of_our_metrics(written: str, canonical: str) -> None:
     assert [str(metric) for metric in parse_all([written])] == [canonical]
+
+
+@pytest.mark.parametrize("written", ["Accuracy@1", "Accuracy(rel=2)@10", "Accuracy"])
+def test_accuracy_so_written_is_that_of_ir_measures_and_refused(written: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_all([written])
+    assert "'Accuracy' is not here: it is ir_measures' share of pairs" in str(refused.value)
+    assert "accuracy@k, in lower case, is Success@k" in str(refused.value)
+
+
+def test_notes_say_whose_rbp_it_is() -> None:
+    notes = list(other_tools.notes(["rbp", "RBP@10", "RBP(rel=2)", "RBP(graded=True,p=0.8)", "rbp.95", "nDCG@10"]))
+    assert [note.partition(" ")[0] for note in notes] == ["rbp", "RBP@10"]
+    assert "as in trec_eval" in notes[0]
+    assert "ir_measures' RBP without rel= is graded" in notes[1]
 
 
 @pytest.mark.parametrize("name", FOREIGN)

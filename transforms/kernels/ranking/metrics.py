@@ -178,14 +178,26 @@ def judged(a: Assessment, *, cutoff: int | None = None) -> FloatArray:
     return hits.ratio(with_judgement, seen)
 
 
-def rank_biased_precision(a: Assessment, *, cutoff: int | None = None, rel: float = 1.0, p: float = 0.8) -> FloatArray:
+def rank_biased_precision(
+    a: Assessment, *, cutoff: int | None = None, rel: float = 1.0, p: float = 0.8, graded: bool = False
+) -> FloatArray:
     """(1 - p) Σ p^(rank - 1) over relevant documents (Moffat and Zobel, TOIS 27(1), 2008).
+
+    Graded, each term is multiplied by grade / max(1, highest grade judged for the query), from 0 to 1, and `rel` has no
+    effect: trec_eval's rbp, whose p is 0.9.
 
     >>> rank_biased_precision(hits.EXAMPLE).round(4).tolist()
     [0.3024]
+    >>> rank_biased_precision(hits.EXAMPLE, graded=True).round(4).tolist()
+    [0.2512]
     """
     weight = (1.0 - p) * np.power(p, a.hit_rank - 1.0)
-    return hits.total(a, a.hit_query, weight, hits.is_relevant(a, rel) & hits.upto(a.hit_rank, cutoff))
+    counted = hits.upto(a.hit_rank, cutoff)
+    if not graded:
+        return hits.total(a, a.hit_query, weight, hits.is_relevant(a, rel) & counted)
+    highest = np.ones(a.queries)
+    np.maximum.at(highest, a.pool_query, a.pool_grade)
+    return hits.total(a, a.hit_query, weight * np.maximum(a.hit_grade, 0.0) / highest[a.hit_query], counted)
 
 
 def expected_reciprocal_rank(a: Assessment, *, cutoff: int | None = None, max_rel: float = 4.0) -> FloatArray:

@@ -17,7 +17,13 @@ from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking import spans
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.other_tools import meant_by, plain, refuse_foreign
+from rankbeam.transforms.records.metrics.other_tools import (
+    meant_by,
+    option_elsewhere,
+    plain,
+    refuse_foreign,
+    refuse_homonym,
+)
 from rankbeam.transforms.records.metrics.written import split_name
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -147,13 +153,17 @@ class Metric:
         """The definition of the metric."""
         return _DEFINITIONS[self.name]
 
+    def is_graded(self, option: str) -> bool:
+        """Return whether grades themselves count, so that a lowest relevant grade has no effect."""
+        return option == "rel" and dict(self.options).get("graded") is True
+
     def with_default(self, option: str, value: Option) -> "Metric":
         """The same metric with an option set, if it has that option and leaves it at its default.
 
         >>> str(parse_metric("P@5").with_default("rel", 2.0)), str(parse_metric("nDCG@5").with_default("rel", 2.0))
         ('P(rel=2)@5', 'nDCG@5')
         """
-        if option not in self.definition.options or option in dict(self.options):
+        if option not in self.definition.options or option in dict(self.options) or self.is_graded(option):
             return self
         changed = _checked(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
         return replace(changed, budget=self.budget)
@@ -205,6 +215,7 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
     ('Success@5', 'nDCG(gain=exp)@10')
     """
     written = split_name(text)
+    refuse_homonym(written.name)
     if (meant := meant_by(written.name)) is not None:
         equivalent = split_name(meant)
         written = replace(written, name=equivalent.name, options=(*equivalent.options, *written.options))
@@ -217,7 +228,7 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
     judged_only = False
     for option, value in written.options:
         if option == "judged_only":
-            judged_only = _parse_bool(text, value or "")
+            judged_only = _parse_bool(text, option, value or "")
         else:
             options[option] = _parse_option(text, name, option, value or "")
     if not written.in_tokens:
@@ -237,6 +248,8 @@ def _checked(
     if cutoff is not None and definition.cutoff == "refused":
         raise InputError(f"metric {text!r} takes no cutoff: write {name}")
     defaults = {option: parameter.default for option, parameter in definition.options.items()}
+    if options.get("graded") is True and "rel" in options:
+        raise InputError(f"metric {text!r}: with graded=True grades count themselves, and rel has no effect; remove it")
     kept = tuple(sorted((option, value) for option, value in options.items() if value != defaults[option]))
     return Metric(name, kept, cutoff, judged_only)
 
@@ -244,9 +257,10 @@ def _checked(
 def _parse_option(text: str, name: str, option: str, written: str) -> Option:
     options = _DEFINITIONS[name].options
     if option not in options:
-        raise InputError(
-            f"metric {text!r}: unknown option {option!r}; {did_you_mean(option, [*options, 'judged_only'])}"
-        )
+        hint = option_elsewhere(option, written, options) or did_you_mean(option, [*options, "judged_only"])
+        raise InputError(f"metric {text!r}: unknown option {option!r}; {hint}")
+    if option == "graded":
+        return _parse_bool(text, option, written)
     if option == "gain":
         value = written.strip("'\"")
         if value not in kernels.GAINS:
@@ -266,9 +280,9 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
 _RANGES = {"rel": (0.0, 1e9), "p": (0.0, 1.0), "beta": (0.0, 1e9), "max_rel": (1.0, 60.0)}
 
 
-def _parse_bool(text: str, written: str) -> bool:
+def _parse_bool(text: str, option: str, written: str) -> bool:
     if written.lower() not in ("true", "false"):
-        raise InputError(f"metric {text!r}: judged_only={written} is neither True nor False")
+        raise InputError(f"metric {text!r}: {option}={written} is neither True nor False")
     return written.lower() == "true"
 
 

@@ -3,7 +3,7 @@
 Names are compared without case, "-" and "_": `R_cap`, `r-precision` and `Hit_Rate` are known, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from rankbeam.transforms.records.errors import InputError
@@ -93,6 +93,39 @@ _FOREIGN = {plain(name): (name, *known) for name, known in FOREIGN.items()}
 def meant_by(name: str) -> str | None:
     """Our name, perhaps with options in brackets, of a metric that has another name elsewhere; None if unknown."""
     return _SAME.get(plain(name))
+
+
+def refuse_homonym(name: str) -> None:
+    """Refuse a name that, exactly so written, is another metric elsewhere than in any other case.
+
+    Raises:
+        InputError: it is such a name.
+    """
+    if name == "Accuracy":
+        problem = "it is ir_measures' share of pairs in which a relevant document ranks before one that is not"
+        advice = "BEIR's accuracy@k, in lower case, is Success@k"
+        raise InputError(f"metric {name!r} is not here: {problem}; the nearest one is Bpref, and {advice}")
+
+
+def option_elsewhere(option: str, value: str, options: Collection[str]) -> str | None:
+    """A hint for an option of another tool; None where it is unknown, or the metric has no such option.
+
+    >>> option_elsewhere("dcg", "'exp-log2'", ["gain"])
+    "ir_measures' dcg='exp-log2' is gain=exp here"
+    """
+    if option != "dcg" or "gain" not in options:
+        return None
+    return f"ir_measures' dcg={value} is gain={'exp' if 'exp' in value else 'linear'} here"
+
+
+def notes(words: Iterable[str]) -> Iterator[str]:
+    """Notes on names of metrics of rankings that other tools define differently."""
+    for word in dict.fromkeys(words):
+        name, _, options = word.partition("@")[0].strip().partition("(")
+        if word == "rbp":
+            yield "rbp is RBP(graded=True,p=0.9), as in trec_eval; RBP counts relevant documents alike, with p=0.8"
+        elif name.lower() == "rbp" and "graded" not in options and "rel" not in options:
+            yield f"{word} counts relevant documents alike; ir_measures' RBP without rel= is graded: RBP(graded=True)"
 
 
 def refuse_foreign(name: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.names import METRICS, Metric, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import refuse_foreign
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -28,8 +28,8 @@ _FAMILIES: tuple[tuple[str, str, tuple[int, ...] | None], ...] = (
     ("set_F", "SetF", None),
 )
 _OFFICIAL = ("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "P")
-_SETS = ("all_trec", "official")
 _BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
+_SETS = {"all_trec": tuple(_BY_TREC), "official": _OFFICIAL}
 _SPELLED = {trec.lower(): trec for trec in _BY_TREC}
 _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
@@ -54,17 +54,18 @@ def parse_metrics(words: Iterable[str], also: Sequence[str] = ()) -> tuple[Metri
 
 
 def _parse(word: str, also: Sequence[str]) -> Iterable[Metric]:
-    if word == "all_trec":
-        return [metric for trec in _BY_TREC for metric in _expand(trec)]
-    if word == "official":
-        return [metric for trec in _OFFICIAL for metric in _expand(trec)]
+    if word in _SETS:
+        return [metric for trec in _SETS[word] for metric in _expand(trec)]
     family, dot, parameters = word.partition(".")
     if family in _BY_TREC and (dot or family != "P"):
         return _expand(family, parameters if dot else None, word)
+    if word == "rbp" or (family == "rbp" and parameters.startswith("p=")):  # trec_eval's; its p is 0.9
+        return [parse_metric(f"RBP(graded=True,{parameters or 'p=0.9'})")]
     stem, _, cutoff = word.rpartition("_")
     if cutoff.isdecimal():
         if stem.lower().endswith("_at"):  # ndcg_at_10, as MTEB and BEIR's results have it
-            return [parse_metric(f"{stem[:-3]}@{cutoff}")]
+            name = stem[:-3]
+            return [parse_metric(f"{name.lower() if name == 'Accuracy' else name}@{cutoff}")]
         if stem.lower() in _SPELLED:
             return _expand(_SPELLED[stem.lower()], cutoff, word)
     if dot and family.lower() in _SPELLED:
@@ -81,7 +82,9 @@ def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequenc
     name, defaults = _BY_TREC[trec]
     if defaults is None:
         if parameters is not None:
-            raise InputError(f"metric {word!r}: {trec} takes no parameters here; write {trec}")
+            cut = f"{name}@{parameters}"
+            takes_cutoff = parameters.isdecimal() and METRICS[name].cutoff != "refused"
+            raise InputError(f"metric {word!r}: {trec} takes no parameters here; write {cut if takes_cutoff else trec}")
         return [parse_metric(name)]
     cutoffs = defaults if parameters is None else parameters.split(",")
     if "" in cutoffs:
