@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,20 @@ def test_several_regions_are_listed_at_once(tmp_path: Path, server: Standin) -> 
     assert deleted.status == 0, deleted.stderr
     assert "with 0 staged documents" in deleted.stdout  # the corpus of the other region needs them
     assert [each["name"] for each in server.stats().extra["corpora"]] == [names[0]]
+
+
+@pytest.mark.campaign
+@pytest.mark.xfail(strict=True, reason="issue 24, point 13, 20")
+def test_two_runs_with_ledgers_of_their_own_share_a_corpus_that_is_kept_for_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rag.rag_engine(tmp_path, monkeypatch, seconds_per_file=0.2) as server, ThreadPoolExecutor(2) as beside:
+        quotas = {"rag_engine": {"requests_per_minute": 60}, "rag_engine_data": {"requests_per_minute": rag.FAST}}
+        files = rag.dataset(tmp_path, DOCUMENTS, 8)
+        paths = [rag.experiment(tmp_path / name, server, files, corpus={"keep": "run"}, quotas=quotas) for name in "ab"]
+        done = list(beside.map(partial(rankbeam_process, "evaluate"), paths))
+        stats = server.stats()
+    assert [each.status for each in done] == [0, 0], "\n".join(each.stderr for each in done)
+    assert {times for files in stats.extra["imports"].values() for times in files.values()} == {1}
+    assert stats.queries["ImportRagFiles"] == 1
+    assert (stats.extra["corpora"], stats.extra["objects"]) == ([], [])
