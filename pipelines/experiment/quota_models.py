@@ -63,10 +63,12 @@ class ImportQuotaModel(Section):
 
     Attributes:
         concurrent_calls: imports that run at once, at most; 3 by default.
-        embeddings_per_minute: requests for embeddings of all of them together, at most; 1,400 by default.
+        embeddings_per_minute: requests for embeddings of all of them with one model, at most; 1,400 by default.
         price_per_million: of a million tokens that are embedded, in any currency, for `rankbeam plan`.
+        give_up_after_s: time without progress after which an import is no longer waited for; six hours by default.
     """
 
     concurrent_calls: Count | None = None
     embeddings_per_minute: Count | None = None
     price_per_million: Price | None = None
+    give_up_after_s: Positive | None = None

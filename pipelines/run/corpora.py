@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.corpora import Corpus
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
+from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
@@ -27,8 +29,6 @@ from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.errors import CallError, InputError, RankbeamError
 from rankbeam.transforms.records.run import Run
 
-RUN = "run"
-"""What `keep` says of a corpus that is deleted at the end of the run."""
 _logger = logging.getLogger(__name__)
 
 
@@ -159,7 +159,10 @@ def release(experiment: Experiment, execution: Run) -> None:
 def _release(experiment: Experiment, each: Needed, ended: set[str], execution: Run) -> None:
     site = site_of(experiment, each.api, execution)
     own = [corpus for corpus in site.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
-    outcomes = site.delete([corpus.corpus.name for corpus in own])
+    outcomes = site.end_use([corpus.corpus.name for corpus in own], claimant(execution.run_id, execution.started_at))
+    for corpus, users in zip(own, outcomes, strict=True):
+        if isinstance(users, tuple) and users:
+            _logger.info("%s stays: %s needs it, and deletes it at its end", corpus.corpus.name, ", ".join(users))
     unstage(each.api.location, own, site.find())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import finished_runs
-from rankbeam.pipelines.run.corpora import RUN, needed, needless_in, refusing, unstage
+from rankbeam.pipelines.run.corpora import needed, needless_in, refusing, unstage
 from rankbeam.pipelines.run.messages import say
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.site import DATA_QUOTA, Site
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing

@@ -42,7 +42,6 @@ def there(server: Standin) -> list[dict[str, Any]]:
     return corpora
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 13, 20")
 def test_a_corpus_is_built_asked_and_used_again_until_it_expires(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
     before = rankbeam("plan", path)
@@ -84,7 +83,6 @@ def test_what_is_kept_for_the_run_leaves_nothing(tmp_path: Path, server: Standin
     assert (there(server), server.stats().extra["objects"]) == ([], [])
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 13, 20")
 def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
     assert rankbeam("evaluate", path).status == 0

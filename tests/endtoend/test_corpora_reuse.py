@@ -158,7 +158,6 @@ def test_several_regions_are_listed_at_once(tmp_path: Path, server: Standin) -> 
 
 
 @pytest.mark.campaign
-@pytest.mark.xfail(strict=True, reason="issue 24, point 13, 20")
 def test_two_runs_with_ledgers_of_their_own_share_a_corpus_that_is_kept_for_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,11 +11,12 @@ from support.standins.rag_state import Behaviour, Operation, RagState, Refused
 from rankbeam.transforms.clients.corpora.rag_engine import answers
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.google.errors import kind_of
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
-_STATUS = {3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 8: "RESOURCE_EXHAUSTED", 13: "INTERNAL"}
+_STATUS = {3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 8: "RESOURCE_EXHAUSTED", 9: "FAILED_PRECONDITION", 13: "INTERNAL"}
 PAGE = 100
 
 
@@ -40,10 +41,15 @@ class MemoryApi(DataApi):
         """Nothing was acquired."""
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
-        request = json.loads(payload)
-        name = request.pop("request")
+        name = json.loads(payload)["request"]
         self.requests.append((name, asyncio.get_running_loop().time()))
         self.fail(name, sum(each == name for each, _ in self.requests))
+        return self.answer(payload)
+
+    def answer(self, payload: str) -> Reply:
+        """The answer to a request that comes now."""
+        request = json.loads(payload)
+        name = request.pop("request")
         try:
             values = getattr(self, f"_{name}")(**request)
         except Refused as error:
@@ -95,6 +101,14 @@ class MemoryApi(DataApi):
 
     def _operations(self, corpus: str, page_token: str) -> Mapping[str, Any]:  # noqa: ARG002  all are on one page
         return {"operations": [_operation(each) for each in self._there.operations(corpus)]}
+
+
+def answered(api: MemoryApi, call: Call) -> Any:
+    """The outcome of a call, as a work is sent it."""
+    try:
+        return api.read(api.answer(call.payload).answer)
+    except CallError as error:
+        return error
 
 
 class Clocked:

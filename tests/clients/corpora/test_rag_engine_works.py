@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,16 @@ from support.standins.rag_state import RagState
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
+from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Folder, Staged
 from rankbeam.transforms.clients.corpora.rag_engine.work import Wanted
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.quota import ImportQuota, Quota
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -28,6 +30,7 @@ LOCATION = "projects/p/locations/us-central1"
 PARAMETERS = RagEngineCorpus(location=LOCATION, staging="gs://bucket/r", embedding_model="text-embedding-005")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FILES = 250
+ME = claimant("run", NOW)
 
 
 @pytest.fixture
@@ -51,8 +54,12 @@ def own(number: int) -> About:
     return About(f"{number:016x}" * 2, f"kb{number}", "d", {}, "run", NOW.isoformat())
 
 
+def claiming(about: About, me: Holder = ME) -> About:
+    return replace(about, claim=asdict(me))
+
+
 def wanted(*numbers: int) -> list[Wanted]:
-    return [Wanted(own(number), PARAMETERS.vector_database()) for number in numbers]
+    return [Wanted(claiming(own(number)), PARAMETERS.vector_database()) for number in numbers]
 
 
 def site(api: MemoryApi, folder: Path, clock: VirtualClock) -> Site:
@@ -61,10 +68,10 @@ def site(api: MemoryApi, folder: Path, clock: VirtualClock) -> Site:
 
 def filled(api: MemoryApi, folder: Path, clock: VirtualClock, resources: Sequence[str], **changes: Any) -> list[Filled]:
     fillings = [
-        Filling(own(number), resource, True, staged(), PARAMETERS.import_config(), 0, 5)
+        Filling(claiming(own(number)), resource, staged(), PARAMETERS.import_config(), 0, 5)
         for number, resource in enumerate(resources)
     ]
-    dealt = tracks([replace(each, **changes) for each in fillings], 3, 1400, "run")
+    dealt = tracks([replace(each, **changes) for each in fillings], ImportQuota(), ME)
     return site(api, folder, clock).fill(dealt, ImportFiles(api))
 
 
@@ -123,7 +130,7 @@ def test_a_file_that_always_fails_is_named_and_the_corpus_is_complete_without_it
     api = MemoryApi(LOCATION, state=state(objects(), broken="17.txt"))
     (resource,) = site(api, tmp_path, clock).create(wanted(0))
     (result,) = filled(api, tmp_path, clock, [str(resource)])
-    (beyond,) = filled(api, tmp_path, clock, [str(resource)], is_new=False, most_failures=0, imports=3)
+    (beyond,) = filled(api, tmp_path, clock, [str(resource)], most_failures=0, imports=3)
 
     assert sorted(result.failed) == ["117.txt", "17.txt", "217.txt"]
     assert (result.about.files, result.about.failed) == (FILES - 3, 3)

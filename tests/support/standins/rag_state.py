@@ -16,7 +16,7 @@ from typing import Any
 
 from support.standins.faults import fraction
 
-INVALID, NOT_FOUND, EXHAUSTED, INTERNAL = 3, 5, 8, 13
+INVALID, NOT_FOUND, EXHAUSTED, BUSY, INTERNAL = 3, 5, 8, 9, 13
 MOST_FILES = 10_000
 Read = Callable[[str], Mapping[str, str]]
 """All objects that a URI names, a file or a folder: their URIs and texts."""
@@ -47,6 +47,7 @@ class Behaviour:
         skipped: share of the files that are skipped when they are imported for the first time.
         broken: files whose name contains this always fail.
         shows_operations: whether it lists operations.
+        exclusive: a corpus with an import that runs takes no other change.
         held: corpora that there are from the beginning: by full name, the URIs of their files.
         locations: of every project, by name, and whether each has RAG Engine.
         uploads_granted: after so many objects, Cloud Storage refuses to write more; None where it never does.
@@ -65,6 +66,7 @@ class Behaviour:
     skipped: float = 0.0
     broken: str = "\0"
     shows_operations: bool = True
+    exclusive: bool = False
     held: Mapping[str, list[str]] = field(default_factory=dict)
     locations: Mapping[str, bool] = field(default_factory=dict)
     uploads_granted: int | None = None
@@ -192,6 +194,10 @@ class RagState:
             raise Refused(INVALID, "operations of this resource are not listed")
         return [each for each in self._operations.values() if each.corpus == corpus]
 
+    def operations_of(self, corpus: str) -> list[Operation]:
+        """Those on a corpus, whether the service lists them or not."""
+        return [each for each in self._operations.values() if each.corpus == corpus]
+
     def create(self, parent: str, display_name: str, description: str, endpoint: str) -> tuple[Operation, bool]:
         """Make a corpus; returns the operation, and whether its answer is lost."""
         self._advance()
@@ -211,6 +217,7 @@ class RagState:
     def update(self, name: str, description: str) -> Operation:
         """Change the description of a corpus."""
         corpus = self.corpus(name)
+        self._refuse_busy(name)
 
         def end(_: Operation) -> None:
             corpus.description = description
@@ -220,6 +227,7 @@ class RagState:
     def delete(self, name: str) -> Operation:
         """Delete a corpus."""
         self.corpus(name)
+        self._refuse_busy(name)
 
         def end(operation: Operation) -> None:
             self._corpora.pop(name, None)
@@ -235,6 +243,7 @@ class RagState:
     ) -> tuple[Operation, bool]:
         """Import files; returns the operation, and whether its answer is lost."""
         corpus = self.corpus(name)
+        self._refuse_busy(name)
         running = [each for each in self._operations.values() if each.kind == "import" and not each.is_done]
         if len(running) >= self.behaviour.most_imports:
             raise Refused(EXHAUSTED, f"Quota exceeded: {len(running)} imports are running.")
@@ -269,6 +278,11 @@ class RagState:
         return operation, lost and self._times[
             "import"
         ] <= self.behaviour.failed_operations + self.behaviour.lost_imports
+
+    def _refuse_busy(self, name: str) -> None:
+        running = [each for each in self._operations.values() if each.kind == "import" and not each.is_done]
+        if self.behaviour.exclusive and any(each.corpus == name for each in running):
+            raise Refused(BUSY, f"FAILED_PRECONDITION: There are other operations running on the RagCorpus {name}.")
 
     def retrieve(self, name: str, query: str, top_k: int) -> list[tuple[float, File, str]]:
         """The nearest chunks: distance, file, text."""

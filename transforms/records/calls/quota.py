@@ -41,13 +41,15 @@ class ImportQuota:
 
     Attributes:
         concurrent_calls: imports that may run at once.
-        embeddings_per_minute: requests for embeddings of all imports together.
+        embeddings_per_minute: requests for embeddings of all imports with one model together.
         price_per_million: of a million tokens that are embedded; None where it is not given.
+        give_up_after_s: time without progress after which an import is no longer waited for.
     """
 
     concurrent_calls: int = 3
     embeddings_per_minute: int = 1400
     price_per_million: float | None = None
+    give_up_after_s: float = 6 * 3600.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ A corpus is rankbeam's if both say so. Nothing else is ever reused, changed or d
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,8 @@ from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
 _PREFIX = "rankbeam/v1/"
 _DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")
 _VERSION = 1
+RUN = "run"
+"""What `keep` says of a corpus that is deleted at the end of the run."""
 _DAYS = re.compile(r"(\d+)d")
 _LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
 
@@ -36,6 +38,8 @@ class About:
         files: that it holds, when it is complete.
         failed: how many documents it lacks, when it is complete.
         staging: the folder in which its documents are staged; "" where an older release made it.
+        claim: the `Holder` of the run that imports into it; None where none does.
+        users: runs that need it until they end, where it is kept for runs only: by run, its process and since when.
     """
 
     identity: str
@@ -50,6 +54,8 @@ class About:
     files: int = 0
     failed: int = 0
     staging: str = ""
+    claim: Mapping[str, Any] | None = None
+    users: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def display_name(self) -> str:
@@ -58,7 +64,8 @@ class About:
 
     def description(self) -> str:
         """The description of its corpus."""
-        return json.dumps({"rankbeam": _VERSION, **asdict(self)}, sort_keys=True, ensure_ascii=False)
+        values = {name: value for name, value in asdict(self).items() if value or name not in ("claim", "users")}
+        return json.dumps({"rankbeam": _VERSION, **values}, sort_keys=True, ensure_ascii=False)
 
     def used(self, keep: str, now: datetime) -> "About":
         """The same, kept as an experiment says that uses it now; what was built to be kept is not deleted with a run.

@@ -7,16 +7,18 @@ Corpora are made first, since that shows whether the service takes the embedding
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import About, expiry
+from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
+from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
     KIND,
+    Built,
     Problem,
     failed_documents,
     failures_of,
@@ -26,13 +28,18 @@ from rankbeam.transforms.clients.corpora.rag_engine.results import (
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents
 from rankbeam.transforms.clients.corpora.rag_engine.uses import Use, Uses
-from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, Wanted
+from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, Wanted, existing_of, preferred
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity, document_of
 from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.failures import Failure, FailureKind
 
-_REPORT_EVERY_PERCENT = 10
+MOST_LISTED = 10_000
+"""The most files of a complete corpus that each run lists."""
+_MOST_REBUILDS = 3
+_REPORT_EVERY_S = 55.0  # polls come a minute apart
+Lacked = Mapping[str, str] | CallError
+"""The files that a corpus lacks, with reasons, or why they are not known."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +68,6 @@ class Request:
         return self.parameters.most_failures(documents.fingerprint.documents)
 
 
-@dataclass(frozen=True)
-class Built:
-    """What came of the corpora of an experiment.
-
-    Attributes:
-        corpora: those that can be used.
-        problems: why others cannot.
-    """
-
-    corpora: tuple[BuiltCorpus, ...]
-    problems: tuple[Problem, ...] = ()
-
-
 class Builder:
     """Builds corpora.
 
@@ -96,8 +90,10 @@ class Builder:
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._site, self._documents, self._quota = site, documents, quota
-        self._run, self._now, self._report = run, now, report
-        self._shown: dict[str, int] = {}
+        self._now, self._report = now, report
+        self._me = claimant(run, now)
+        self._rebuilds = _MOST_REBUILDS
+        self._shown: dict[str, float] = {}
         self._new: dict[str, str] = {}  # identities of corpora that were made just now, by resource
 
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
@@ -106,7 +102,7 @@ class Builder:
         Raises:
             CallError: the service cannot be asked.
         """
-        return _preferred(self._site.find(), {each.identity(self._documents) for each in requests})
+        return preferred(self._site.find(), {each.identity(self._documents) for each in requests})
 
     def build(self, requests: Sequence[Request]) -> Built:
         """Build corpora, or find them built.
@@ -117,10 +113,9 @@ class Builder:
         """
         named = {each.identity(self._documents): each for each in requests}
         wanted = {identity: self._wanted(identity, each) for identity, each in named.items()}
-        before = self._settled(self._site.find(tuple(wanted.values())), wanted)
-        complete = {
-            identity: each for identity, each in before.items() if each.suffices(wanted[identity].most_failures)
-        }
+        before = self._settled(self._site.find(tuple(wanted.values()), self._watch), wanted)
+        said = {identity: each for identity, each in before.items() if each.suffices(wanted[identity].most_failures)}
+        complete, lacked = self._checked(said)
         self._report(f"corpora: {len(wanted)} needed, {len(complete)} of them exist")
         lacking = [identity for identity in wanted if identity not in complete]
         staging = {identity: named[identity].parameters.staging for identity in lacking}
@@ -131,8 +126,22 @@ class Builder:
             return Built((), tuple(problems))
         self._stage(staging)
         names = {**{each: before[each].corpus.name for each in lacking if each in before}, **made}
-        fillings = [self._filling(wanted[each], names[each], named[each]) for each in lacking]
-        results = [*self._fill(fillings, named), *self._reuse(complete, named)]
+        distrusted = {each: said[each].about for each in lacking if each in said}
+        fillings = [self._filling(wanted[each], names[each], named[each], distrusted.get(each)) for each in lacking]
+        filled = self._fill(fillings)
+        results = [self._result(each, named[each.about.identity]) for each in filled if not each.by_others]
+        others = [each for each in filled if each.by_others and each.error is None]
+        finished = {each.about.identity: existing_of(each.resource, each.about) for each in others}
+        lacked |= self._checked(finished)[1]
+        used, gone = self._reuse({**complete, **finished}, lacked, named)
+        deleted = {each.about.identity: each for each in filled if each.by_others and each.error is not None}
+        results += used
+        if not self._rebuilds:
+            results += [self._result(each, named[identity]) for identity, each in deleted.items()]
+        elif again := [*gone, *deleted]:  # another run has ended, and needed the corpus no more
+            self._rebuilds -= 1
+            built = self.build([named[each] for each in again])
+            results += [*built.corpora, *built.problems]
         return Built(
             tuple(each for each in results if isinstance(each, BuiltCorpus)),
             tuple(each for each in results if isinstance(each, Problem)),
@@ -145,11 +154,13 @@ class Builder:
             request.name,
             str(self._documents.fingerprint),
             request.specification,
-            self._run,
+            self._me.run_id,
             self._now.isoformat(timespec="seconds"),
             keep,
             expiry(keep, self._now),
             staging=request.parameters.staging,
+            claim=asdict(self._me),
+            users=user_of(self._me) if keep == RUN else {},
         )
         creations, imports = (self._site.operations(kind, identity) for kind in ("create", "import"))
         most = request.most_failures(self._documents)
@@ -173,7 +184,8 @@ class Builder:
             for folder in sorted(set(folders.values())):
                 self._upload(folder, [identity for identity, own in folders.items() if own == folder])
         except InputError:
-            self._site.delete(sorted(self._new))
+            own = {each.corpus.name for each in self._site.find() if is_claim(each.about, self._me)}
+            self._site.delete(sorted(own & self._new.keys()))
             for folder in sorted(set(folders.values())):
                 self._unstage(folder)
             raise
@@ -217,31 +229,36 @@ class Builder:
 
     def _settled(self, existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
         """One corpus of each identity; what was made besides it, because an answer was lost, is deleted."""
-        chosen = _preferred(existing, identities)
+        chosen = preferred(existing, identities)
         surplus = [each for each in existing if each.about.identity in identities and each not in chosen.values()]
-        self._site.delete([each.corpus.name for each in surplus if not each.about.complete])
+        own = [each for each in surplus if not each.about.complete and self._is_ours(each)]
+        self._site.delete([each.corpus.name for each in own])
         return chosen
 
-    def _filling(self, wanted: Wanted, resource: str, request: Request) -> Filling:
+    def _is_ours(self, existing: Existing) -> bool:
+        """Return whether no other run that may be alive imports into a corpus."""
+        other = holder_of(existing.about)
+        return other is None or is_claim(existing.about, self._me) or has_ended(other, self._me)
+
+    def _filling(self, wanted: Wanted, resource: str, request: Request, distrusted: About | None) -> Filling:
         parameters, documents = request.parameters, self._documents
         return Filling(
             wanted.about,
             resource,
-            resource in self._new,
             documents.staged(parameters.staging),
             parameters.import_config(),
             len(wanted.imports),
             request.most_failures(documents),
             len(documents.without_text),
+            parameters.embedding_model,
+            distrusted,
         )
 
-    def _fill(self, fillings: Sequence[Filling], named: Mapping[str, Request]) -> "list[BuiltCorpus | Problem]":
+    def _fill(self, fillings: Sequence[Filling]) -> list[Filled]:
         if not fillings:
             return []
-        quota = self._quota
-        dealt = tracks(fillings, quota.concurrent_calls, quota.embeddings_per_minute, self._run)
-        filled = self._site.fill(dealt, ImportFiles(self._site.api, self._watch))
-        return [self._result(each, named[each.about.identity]) for each in filled]
+        work = ImportFiles(self._site.api, self._watch, self._report)
+        return self._site.fill(tracks(fillings, self._quota, self._me), work)
 
     def _result(self, filled: Filled, request: Request) -> "BuiltCorpus | Problem":
         if filled.error is not None:
@@ -254,36 +271,65 @@ class Builder:
         failures = failures_of(failed, self._documents)
         return filled_corpus(filled, failures, request.most_failures(self._documents))
 
-    def _reuse(self, complete: Mapping[str, Existing], named: Mapping[str, Request]) -> "list[BuiltCorpus | Problem]":
+    def _reuse(
+        self, complete: Mapping[str, Existing], lacked: Mapping[str, Lacked], named: Mapping[str, Request]
+    ) -> "tuple[list[BuiltCorpus | Problem], list[str]]":
+        """Use complete corpora; returns what came of them, and the identities of those that are gone meanwhile."""
         used = {each: complete[each].about.used(named[each].parameters.keep, self._now) for each in complete}
         changed = [
             (complete[each].corpus.name, own) for each, own in used.items() if complete[each].about.ends_before(own)
         ]
         outcomes = dict(zip((name for name, _ in changed), self._site.update(changed), strict=True))
-        lacking = self._lacking(complete)
+        shared = [complete[each].corpus.name for each, own in used.items() if own.keep == RUN]
+        outcomes |= zip(shared, self._site.register(shared, self._me), strict=True)
+        lacking = self._lacking(complete, lacked)
         results: list[BuiltCorpus | Problem] = []
+        gone: list[str] = []
         for identity, own in used.items():
             resource, failures = complete[identity].corpus.name, lacking[identity]
             updated = outcomes.get(resource, "")
-            if isinstance(failures, CallError):
+            errors = [each for each in (failures, updated) if isinstance(each, CallError)]
+            if self._rebuilds and any(each.kind is FailureKind.NOT_FOUND for each in errors):
+                gone.append(identity)
+            elif isinstance(failures, CallError):
                 results.append(Problem.with_corpus(named[identity].name, resource, failures))
             elif isinstance(updated, CallError):
                 results.append(Problem.with_corpus(named[identity].name, resource, updated))
             else:
                 results.append(reused(resource, own, failures, self._documents.fingerprint.documents))
-        return results
+        return results, gone
 
-    def _lacking(self, complete: Mapping[str, Existing]) -> "dict[str, tuple[Failure, ...] | CallError]":
-        """For each complete corpus the documents that it lacks; it is asked for them only where there are some."""
-        without_text = len(self._documents.without_text)
-        some = [identity for identity, each in complete.items() if each.about.failed > without_text]
+    def _checked(self, complete: Mapping[str, Existing]) -> tuple[dict[str, Existing], dict[str, Lacked]]:
+        """List the files of corpora that say that they are complete.
+
+        Returns:
+            Those that lack no more than they say, and for all the files that they lack.
+        """
         names = frozenset(name for folder in self._documents.folders for name in folder.names)
-        resources = [complete[identity].corpus.name for identity in some]
-        lacking: dict[str, tuple[Failure, ...] | CallError] = dict.fromkeys(complete, failures_of({}, self._documents))
-        for identity, files in zip(some, self._site.lacking(resources, names), strict=True):
-            lacking[identity] = (
-                files if isinstance(files, CallError) else self._failures(complete[identity].about, files)
-            )
+        some = list(complete)
+        if len(names) > MOST_LISTED:
+            some = [each for each in some if complete[each].about.failed > len(self._documents.without_text)]
+            for other in complete.keys() - some:
+                self._report(f"corpora: {complete[other].corpus.name}: its {len(names):,} files are not listed")
+        lacked = dict(zip(some, self._site.lacking([complete[each].corpus.name for each in some], names), strict=True))
+        right = {}
+        for identity, each in complete.items():
+            files, known = lacked.get(identity, {}), each.about.failed - len(self._documents.without_text)
+            if isinstance(files, CallError) or len(files) <= max(0, known):
+                right[identity] = each
+            else:
+                problem = f"lacks {len(files):,} of {len(names):,} files, and says that it is complete"
+                self._report(f"corpora: {each.corpus.name} {problem}; what is missing is imported")
+        return right, lacked
+
+    def _lacking(
+        self, complete: Mapping[str, Existing], lacked: Mapping[str, Lacked]
+    ) -> "dict[str, tuple[Failure, ...] | CallError]":
+        """For each complete corpus a failure for each document that it lacks."""
+        lacking: dict[str, tuple[Failure, ...] | CallError] = {}
+        for identity, each in complete.items():
+            files = lacked.get(identity, {})
+            lacking[identity] = files if isinstance(files, CallError) else self._failures(each.about, files)
         return lacking
 
     def _failures(self, own: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
@@ -293,10 +339,11 @@ class Builder:
         return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 
     def _watch(self, operation: Operation) -> None:
-        """Report an import now and then."""
-        step = operation.progress // _REPORT_EVERY_PERCENT
-        if operation.is_import and not operation.done and step > self._shown.get(operation.name, 0):
-            self._shown[operation.name] = step
+        """Report an import every minute."""
+        now = self._site.clock.monotonic()
+        shown = self._shown.setdefault(operation.name, now)
+        if operation.is_import and not operation.done and now - shown >= _REPORT_EVERY_S:
+            self._shown[operation.name] = now
             self._report(f"corpora: {operation.name.partition('/operations/')[0]}: {operation.progress}% imported")
 
 
@@ -306,8 +353,3 @@ def _known_reasons(own: About) -> Mapping[str, str]:
         return Uses(own.staging).failed(own.identity) if own.staging else {}
     except InputError:
         return {}
-
-
-def _preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
-    """The preferred corpus of each identity; `existing` has the preferred ones first."""
-    return {each.about.identity: each for each in reversed(existing) if each.about.identity in identities}

@@ -7,22 +7,27 @@ missing files ─► batches of ≤ 10,000 ─► import ─► wait ─► all 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation, Started
+from rankbeam.transforms.clients.corpora.rag_engine.claims import claimed, is_claim
 from rankbeam.transforms.clients.corpora.rag_engine.operations import (
+    STUCK_S,
     awaited,
+    is_busy,
     listed_files,
     request,
     running_imports,
 )
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
 from rankbeam.transforms.clients.corpora.rag_engine.work import DataWork, operation_key, updated
-from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.pause import pause
-from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -44,22 +49,28 @@ class Filling:
     Attributes:
         about: what it is to say of itself when it is complete, besides the numbers of files.
         resource: its name.
-        is_new: whether it was made just now, so that it has no file.
         staged: the files.
         config: of its imports: how they are cut and parsed.
         imports: how many operations have imported files into it before.
         most_failures: how many files may fail.
         without_text: documents that have no text, and no file.
+        model: that embeds its chunks: each has a quota of its own.
+        distrusted: what it said of itself, where it says that it is complete and is not.
     """
 
     about: About
     resource: str
-    is_new: bool
     staged: Staged
     config: Mapping[str, Any]
     imports: int
     most_failures: int
     without_text: int = 0
+    model: str = ""
+    distrusted: About | None = None
+
+    def suffices(self, about: About) -> bool:
+        """Return whether a corpus that says this of itself needs no import."""
+        return about.complete and about.failed <= self.most_failures and about != self.distrusted
 
 
 @dataclass(frozen=True)
@@ -73,6 +84,7 @@ class Filled:
         failed: for each file that it lacks the reason.
         sinks: objects to which the service wrote the result of each file.
         error: what ended the work on it; None where it came to its end.
+        by_others: another run has imported all files meanwhile, or deleted it before this one began.
     """
 
     about: About
@@ -81,6 +93,7 @@ class Filled:
     failed: Mapping[str, str] = field(default_factory=dict)
     sinks: tuple[str, ...] = ()
     error: CallError | None = None
+    by_others: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,27 +103,43 @@ class Track:
     Attributes:
         fillings: of them.
         embeddings_per_minute: that each import may request.
-        run: the id of the run, as a part of names that must be new.
+        me: the run, and its claim of the corpora.
+        stuck_s: an import without progress is no longer waited for after so long.
     """
 
     fillings: tuple[Filling, ...]
     embeddings_per_minute: int
-    run: str
+    me: Holder
+    stuck_s: float = STUCK_S
 
 
-def tracks(fillings: Sequence[Filling], concurrent: int, embeddings_per_minute: int, run: str) -> list[Track]:
-    """Corpora dealt to tracks; the tracks share the budget of embeddings evenly.
+def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[Track]:
+    """Corpora dealt to tracks; tracks of one model share its budget of embeddings evenly.
 
     Args:
         fillings: the corpora.
-        concurrent: imports that may run at once.
-        embeddings_per_minute: of all imports together.
-        run: the id of the run.
+        quota: of imports.
+        me: the run, and its claim of the corpora.
     """
-    number = min(concurrent, len(fillings), embeddings_per_minute)
-    largest_first = sorted(fillings, key=lambda each: -each.staged.files)
-    dealt = [tuple(largest_first[track::number]) for track in range(number)]
-    return [Track(each, embeddings_per_minute // number, run) for each in dealt]
+    most, budget = min(quota.concurrent_calls, len(fillings)), quota.embeddings_per_minute
+    groups: dict[str, list[Filling]] = {}
+    for each in sorted(fillings, key=lambda each: -each.staged.files):
+        groups.setdefault(each.model, []).append(each)
+    models = list(groups.values())
+    if len(models) >= most:  # a track has whole models, so that no two of its imports share a budget
+        dealt = [(tuple(chain.from_iterable(models[track::most])), budget) for track in range(most)]
+    else:
+        shares = [1] * len(models)
+        for _ in range(most - len(models)):
+            free = [i for i, each in enumerate(models) if shares[i] < min(len(each), budget)]
+            if free:
+                shares[max(free, key=lambda i: len(models[i]) / shares[i])] += 1
+        dealt = [
+            (tuple(each[track::number]), budget // number)
+            for each, number in zip(models, shares, strict=True)
+            for track in range(number)
+        ]
+    return [Track(each, own, me, quota.give_up_after_s) for each, own in dealt]
 
 
 @dataclass(frozen=True)
@@ -118,26 +147,22 @@ class ImportFiles(DataWork[Track]):
     """Imports files into the corpora of a track; an error ends the work on one corpus only.
 
     Attributes:
-        watch: takes every look at an operation, to report progress.
+        report: takes lines of progress.
     """
 
-    watch: Callable[[Operation], None] = lambda _: None
-
-    def read(self, call: Call, reply: Reply) -> Any:
-        """As `Work`."""
-        value = super().read(call, reply)
-        if isinstance(value, Operation):
-            self.watch(value)
-        return value
+    report: Callable[[str], None] = lambda _: None
 
     def steps(self, item: Track) -> Steps[tuple[Filled, ...]]:
         """As `Work`; returns one `Filled` for each corpus of the track."""
         filled = []
         for filling in item.fillings:
+            work = _Import(self, filling, item)
             try:
-                filled.append((yield from _Import(self, filling, item).steps()))
+                filled.append((yield from work.steps()))
             except CallError as error:
                 filled.append(Filled(filling.about, filling.resource, error=error))
+                with suppress(CallError):  # the claim ends with this process
+                    yield from work.released()
         return tuple(filled)
 
 
@@ -171,14 +196,25 @@ class _Import:
     """The import into one corpus."""
 
     def __init__(self, work: ImportFiles, filling: Filling, track: Track) -> None:
-        self._location, self._filling, self._run = work.api.location, filling, track.run
+        self._location, self._filling, self._track = work.api.location, filling, track
+        self._report = work.report
+        self._claimed: About | None = None
         self._config = {**filling.config, "max_embedding_requests_per_min": track.embeddings_per_minute}
         self._next, self._sinks = filling.imports, list[str]()
         self._reasons: dict[str, str] = {}
 
     def steps(self) -> Steps[Filled]:
-        staged, resource = self._filling.staged, self._filling.resource
-        missing: AbstractSet[str] = staged.names() if self._filling.is_new else (yield from self._missing())
+        staged, resource, me = self._filling.staged, self._filling.resource, self._track.me
+        try:
+            there = yield from claimed(resource, me, self._filling.suffices, self._report)
+        except CallError as error:
+            if error.kind is not FailureKind.NOT_FOUND:
+                raise
+            return Filled(self._filling.about, resource, error=error, by_others=True)
+        if not is_claim(there, me):
+            return Filled(there, resource, by_others=True)
+        self._claimed = there
+        missing: AbstractSet[str] = yield from self._missing()
         before = staged.files - len(missing)
         for _ in range(_MOST_IMPORTS):
             is_sure = True
@@ -191,10 +227,30 @@ class _Import:
         failed = {name: self._reasons.get(name, NO_REASON) for name in sorted(missing)}
         files = staged.files - len(failed)
         failures = len(failed) + self._filling.without_text
-        own = replace(self._filling.about, complete=True, files=files, failed=failures)
+        users = {**there.users, **self._filling.about.users}
+        own = replace(self._filling.about, complete=True, files=files, failed=failures, claim=None, users=users)
         if failures <= self._filling.most_failures:
             yield from updated(resource, own)
+        else:
+            yield from self.released()
         return Filled(own, resource, files - before, failed, tuple(self._sinks))
+
+    def released(self) -> Steps[None]:
+        """Let other runs import, where this one has not finished."""
+        if self._claimed is not None:
+            yield from updated(self._filling.resource, replace(self._claimed, claim=None))
+
+    def _beat(self) -> Steps[None]:
+        """Show runs of other machines that this one goes on; a service that is busy shows it as well."""
+        if self._claimed is not None and self._claimed.claim is not None:
+            beat = str(int(self._claimed.claim["beat"]) + 1)
+            self._claimed = replace(self._claimed, claim={**self._claimed.claim, "beat": beat})
+            fields = {
+                "name": self._filling.resource,
+                "display_name": self._claimed.display_name,
+                "description": self._claimed.description(),
+            }
+            yield [request("update", corpus=fields)]
 
     def _missing(self) -> Steps[AbstractSet[str]]:
         """Names of the staged files that the corpus lacks."""
@@ -204,7 +260,7 @@ class _Import:
 
     def _import(self, uris: Sequence[str]) -> Steps[Operation]:
         """Import some files, and wait until that has ended."""
-        operation = yield from awaited((yield from self._started(uris)))
+        operation = yield from awaited((yield from self._started(uris)), self._track.stuck_s, self._beat)
         if (error := operation.error) is not None and not error.kind.is_transient:
             raise error
         return operation
@@ -215,7 +271,7 @@ class _Import:
         for _ in range(_MOST_LOST):
             number, self._next = self._next, self._next + 1
             key = operation_key("import", self._location, self._filling.about.identity, number)
-            sink = self._filling.staged.result(self._run, resource, number)
+            sink = self._filling.staged.result(self._track.me.run_id, resource, number)
             config = {
                 **self._config,
                 "gcs_source": {"uris": list(uris)},
@@ -237,7 +293,7 @@ class _Import:
             (started,) = yield [request("import", key, corpus=self._filling.resource, config=config)]
             if isinstance(started, Started):
                 return started
-            if started.kind is not FailureKind.QUOTA:
+            if started.kind is not FailureKind.QUOTA and not is_busy(started):
                 raise started
             yield [pause(_REFUSED_S)]
         raise started

@@ -1,7 +1,7 @@
 """Steps that several works on corpora share: requests, pages of lists, and waiting for long-running operations."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed, ListedFile, Operation
@@ -12,8 +12,12 @@ from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
+STUCK_S = 6 * 3600.0
+"""An operation without progress for so long is no longer waited for."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_BETWEEN_S = 120.0
 _MOST_FAILED_POLLS = 10
+_MOST_BUSY, _BUSY_S = 60, 60.0
 _NO_LIST = {FailureKind.INVALID, FailureKind.NOT_FOUND, FailureKind.PERMISSION}
 
 
@@ -60,30 +64,78 @@ def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
             return tuple(names)
 
 
-def awaited(operation: str) -> Steps[Operation]:
+def patiently(call: Call) -> Steps[Any]:
+    """The answer to a request that the service refuses while other operations run on the corpus; it waits for these.
+
+    Raises:
+        CallError: the request failed, or the corpus was busy for an hour.
+    """
+    for _ in range(_MOST_BUSY):
+        (answer,) = yield [call]
+        if not isinstance(answer, CallError):
+            return answer
+        if not is_busy(answer):
+            raise answer
+        yield [pause(_BUSY_S)]
+    raise answer
+
+
+def is_busy(error: CallError) -> bool:
+    """Return whether a request is refused only because another operation is running.
+
+    >>> is_busy(CallError(FailureKind.INVALID, "FAILED_PRECONDITION: There are other operations running"))
+    True
+    """
+    return error.message.startswith("FAILED_PRECONDITION") and "operation" in error.message
+
+
+def awaited(
+    operation: str, stuck_s: float = STUCK_S, between: Callable[[], Steps[None]] | None = None
+) -> Steps[Operation]:
     """A long-running operation, once it has ended, well or not.
 
     A poll that fails says nothing of the operation: it goes on, and is polled again.
 
+    Args:
+        operation: its name.
+        stuck_s: it is no longer waited for after so long without progress.
+        between: steps to take every two minutes.
+
     Raises:
-        CallError: there is no such operation, or it could not be polled for a long time.
+        CallError: there is no such operation, it could not be polled for a long time, or it is stuck.
     """
-    failed = 0
-    for seconds in _pauses():
+    failed, progress, idle, waited = 0, -1, 0.0, 0.0
+    for seconds in pauses():
         (outcome,) = yield [request("poll", operation=operation)]
         if isinstance(outcome, Operation):
             failed = 0
             if outcome.done:
                 return outcome
+            idle, progress = (idle if outcome.progress == progress else 0.0), outcome.progress
+            if idle >= stuck_s:
+                raise CallError(FailureKind.TIMEOUT, _stuck(outcome, idle))
         elif not outcome.kind.is_transient or (failed := failed + 1) >= _MOST_FAILED_POLLS:
             raise outcome
         yield [pause(seconds)]
+        idle, waited = idle + seconds, waited + seconds
+        if between is not None and waited >= _BETWEEN_S:
+            waited = 0.0
+            yield from between()
     raise AssertionError("pauses do not end")
 
 
-def _pauses() -> Iterator[float]:
-    """Pauses between polls: longer each time, up to a minute."""
+def _stuck(operation: Operation, seconds: float) -> str:
+    corpus = operation.name.partition("/operations/")[0]
+    return (
+        f"{operation.name} stands at {operation.progress}% for {seconds / 3600:.1f} hours; run again later to wait "
+        f"for it further (it imports only what is missing then), allow more time with quotas: {{rag_engine_import: "
+        f"{{give_up_after_s: …}}}}, or begin anew after `rankbeam corpora delete PLACE {corpus}`"
+    )
+
+
+def pauses(longest: float = _LONGEST_PAUSE_S) -> Iterator[float]:
+    """Pauses between polls, each longer than the one before, up to a limit."""
     seconds = _FIRST_PAUSE_S
     while True:
         yield seconds
-        seconds = min(_LONGEST_PAUSE_S, seconds * 1.5)
+        seconds = min(longest, seconds * 1.5)

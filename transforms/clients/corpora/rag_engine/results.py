@@ -46,6 +46,19 @@ class Problem:
         return cls(name, f"{resource} was deleted by others meanwhile; run again to build it anew ({error.message})")
 
 
+@dataclass(frozen=True)
+class Built:
+    """What came of the corpora of an experiment.
+
+    Attributes:
+        corpora: those that can be used.
+        problems: why others cannot.
+    """
+
+    corpora: tuple[BuiltCorpus, ...]
+    problems: tuple[Problem, ...] = ()
+
+
 def failed_documents(filled: Filled, objects: Objects) -> dict[str, str]:
     """For each document that could not be imported the reason, from the results of imports where lists give none."""
     failed = dict(filled.failed)

@@ -4,13 +4,14 @@ The calls are made by the process that submits a pipeline, before the pipeline b
 bundle of Beam's that only waits would be taken for one that hangs.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from rankbeam.transforms.clients.calls.alone import Alone
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.answers import ListedFile, Started
+from rankbeam.transforms.clients.corpora.rag_engine.answers import ListedFile, Operation, Started
+from rankbeam.transforms.clients.corpora.rag_engine.claims import EndUse, RegisterUse
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, FindLacking, ImportFiles, Track
 from rankbeam.transforms.clients.corpora.rag_engine.work import (
@@ -25,6 +26,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.work import (
     operation_key,
 )
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError
@@ -44,23 +46,31 @@ class Site:
         clock: of all waiting.
 
     Attributes:
+        api: their data API.
+        clock: of all waiting.
         usage: of the quota by all work so far.
         warnings: for users, by all work so far.
     """
 
     def __init__(self, api: DataApi, ledger: Ledger, quota: Quota = DATA_QUOTA, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.api, self._ledger = api, ledger
+        self.api, self.clock, self._ledger = api, clock, ledger
         self._alone = Alone(api, f"{SERVICE} {api.location}", quota, ledger, clock)
         self.usage: list[Usage] = self._alone.usage
         self.warnings: list[str] = self._alone.warnings
 
-    def find(self, wanted: Sequence[Wanted] = ()) -> tuple[Existing, ...]:
+    def find(
+        self, wanted: Sequence[Wanted] = (), watch: Callable[[Operation], None] = lambda _: None
+    ) -> tuple[Existing, ...]:
         """All corpora of rankbeam's, once no import into a wanted one runs any more, the preferred ones first.
+
+        Args:
+            wanted: corpora that the caller needs.
+            watch: takes every look at an operation, to report progress.
 
         Raises:
             CallError: they cannot be listed.
         """
-        existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api), wanted)
+        existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api, watch), wanted)
         return existing
 
     def files(self, corpus: str) -> tuple[ListedFile, ...]:
@@ -101,6 +111,14 @@ class Site:
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
         """Write what corpora say of themselves."""
         return self._alone.done(UpdateCorpus(self.api), corpora)
+
+    def register(self, resources: Sequence[str], me: Holder) -> "list[str | CallError]":
+        """Write into corpora with `keep: run` that a run needs them until it ends."""
+        return self._alone.done(RegisterUse(self.api, me=me), resources)
+
+    def end_use(self, resources: Sequence[str], me: Holder) -> "list[tuple[str, ...] | CallError]":
+        """Delete corpora that no other run needs; returns for each the runs that need it, none where it is deleted."""
+        return self._alone.done(EndUse(self.api, me=me), resources)
 
     def delete(self, resources: Sequence[str]) -> "list[str | CallError]":
         """Delete corpora, which must be rankbeam's; returns for each its name, or why it is still there."""

@@ -1,17 +1,18 @@
 """Works on corpora: find them, make one, delete one. Each is a generator of requests and pauses."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed, ListedFile
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed, ListedFile, Operation
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.operations import (
     awaited,
     listed_corpora,
     listed_files,
     listed_locations,
+    patiently,
     request,
     running_imports,
 )
@@ -34,15 +35,20 @@ class DataWork(Generic[Item]):
 
     Attributes:
         api: the data API of their project and region.
+        watch: takes every look at an operation, to report progress.
     """
 
     api: DataApi
+    watch: Callable[[Operation], None] = lambda _: None
     stage: ClassVar[str] = STAGE
     services: ClassVar[Sequence[str]] = (SERVICE,)
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
         """As `Work`."""
-        return self.api.read(reply.answer)
+        value = self.api.read(reply.answer)
+        if isinstance(value, Operation):
+            self.watch(value)
+        return value
 
     def calls(self, item: Item) -> range:  # noqa: ARG002  the Protocol's
         """As `Work`; how often an operation is polled is not known before."""
@@ -75,6 +81,16 @@ def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
     """Those corpora that rankbeam made, the preferred one of each identity first."""
     existing = [Existing(each, own) for each in corpora if (own := about(each)) is not None]
     return tuple(sorted(existing, key=lambda each: each.preference))
+
+
+def preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
+    """The preferred corpus of each identity; `existing` has the preferred ones first."""
+    return {each.about.identity: each for each in reversed(existing) if each.about.identity in identities}
+
+
+def existing_of(resource: str, about: About) -> Existing:
+    """A corpus that another run has completed."""
+    return Existing(Listed(resource, about.display_name, about.description(), ""), about)
 
 
 @dataclass(frozen=True)
@@ -209,15 +225,24 @@ class DeleteCorpus(DataWork[str]):
 
     def steps(self, item: str) -> Steps[str]:
         """As `Work`; returns the name of the resource; one that is gone already is no failure."""
-        (started,) = yield [request("delete", corpus=item)]
-        if isinstance(started, CallError):
-            if started.kind is not FailureKind.NOT_FOUND:
-                raise started
-            return item
-        operation = yield from awaited(started.operation)
-        if operation.error is not None and operation.error.kind is not FailureKind.NOT_FOUND:
-            raise operation.error
+        yield from deleted(item)
         return item
+
+
+def deleted(resource: str) -> Steps[None]:
+    """Delete a corpus with its files; one that is gone already is no failure.
+
+    Raises:
+        CallError: it cannot be deleted.
+    """
+    try:
+        started = yield from patiently(request("delete", corpus=resource))
+        operation = yield from awaited(started.operation)
+        if operation.error is not None:
+            raise operation.error
+    except CallError as error:
+        if error.kind is not FailureKind.NOT_FOUND:
+            raise
 
 
 def updated(resource: str, own: About) -> Steps[None]:
@@ -227,7 +252,7 @@ def updated(resource: str, own: About) -> Steps[None]:
         CallError: it cannot be written.
     """
     fields = {"name": resource, "display_name": own.display_name, "description": own.description()}
-    (started,) = accepted((yield [request("update", corpus=fields)]))
+    started = yield from patiently(request("update", corpus=fields))
     operation = yield from awaited(started.operation)
     if operation.error is not None:
         raise operation.error
