@@ -113,6 +113,30 @@ def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Stan
     assert json.loads(with_titles["description"])["specification"]["fields"] == ["title", "text"]
 
 
+@pytest.mark.xfail(strict=True, reason="issue 24, point 7")
+def test_evidence_counts_from_the_text_where_titles_are_imported(tmp_path: Path, server: Standin) -> None:
+    title = "A title that is much longer than the chunks of the corpus are, word after word after word " * 2
+    text = "amber fees are due in May"
+    files = rag.dataset(tmp_path, 3, queries=1)
+    with Path(files["corpus"]).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"_id": "fees", "title": title, "text": text}) + "\n")
+    evidence = {"query_id": "q0", "doc_id": "fees", "start": 6, "end": 18, "quote": text[6:18]}
+    (tmp_path / "evidence.jsonl").write_text(json.dumps(evidence) + "\n", encoding="utf-8")
+    del files["qrels"]
+    (tmp_path / "queries.jsonl").write_text(json.dumps({"_id": "q0", "text": "fees due"}) + "\n", encoding="utf-8")
+    path = rag.experiment(
+        tmp_path,
+        server,
+        {**files, "evidence": str(tmp_path / "evidence.jsonl"), "unit": "span"},
+        corpus={"fields": ["title", "text"], "chunk_size": 64, "chunk_overlap": 0},
+        metrics=["RR", "SpanRecall@5"],
+    )
+    done = rankbeam("evaluate", path)
+    assert done.status == 0, done.stderr
+    rows = find_run(str(tmp_path / "out")).table("configuration_metrics").to_pylist()
+    assert {row["metric"]: row["mean"] for row in rows} == {"RR": 1.0, "SpanRecall@5": 1.0}
+
+
 def test_answers_belong_to_the_corpus_and_not_to_its_resource(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
     assert rankbeam("evaluate", path).status == 0
