@@ -157,23 +157,24 @@ def _place(hashes: HashArray) -> tuple[HashArray, Bits]:
     return number >> np.uint64(3), np.uint8(1) << (number & np.uint64(7)).astype(np.uint8)
 
 
-def documents_of(path: str, sieve: Bits, buckets: int, *, titled: bool = True) -> Iterator[Bucketed]:
-    """The documents of a file whose texts are requested, by their bucket, as `DOCUMENTS`.
+def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[Bucketed]:
+    """The documents of a file whose texts are requested, by their bucket, as `DOCUMENTS`, each with its title.
 
     Args:
         path: the file.
         sieve: of all requests, as `SieveFn` makes it.
         buckets: into how many parts the documents are divided.
-        titled: each text begins with the title of its document, if that has one.
     """
     entries = texts.read_entries(path, "corpus") if sieve.any() else iter(())
     while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
         hashed = hashing.hash_strings(pa.array([entry.id for entry in part], pa.string()))
         byte, bit = _place(hashed)
-        by_bucket: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
+        by_bucket: defaultdict[int, list[dict[str, str | int]]] = defaultdict(list)
         for place in np.flatnonzero(sieve[byte] & bit).tolist():
-            text = "\n".join(filter(None, [part[place].title if titled else "", part[place].text]))
-            by_bucket[int(hashed[place]) % buckets].append({"doc_id": part[place].id, "text": text})
+            entry = part[place]
+            text = "\n".join(filter(None, [entry.title, entry.text]))
+            row: dict[str, str | int] = {"doc_id": entry.id, "text": text, "prefix": len(text) - len(entry.text)}
+            by_bucket[int(hashed[place]) % buckets].append(row)
         for bucket, rows in by_bucket.items():
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
 
@@ -181,11 +182,9 @@ def documents_of(path: str, sieve: Bits, buckets: int, *, titled: bool = True) -
 def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]:
     """The documents of a bucket, as `DOCUMENTS`, for every bucket of queries that wants them."""
     _, parts = element
-    known: dict[str, str] = {}
-    for batch in parts["documents"]:
-        known |= zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True)
+    known = {row["doc_id"]: row for batch in parts["documents"] for row in batch.to_pylist()}
     for bucket, doc_ids in parts["wanted"]:
-        rows = [{"doc_id": doc_id, "text": known[doc_id]} for doc_id in doc_ids if doc_id in known]
+        rows = [known[doc_id] for doc_id in doc_ids if doc_id in known]
         if rows:
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
 

@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import SourceRows, Spilled, unspilled
 from rankbeam.transforms.contexts import Request, SieveFn, documents_of, requests_of, sent
-from rankbeam.transforms.kernels.locating import located
+from rankbeam.transforms.kernels.locating import located_after
 from rankbeam.transforms.records.chunk_ids import chunk_id
 from rankbeam.transforms.records.rankings.spans import without_place
 
@@ -32,7 +32,8 @@ class LocateChunks(beam.PTransform):
     """Rankings whose ids are those of chunks, where their places are known.
 
     The input are pairs of bucket and rows of a source. A result with a text has the place of that text in its document;
-    one without a text is the whole document. The corpus is only read where an id lacks a span.
+    one without a text is the whole document. Places count from the beginning of the document's text; a chunk may begin
+    with its title, where a service searches titles, too. The corpus is only read where an id lacks a span.
 
     Attributes:
         corpus: the documents.
@@ -49,7 +50,7 @@ class LocateChunks(beam.PTransform):
         documents = (
             rankings.pipeline
             | "Corpus" >> beam.Create(sources.expand(self.corpus))
-            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets, titled=False)
+            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets)
         )
         texts = (
             {"wanted": wanted, "documents": documents}
@@ -73,15 +74,16 @@ def requests(element: tuple[int, tuple[int, pa.RecordBatch | Spilled]], buckets:
 def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[SourceRows]:
     """The rankings of a bucket, with the places that were found."""
     bucket, parts = element
-    known: dict[str, str] = {}
+    known: dict[str, tuple[str, int]] = {}
     for batch in parts["texts"]:
-        known |= zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True)
+        known |= {row["doc_id"]: (row["text"], row["prefix"]) for row in batch.to_pylist()}
 
     @lru_cache(_PLACES_KEPT)
     def name_of(doc_id: str, text: str | None) -> str:
-        if (document := known.get(doc_id)) is None:
+        if doc_id not in known:
             return doc_id
-        place = (0, len(document)) if text is None else located(text, document)
+        document, prefix = known[doc_id]
+        place = (0, len(document) - prefix) if text is None else located_after(prefix, text, document)
         return doc_id if place is None or place[0] == place[1] else chunk_id(doc_id, *place)
 
     for source, rows in parts["rankings"]:

@@ -113,7 +113,6 @@ def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Stan
     assert json.loads(with_titles["description"])["specification"]["fields"] == ["title", "text"]
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 7")
 def test_evidence_counts_from_the_text_where_titles_are_imported(tmp_path: Path, server: Standin) -> None:
     title = "A title that is much longer than the chunks of the corpus are, word after word after word " * 2
     text = "amber fees are due in May"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.locating import folded, located
+from rankbeam.transforms.kernels.locating import folded, located, located_after
 
 _WORDS = st.text("ab \n", max_size=16)
 
@@ -44,3 +44,27 @@ def test_a_chunk_that_was_cut_off_is_located() -> None:
 
 def test_a_text_of_another_document_has_no_place() -> None:
     assert located("an altogether different sentence", "The quick brown fox.") is None
+
+
+@given(st.text("ab \n", max_size=6), st.text("abc \n", max_size=30), st.data())
+def test_a_chunk_that_begins_with_the_title_has_its_place_in_the_text(
+    title: str, text: str, data: st.DataObject
+) -> None:
+    document = "\n".join(filter(None, [title, text]))
+    prefix = len(document) - len(text)
+    start = data.draw(st.integers(0, len(document)))
+    chunk = document[start : data.draw(st.integers(start, len(document)))]
+    place = located_after(prefix, chunk, document)
+    if not chunk.strip():
+        assert place is None
+    elif chunk in text:
+        assert place == (text.find(chunk), text.find(chunk) + len(chunk))
+    else:
+        first = document.find(chunk)
+        assert place == (max(0, first - prefix), max(0, first + len(chunk) - prefix))
+
+
+def test_a_long_title_hides_no_evidence() -> None:
+    title, text = "A title that is longer than the text which follows it", "Fees are due."
+    assert located_after(len(title) + 1, f"{title} {text}", f"{title}\n{text}") == (0, len(text))
+    assert located(f"{title} {text}", text) is None

@@ -66,6 +66,29 @@ def located(chunk: str, document: str) -> tuple[int, int] | None:
     return None if start == end else (int(within.place[start]), int(within.place[end - 1]) + 1)
 
 
+def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | None:
+    r"""The span of a document's text that a chunk is taken from, which may begin with what precedes the text.
+
+    Args:
+        prefix: length of what precedes the text: a title and a line break.
+        chunk: its text.
+        document: prefix and text.
+
+    Returns:
+        Start and end in code points of the text; None where there is no such place.
+
+    >>> located_after(6, "Title\nbo", "Title\nbody"), located_after(6, "dy", "Title\nbody")
+    ((0, 2), (2, 4))
+    """
+    text = document[prefix:]
+    begins_before = chunk not in text and chunk in document
+    place = None if begins_before else located(chunk, text)
+    if place is not None or not prefix:
+        return place
+    place = located(chunk, document)
+    return None if place is None else (max(0, place[0] - prefix), max(0, place[1] - prefix))
+
+
 def _shared(piece: str, text: str) -> tuple[int, int]:
     """The longest span of a text that is part of a piece, if it has the least share of the piece; else an empty one.
 

@@ -41,8 +41,9 @@ ITEMS = pa.schema(
 )
 """One row a query: its distinct passages, and for each configuration which of them it retrieved, best first."""
 
-DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string())])
-"""One row a document of the corpus that some item lacks the text of."""
+DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string()), ("prefix", pa.int64())])
+"""One row a document of the corpus that some item lacks the text of: `prefix` is the length of what precedes the text
+proper, its title and a line break."""
 
 _LETTERS = 4 << 20
 
