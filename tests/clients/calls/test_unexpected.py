@@ -1,0 +1,97 @@
+"""Errors that a connection did not mean to raise fail one call each, and leave one traceback."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.services import Echo, Script, made, task
+
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.ledger import clear
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.failures import FailureKind
+
+pytestmark = pytest.mark.xfail(strict=True, reason="issue 24, point 16")
+QUOTA = Quota(requests_per_minute=60_000)
+RAISES: dict[str, Callable[[], object]] = {
+    "AttributeError": lambda: "text".get("content"),  # type: ignore[attr-defined]
+    "RecursionError": lambda: json.loads("[" * 100_000),
+    "UnicodeDecodeError": lambda: b"\xff".decode(),
+    "OverflowError": lambda: int(float("inf")),
+    "KeyError": lambda: {}["choices"],
+    "ExceptionGroup": lambda: _group(),
+}
+
+
+def _group() -> None:
+    raise ExceptionGroup("several", [ValueError("sk-secret")])
+
+
+def _fails(raises: Callable[[], object], *questions: str) -> Script:
+    async def script(question: str, _: int) -> str | None:
+        if question in questions:
+            raises()
+        return None
+
+    return script
+
+
+def _outcomes(service: Echo, folder: Path) -> tuple[dict[str, Answer | FailedTask], FanOut]:
+    outcomes, fan_out = made({"echo": service}, [[task(f"q{i}") for i in range(30)]], folder, QUOTA)
+    of = {(each.subjects[0] if isinstance(each, Answer) else each.subject).query_id: each for each in outcomes}
+    return of, fan_out
+
+
+@pytest.mark.parametrize("name", RAISES)
+def test_an_error_of_a_connection_fails_its_call_alone(name: str, tmp_path: Path) -> None:
+    outcomes, _ = _outcomes(Echo(_fails(RAISES[name], "q3", "q7")), tmp_path)
+    failed = {query: each.failure for query, each in outcomes.items() if isinstance(each, FailedTask)}
+    assert sorted(failed) == ["q3", "q7"]
+    assert {(each.kind, each.attempts) for each in failed.values()} == {(FailureKind.MALFORMED, 3)}
+    assert all(each.message.startswith(f"an unexpected {name} at ") for each in failed.values())
+
+
+def test_one_traceback_is_kept_and_a_warning_names_it(tmp_path: Path) -> None:
+    _, fan_out = _outcomes(Echo(_fails(RAISES["KeyError"], "q3", "q7")), tmp_path)
+    (log,) = tmp_path.glob("uses/error-*.log")
+    (warning,) = fan_out.warnings()
+    assert warning.startswith("echo: an unexpected KeyError at ")
+    assert str(log) in warning
+    assert "KeyError" in log.read_text()
+    assert "test_unexpected" in log.read_text()
+
+
+def test_a_second_run_writes_no_second_log_and_clearing_the_ledger_deletes_it(tmp_path: Path) -> None:
+    for _ in range(2):
+        _outcomes(Echo(_fails(RAISES["KeyError"], "q3")), tmp_path)
+    assert len(list(tmp_path.glob("uses/error-*.log"))) == 1
+    clear(str(tmp_path))
+    assert not list(tmp_path.glob("uses/*"))
+
+
+def test_no_message_of_an_unexpected_error_is_kept_since_it_may_hold_a_secret(tmp_path: Path) -> None:
+    outcomes, fan_out = _outcomes(Echo(_fails(_group, "q3")), tmp_path)
+    (log,) = tmp_path.glob("uses/error-*.log")
+    failed = outcomes["q3"]
+    assert isinstance(failed, FailedTask)
+    assert "several" not in "".join([log.read_text(), failed.failure.message, *fan_out.warnings()])
+
+
+def test_an_error_of_a_reader_fails_its_call_alone(tmp_path: Path) -> None:
+    def read(answer: dict[str, str]) -> str:
+        return answer["query"] if answer["query"] != "q3" else str(answer["nothing"])
+
+    outcomes, _ = _outcomes(Echo(reader=read), tmp_path)
+    assert [query for query, each in outcomes.items() if isinstance(each, FailedTask)] == ["q3"]
+
+
+def test_what_is_answered_beside_an_unexpected_error_is_paid_once(tmp_path: Path) -> None:
+    service = Echo(_fails(RAISES["KeyError"], "q3"))
+    _outcomes(service, tmp_path)
+    service.script = None
+    begun = len(service.begun)
+    outcomes, _ = _outcomes(service, tmp_path)
+    assert all(isinstance(each, Answer) for each in outcomes.values())
+    assert [question for question, _ in service.begun[begun:]] == ["q3"]
