@@ -32,6 +32,10 @@ NEAR = Reach(10)
 FAST = Quota(requests_per_minute=60_000)
 
 
+class WorkerGone(BaseException):
+    """Ends a lane at once, as a worker does that goes away; an `Exception` would fail one call."""
+
+
 @dataclass
 class Echo:
     """Answers every question with itself, after what its script has done.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.judging import TOKENS, Behaviour, Judged, Model, Support, expected_calls, task
-from support.services import feed
+from support.services import WorkerGone, feed
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -80,11 +80,11 @@ def test_a_run_that_was_killed_asks_again_only_what_was_in_flight(answered: int,
 
     def dies(_: str, __: int, ___: int) -> str | None:
         if len(first.asked) > answered:
-            raise ZeroDivisionError("a bug, or a worker that goes away")
+            raise WorkerGone
         return None
 
     first, second = Model(dies), Model()
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(WorkerGone):
         judged(first, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=slots))
     outcomes, _ = judged(second, tmp_path)
     assert len(outcomes) == 90

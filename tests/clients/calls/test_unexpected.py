@@ -11,9 +11,9 @@ from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.ledger import clear
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.failures import FailureKind
 
-pytestmark = pytest.mark.xfail(strict=True, reason="issue 24, point 16")
 QUOTA = Quota(requests_per_minute=60_000)
 RAISES: dict[str, Callable[[], object]] = {
     "AttributeError": lambda: "text".get("content"),  # type: ignore[attr-defined]
@@ -26,7 +26,7 @@ RAISES: dict[str, Callable[[], object]] = {
 
 
 def _group() -> None:
-    raise ExceptionGroup("several", [ValueError("sk-secret")])
+    raise ExceptionGroup("sk" * 3, [ValueError("inner")])
 
 
 def _fails(raises: Callable[[], object], *questions: str) -> Script:
@@ -76,7 +76,7 @@ def test_no_message_of_an_unexpected_error_is_kept_since_it_may_hold_a_secret(tm
     (log,) = tmp_path.glob("uses/error-*.log")
     failed = outcomes["q3"]
     assert isinstance(failed, FailedTask)
-    assert "several" not in "".join([log.read_text(), failed.failure.message, *fan_out.warnings()])
+    assert "sksksk" not in "".join([log.read_text(), failed.failure.message, *fan_out.warnings()])
 
 
 def test_an_error_of_a_reader_fails_its_call_alone(tmp_path: Path) -> None:
@@ -95,3 +95,11 @@ def test_what_is_answered_beside_an_unexpected_error_is_paid_once(tmp_path: Path
     outcomes, _ = _outcomes(service, tmp_path)
     assert all(isinstance(each, Answer) for each in outcomes.values())
     assert [question for question, _ in service.begun[begun:]] == ["q3"]
+
+
+def test_input_that_cannot_be_used_still_ends_the_run(tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise InputError("no credentials")
+
+    with pytest.raises(InputError, match="no credentials"):
+        _outcomes(Echo(_fails(refuse, "q3")), tmp_path)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.services import FAST, Echo, feed, make, stage, task
+from support.services import FAST, Echo, WorkerGone, feed, make, stage, task
 
 from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.calls.fanout import FanOut
@@ -247,12 +247,12 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(clock: Vi
 
     async def script(question: str, _: int) -> str | None:
         if question == "q40":
-            raise ZeroDivisionError("a bug, or a worker that goes away")
+            raise WorkerGone
         return None
 
     make(TASKS[:5], Echo(), tmp_path, clock=clock)
     first, second = Echo(script), Echo()
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(WorkerGone):
         outcomes(fan_out_of(first, Ledger(str(tmp_path), owner), 60, clock, ONE_AT_A_TIME))
     ledger = Ledger(str(tmp_path), owner)
     fan_out = fan_out_of(second, ledger, 60, clock)

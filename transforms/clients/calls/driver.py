@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rankbeam.transforms.clients.calls.unexpected import Unexpected
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Task, Work
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, RankbeamError
 from rankbeam.transforms.records.failures import Failure
 
 Outcome = Answer | FailedTask
@@ -182,3 +183,7 @@ def _read(work: Work[Any], call: Call, reply: Reply) -> Any:
         return work.read(call, reply)
     except CallError as error:
         return error
+    except RankbeamError:
+        raise
+    except Exception as error:
+        return Unexpected(error)

@@ -24,6 +24,7 @@ from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.pool_calls import Answered, Counts, PoolCalls
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
+from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Lookup
@@ -95,6 +96,7 @@ class LaneRun:
         self._in_flight = InFlight(self.stop)
         self._driver = Driver(stage.name, stage.works, self._ask, emit)
         self._budget = Budget(shared.account)
+        self._unexpected = UnexpectedErrors(ledger.keep_log)
         self._pools = {
             pool: PoolCalls(
                 quota,
@@ -108,6 +110,7 @@ class LaneRun:
                 self._answered,
                 self._failed,
                 self._budget,
+                self._unexpected,
                 clock,
             )
             for pool, quota in stage.in_lanes(lane.pools).items()
@@ -176,7 +179,8 @@ class LaneRun:
 
     def warnings(self) -> list[str]:
         """Warnings about the ledger and the services."""
-        return [*self._lookup.warnings(), *(warning for pool in self._pools.values() for warning in pool.warnings())]
+        of_pools = (warning for pool in self._pools.values() for warning in pool.warnings())
+        return [*self._lookup.warnings(), *of_pools, *self._unexpected.warnings()]
 
     @property
     def over_budget(self) -> int:
@@ -310,6 +314,7 @@ class LaneRun:
     def _write_records(self) -> None:
         for record in self._records.values():
             record.write()
+        self._unexpected.write()
 
     def _counted(self, pool: str) -> Counted:
         services, tally = self._stage.services_of([pool]), self.tally

@@ -21,12 +21,13 @@ from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.clients.calls.shared import SharedServices
+from rankbeam.transforms.clients.calls.unexpected import Unexpected, UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, RankbeamError
 from rankbeam.transforms.records.failures import FailureKind
 
 _logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class PoolCalls:
         answered: takes a call that was answered.
         failed: takes a call that failed permanently, and the error.
         budget: of the lane.
+        unexpected: takes errors that a connection did not mean to raise.
         clock: the clock of the fan-out.
     """
 
@@ -86,11 +88,12 @@ class PoolCalls:
         answered: Callable[[Answered], None],
         failed: Callable[[Flight, CallError], None],
         budget: Budget,
+        unexpected: UnexpectedErrors,
         clock: Clock,
     ) -> None:
         self._quota, self._services, self._tally = quota, services, tally
         self._in_flight, self._answered, self._failed, self._clock = in_flight, answered, failed, clock
-        self._sums, self._budget = sums, budget
+        self._sums, self._budget, self._unexpected = sums, budget, unexpected
         self.admission = Admission(quota, lane, clock, is_held)
         self._open = asyncio.Semaphore(quota.slots(lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
@@ -223,6 +226,8 @@ class PoolCalls:
         try:
             await self._attempt(flight, attempts)
         except CallError as error:
+            if isinstance(error, Unexpected):
+                self._unexpected.add(flight.call.service, error)
             if not attempts.may_pass(error):
                 raise
             pause_s = attempts.pause_s(error)
@@ -281,6 +286,10 @@ class PoolCalls:
                     breaker.stop(error, self._clock.monotonic())
                     breaker.notify()
             raise
+        except RankbeamError:
+            raise
+        except Exception as error:  # of a plug-in, or of an answer in a shape that no client foresaw
+            raise Unexpected(error) from None
         finally:
             took_s = self._clock.monotonic() - began
             attempts.seconds += took_s

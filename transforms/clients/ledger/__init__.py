@@ -143,6 +143,14 @@ class Ledger:
         with suppress(InputError):
             tried.keep(self.folder, pool, lane, keys)
 
+    def keep_log(self, name: str, text: str) -> str:
+        """Keep a log of an unexpected error; returns where.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        return store.put_use(self.folder, name, text.encode("utf-8", "backslashreplace"))
+
     def request_stop(self) -> None:
         """Have the lanes of the run begin no further call, in whatever process they work.
 

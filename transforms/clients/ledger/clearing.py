@@ -83,5 +83,7 @@ def _clear_uses(folder: str, limit: datetime | None) -> None:
         use = None if limit is None else uses.read(stored)
         if limit is None or (use is not None and use.at < limit):
             store.delete(stored.path)
-    for stored in [*store.unfinished_in(folder), *store.tried_in(folder)] if limit is None else []:
+    for stored in (
+        [*store.unfinished_in(folder), *store.tried_in(folder), *store.logs_in(folder)] if limit is None else []
+    ):
         store.delete(stored.path)

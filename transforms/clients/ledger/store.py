@@ -18,6 +18,7 @@ USES = "uses"
 _PART = re.compile(r"calls-[0-9a-f]{32}\.parquet")
 _USE = re.compile(r"use-[0-9a-f]{32}\.json")
 _TRIED = re.compile(r"tried-[0-9a-f]{32}\.json")
+_LOG = re.compile(r"error-[0-9a-f]{32}\.log")
 _PROBE = re.compile(r"_?probe-[0-9a-f]{32}")
 _LISTINGS = 10
 _PROBE_BYTES = 64 << 10
@@ -32,13 +33,13 @@ def put(folder: str, content: pa.Buffer) -> Stored:
     return whole.put(files.join(folder, f"calls-{uuid.uuid4().hex}.parquet"), content.to_pybytes())
 
 
-def put_use(folder: str, name: str, content: bytes) -> None:
-    """Write a record of how a run used the ledger, or write it again.
+def put_use(folder: str, name: str, content: bytes) -> str:
+    """Write a record of how a run used the ledger, or a log, or write it again; returns where.
 
     Raises:
         InputError: it cannot be written.
     """
-    whole.put(files.join(folder, USES, name), content)
+    return whole.put(files.join(folder, USES, name), content).path
 
 
 def probe(folder: str) -> None:
@@ -83,6 +84,11 @@ def tried_in(folder: str) -> list[Stored]:
     return [stored for stored in _listed(files.join(folder, USES)) if _TRIED.fullmatch(stored.name)]
 
 
+def logs_in(folder: str) -> list[Stored]:
+    """The logs of unexpected errors, sorted."""
+    return [stored for stored in _listed(files.join(folder, USES)) if _LOG.fullmatch(stored.name)]
+
+
 def unfinished_in(folder: str) -> list[Stored]:
     """Incomplete parts and records: those left by killed writers, and those being written."""
     listed = [*_listed(folder), *_listed(files.join(folder, USES))]
@@ -112,5 +118,5 @@ def _listed(folder: str) -> list[Stored]:
 
 
 def _is_unfinished(name: str) -> bool:
-    kinds = (_PART, _USE, _TRIED, _PROBE)
+    kinds = (_PART, _USE, _TRIED, _LOG, _PROBE)
     return name.startswith(UNFINISHED) and any(kind.fullmatch(name[1:]) for kind in kinds)

@@ -1,0 +1,57 @@
+"""Errors that a connection or a reader did not mean to raise: each fails one call, and one traceback of each is kept.
+
+Messages of such errors are left out everywhere: those of HTTP libraries may quote headers, and so hold secrets.
+"""
+
+import traceback
+from collections.abc import Callable
+from hashlib import sha256
+
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
+
+_MOST_FRAMES = 50  # the last ones: an endless recursion has thousands
+
+
+class Unexpected(CallError):
+    """A call that failed with an error which is not a `CallError`."""
+
+    def __init__(self, error: Exception) -> None:
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        self.name = f"an unexpected {type(error).__name__} at {frame.f_globals.get('__name__')}, line {line}"
+        super().__init__(FailureKind.MALFORMED, self.name)
+        self.frames = "".join(traceback.format_tb(error.__traceback__, -_MOST_FRAMES))
+
+
+class UnexpectedErrors:
+    """The unexpected errors of one lane.
+
+    Args:
+        keep: writes a log beside the ledger, and returns its path.
+    """
+
+    def __init__(self, keep: Callable[[str, str], str]) -> None:
+        self._keep = keep
+        self._unwritten: dict[str, str] = {}
+        self._places: dict[str, str] = {}
+
+    def add(self, service: str, error: Unexpected) -> None:
+        """Note an error; those of one type, place and service are kept once."""
+        name = f"{service}: {error.name}"
+        if name not in self._places and name not in self._unwritten:
+            self._unwritten[name] = f"{name}\nTraceback (most recent call last):\n{error.frames}"
+
+    def write(self) -> None:
+        """Write new tracebacks; called in a thread."""
+        for name in list(self._unwritten):
+            text = self._unwritten.pop(name)
+            self._places[name] = "its traceback could not be written"
+            try:
+                path = self._keep(f"error-{sha256(name.encode()).hexdigest()[:32]}.log", text)
+            except InputError:  # a log must not fail what an answer did not
+                continue
+            self._places[name] = f"please report it, with {path}"
+
+    def warnings(self) -> list[str]:
+        """What users should know of them."""
+        return [f"{name}: the calls that met it count as malformed; {place}" for name, place in self._places.items()]
