@@ -1,0 +1,145 @@
+"""A model that answers, but empty or malformed: after twenty different calls of a step its breaker opens."""
+
+import json
+from collections import Counter as Tally
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.services import Echo, Script, make, task
+
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.calls.steps import Task
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import Failure, FailureKind
+
+OPEN = pytest.mark.xfail(strict=True, reason="issue 24, point 19")
+QUOTA = Quota(requests_per_minute=1500)
+MOST = 60
+
+
+class Model(Echo):
+    """As an echo, with tokens that every answer costs."""
+
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
+        return replace(await super().call(payload, timeout_s, attempt), tokens=Tokens(100, 0, 10))
+
+
+def refusing(kind: FailureKind, bad: Callable[[str], bool]) -> Callable[[dict[str, str]], str]:
+    """A reader that finds some answers unusable."""
+
+    def read(answer: dict[str, str]) -> str:
+        if bad(answer["query"]):
+            raise CallError(kind, "the answer is empty")
+        return answer["query"]
+
+    return read
+
+
+def questions(number: int, step: str = "", start: int = 0) -> list[Task]:
+    """Tasks of one step."""
+    tasks = [task(f"{step}{place}") for place in range(start, start + number)]
+    return [each._replace(item=replace(each.item, step=step)) for each in tasks] if step else tasks
+
+
+def failures(outcomes: list[Answer | FailedTask]) -> list[Failure]:
+    return [outcome.failure for outcome in outcomes if isinstance(outcome, FailedTask)]
+
+
+@OPEN
+@pytest.mark.parametrize("calls", [102, 1000])
+@pytest.mark.parametrize("latency_s", [0.0, 3.0])
+def test_a_model_that_only_answers_rubbish_costs_sixty_attempts(calls: int, latency_s: float, tmp_path: Path) -> None:
+    model = Model(_taking(latency_s), refusing(FailureKind.MALFORMED, lambda _: True))
+    outcomes = make(questions(calls), model, tmp_path, QUOTA)
+    assert len(failures(outcomes)) == calls
+    assert len(model.begun) <= MOST
+    not_asked = [failure for failure in failures(outcomes) if failure.attempts == 0]
+    assert len(not_asked) >= calls - MOST
+    assert {failure.kind for failure in not_asked} == {FailureKind.MALFORMED}
+    assert all("different calls in a row" in failure.message for failure in not_asked)
+
+
+def _taking(seconds: float) -> Script:
+    async def script(_: str, __: int) -> str | None:
+        import asyncio
+
+        await asyncio.sleep(seconds)
+        return None
+
+    return script
+
+
+@pytest.mark.parametrize("kind", [FailureKind.BLOCKED, FailureKind.TRUNCATED])
+def test_blocked_and_truncated_answers_open_no_breaker(kind: FailureKind, tmp_path: Path) -> None:
+    model = Model(reader=refusing(kind, lambda _: True))
+    outcomes = make(questions(100), model, tmp_path, QUOTA)
+    assert Tally(failure.attempts for failure in failures(outcomes)) == {
+        (2 if kind is FailureKind.TRUNCATED else 1): 100
+    }
+
+
+@OPEN
+def test_one_bad_step_leaves_the_other_steps_of_its_service_alone(tmp_path: Path) -> None:
+    model = Model(reader=refusing(FailureKind.MALFORMED, lambda query: query.startswith("claims")))
+    mixed = [each for pair in zip(questions(200, "claims"), questions(200, "grade"), strict=True) for each in pair]
+    outcomes = make(mixed, model, tmp_path, QUOTA)
+    assert len(failures(outcomes)) == 200
+    begun = Tally("claims" if query.startswith("claims") else "grade" for query, _ in model.begun)
+    assert begun["grade"] == 200
+    assert begun["claims"] <= MOST
+
+
+def test_a_model_that_always_needs_a_repair_is_still_used(tmp_path: Path) -> None:
+    model = Model()
+    repaired: set[str] = set()
+
+    def read(answer: dict[str, str]) -> str:
+        if answer["query"] not in repaired:
+            repaired.add(answer["query"])
+            raise CallError(FailureKind.MALFORMED, "the answer is no JSON")
+        return answer["query"]
+
+    model.reader = read
+    outcomes = make(questions(300), model, tmp_path, QUOTA)
+    assert not failures(outcomes)
+    assert len(model.begun) == 600
+
+
+@OPEN
+def test_a_model_that_recovers_answers_what_waited(tmp_path: Path) -> None:
+    with VirtualClock() as clock:
+        model = Model(reader=refusing(FailureKind.MALFORMED, lambda _: 5 <= clock.monotonic() < 60))
+        outcomes = make(questions(500), model, tmp_path, QUOTA, clock)
+    lost = failures(outcomes)
+    assert len(lost) <= 20
+    assert all(failure.attempts == 3 for failure in lost)
+    assert sum(5 <= at < 60 for _, at in model.begun) <= MOST
+
+
+def test_the_next_run_makes_only_the_calls_without_an_answer(tmp_path: Path) -> None:
+    model = Model(reader=refusing(FailureKind.MALFORMED, lambda query: int(query) >= 50))
+    make(questions(200), model, tmp_path, QUOTA)
+    good = {query for query, _ in model.begun if int(query) < 50}
+    again = Model()
+    outcomes = make(questions(200), again, tmp_path, QUOTA)
+    assert not failures(outcomes)
+    assert len(again.begun) == 200 - len(good)
+    tried = {query for query, _ in model.begun if int(query) >= 50}
+    last = [query for query, _ in again.begun][-len(tried) :]
+    assert set(last) == tried
+
+
+@OPEN
+def test_an_answer_that_the_connection_calls_malformed_counts_alike(tmp_path: Path) -> None:
+    async def script(query: str, _: int) -> str | None:
+        raise CallError(FailureKind.MALFORMED, f"no choice in {json.dumps(query)}")
+
+    model = Model(script)
+    outcomes = make(questions(300), model, tmp_path, QUOTA)
+    assert len(failures(outcomes)) == 300
+    assert len(model.begun) <= MOST
