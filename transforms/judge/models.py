@@ -29,7 +29,7 @@ class Model:
 
     def call(self, prompt: Prompt) -> Call:
         """The call that asks a prompt."""
-        return Call(self.name, self.parameters.key(self.kind, prompt), prompt.payload())
+        return Call(self.name, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
     def read(self, answer: str) -> Said | Embedding:
         """What the model says.

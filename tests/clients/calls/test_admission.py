@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
-from rankbeam.transforms.clients.calls.health import Breaker
+from rankbeam.transforms.clients.calls.health import Breaker, StepBreaker
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
 FAST = Quota(requests_per_minute=60_000)
+
+
+def breakers(give_up_after_s: float) -> StepBreaker:
+    return StepBreaker(Breaker(give_up_after_s), Breaker(give_up_after_s), "call")
 
 
 @dataclass
@@ -32,7 +36,7 @@ class Line:
 
     def __post_init__(self) -> None:
         self.admission = Admission(self.quota, 0, self.clock, self.is_held)
-        self.breaker = Breaker(self.quota.give_up_after_s)
+        self.breaker = breakers(self.quota.give_up_after_s)
 
     async def attempt(
         self,
@@ -142,7 +146,7 @@ def test_tokens_are_reserved_and_settled_with_what_an_attempt_took(clock: Virtua
 
 def test_a_refused_attempt_takes_no_tokens(clock: VirtualClock) -> None:
     line = Line(clock, Quota(requests_per_minute=60_000, tokens_per_minute=6000))
-    line.breaker.answered_before()
+    line.breaker.service.answered_before()
     error = CallError(FailureKind.QUOTA, "slow down")
     together(line, *(line.attempt(str(number), 0.0, error, (6000, 0)) for number in range(5)))
     assert times(line)[-1] < 10.0
@@ -273,7 +277,7 @@ def test_a_service_that_is_down_does_not_hold_up_another_one_of_the_pool(clock: 
     async def both() -> None:
         waiting = [asyncio.create_task(line.attempt(f"down {number}", 0.0, down)) for number in range(50)]
         await asyncio.sleep(0)
-        line.breaker = Breaker(600.0)
+        line.breaker = breakers(600.0)
         await asyncio.gather(*(line.attempt(f"up {number}") for number in range(10)))
         assert clock.monotonic() - opened < 2.0
         line.breaker = broken

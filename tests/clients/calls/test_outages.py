@@ -126,9 +126,7 @@ def test_a_quota_that_is_used_up_ends_the_calls_of_every_service_of_its_pool(tmp
     }
 
 
-@pytest.mark.parametrize(
-    "kind", [FailureKind.INVALID, FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.MALFORMED]
-)
+@pytest.mark.parametrize("kind", [FailureKind.INVALID, FailureKind.BLOCKED, FailureKind.TRUNCATED])
 def test_queries_that_are_refused_keep_no_other_from_being_asked(kind: FailureKind, tmp_path: Path) -> None:
     async def script(question: str, _: int) -> str | None:
         if int(question[1:]) < 76:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from rankbeam.transforms.clients.calls.health import Begun, Breaker
+from rankbeam.transforms.clients.calls.health import Begun, Breaker, StepBreaker
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.pacing import Pacer, first_to_begin, lane_pacer
 from rankbeam.transforms.kernels.token_pacing import Reservation
@@ -47,17 +47,19 @@ class Permit:
         begun: the attempt as the breaker counts it.
         reservation: the reserved tokens; None where tokens are not counted.
         used: tokens that the attempt used; None until that is known.
+        is_usable: whether a task can use the answer.
     """
 
     begun: Begun
     reservation: Reservation | None
     used: float | None = None
+    is_usable: bool = True
 
 
 @dataclass(eq=False)
 class _Waiting:
     number: int
-    breaker: Breaker
+    breaker: StepBreaker
     tokens: float
     is_new: bool
     overtaken: int = 0
@@ -84,18 +86,18 @@ class Admission:
         self._pacer: Pacer = lane_pacer(quota.requests_per_minute, lane, quota.lanes, quota.tokens_per_minute)
         self._clock, self._is_held = clock, is_held
         self._slots = quota.slots(lane)
-        self._lines: dict[Breaker, list[_Waiting]] = {}
+        self._lines: dict[StepBreaker, list[_Waiting]] = {}
         self._numbers = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._stop = asyncio.Event()
         self.waited_s = 0.0
 
     @asynccontextmanager
-    async def attempt(self, breaker: Breaker, tokens: int, *, is_new: bool) -> AsyncIterator[Permit]:
+    async def attempt(self, breaker: StepBreaker, tokens: int, *, is_new: bool) -> AsyncIterator[Permit]:
         """Wait until an attempt may begin; the block makes it at once, and raises CallError if it fails.
 
         Args:
-            breaker: the circuit breaker of the service.
+            breaker: the circuit breakers of the service and of the step.
             tokens: tokens that the attempt may use, at most; 0 where the service does not charge by the token.
             is_new: whether it is the first attempt of its call.
 
@@ -108,7 +110,7 @@ class Admission:
         try:
             yield permit
             is_closed = self._allows(breaker)
-            breaker.answered()
+            breaker.answered(permit.begun, self._clock.monotonic(), is_usable=permit.is_usable)
         except CallError as error:
             is_closed = self._allows(breaker)
             breaker.failed(permit.begun, error, self._clock.monotonic())
@@ -134,7 +136,7 @@ class Admission:
         """Look at a breaker no longer."""
         breaker.on_change.remove(self._wake_next)
 
-    def _allows(self, breaker: Breaker) -> bool:
+    def _allows(self, breaker: StepBreaker) -> bool:
         now = self._clock.monotonic()
         return breaker.wait_until(now) == now
 
@@ -161,7 +163,7 @@ class Admission:
         if self._stop.is_set():
             raise Stopped
 
-    async def _permit(self, breaker: Breaker, tokens: float, is_new: bool) -> Permit:
+    async def _permit(self, breaker: StepBreaker, tokens: float, is_new: bool) -> Permit:
         self._refuse_above_the_window(tokens)
         waiting = _Waiting(next(self._numbers), breaker, tokens, is_new)
         line = self._lines.setdefault(breaker, [])
@@ -185,8 +187,8 @@ class Admission:
 
     def _may_begin(self, waiting: _Waiting) -> bool:
         self.refuse_when_stopped()
-        if waiting.breaker.is_given_up(self._clock.monotonic()):
-            raise waiting.breaker.refusal()
+        if waiting.breaker.is_given_up(now := self._clock.monotonic()):
+            raise waiting.breaker.refusal(now)
         first, wait_s = self._first()
         return first is waiting and wait_s == 0
 
@@ -214,7 +216,7 @@ class Admission:
         candidates: list[_Waiting] = []
         for breaker, line in self._lines.items():
             if line and breaker.wait_until(now) == now:
-                candidates += [_probe(line)] if breaker.is_open else line[:_LOOKED_AT]
+                candidates += [_probe(line, breaker)] if breaker.is_open else line[:_LOOKED_AT]
         return sorted(candidates, key=lambda waiting: waiting.number)[:_LOOKED_AT]
 
     def _until_a_probe_s(self, now: float) -> float:
@@ -256,6 +258,11 @@ class Admission:
             permit.used = min(permit.reservation.tokens, self._pacer.mean_tokens())
 
 
-def _probe(line: list[_Waiting]) -> _Waiting:
-    """The first call without an attempt, or else the first: calls that always fail must not block the others."""
+def _probe(line: list[_Waiting], breaker: StepBreaker) -> _Waiting:
+    """The first call without an attempt, or else the first: calls that always fail must not block the others.
+
+    Where answers were malformed, the first in line: a repair may be what the service answers.
+    """
+    if not breaker.service.is_open:
+        return line[0]
     return next((waiting for waiting in line if waiting.is_new), line[0])

@@ -4,14 +4,15 @@ closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s 
                                     ▲                                   │ failed          given up: after
                                     └───────────────────────────────────┘                 `give_up_after_s`
 
-A failure that is due to one query (invalid, blocked, truncated, malformed, or not found by a service that has found
-others) is not counted. A service that has only refused permanently (wrong credentials, a missing corpus) is given up as
-soon as the breaker opens; a service with an answer in the ledger has worked before, and may recover. After a refusal
-because the quota of the day is used up, the breaker stays open: answers to calls in flight do not close it.
+A failure that is due to one query (invalid, blocked, truncated, or not found by a service that has found others) is not
+counted. Empty and malformed answers open a breaker of their step alone, after 20 different calls in a row. A service
+that has only refused permanently (wrong credentials, a missing corpus) is given up as soon as the breaker opens; a
+service with an answer in the ledger has worked before, and may recover. After a refusal because the quota of the day is
+used up, the breaker stays open: answers to calls in flight do not close it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -28,6 +29,7 @@ _COUNTED = {
     FailureKind.NOT_FOUND,
     FailureKind.QUOTA,
 }
+_REPLIED = {FailureKind.MALFORMED, FailureKind.BLOCKED, FailureKind.TRUNCATED}
 
 
 class NotAsked(CallError):
@@ -41,10 +43,12 @@ class Begun:
     Attributes:
         answers: how many answers there were before.
         is_probe: whether its outcome decides if the breaker closes.
+        of_step: the same for the breaker of the call's step.
     """
 
     answers: int
     is_probe: bool
+    of_step: "Begun | None" = None
 
 
 class Breaker:
@@ -70,6 +74,7 @@ class Breaker:
         self._probe_at = 0.0
         self._pause_s = _FIRST_PROBE_S
         self._is_probing = self._is_given_up = False
+        self._rejected: set[str] = set()
 
     @property
     def is_open(self) -> bool:
@@ -116,6 +121,7 @@ class Breaker:
         self._has_answered = True
         self._answers += 1
         self._failures = self._unconfirmed = 0
+        self._rejected.clear()
         if self._stopped_by is not None:
             return
         self._opened, self._is_probing, self._is_given_up = None, False, False
@@ -128,7 +134,18 @@ class Breaker:
         """An attempt failed; failures of a single query do not count."""
         if error.kind not in _COUNTED or (error.kind is FailureKind.NOT_FOUND and self._has_answered):
             self.ended(begun, now)
-            return
+        else:
+            self._add(begun, error, now)
+
+    def rejected(self, begun: Begun, call: str, error: CallError, now: float) -> None:
+        """An answer to a call was empty or malformed; further attempts at the same call count as probes only."""
+        if call in self._rejected and not begun.is_probe:
+            self.ended(begun, now)
+        else:
+            self._rejected.add(call)
+            self._add(begun, error, now)
+
+    def _add(self, begun: Begun, error: CallError, now: float) -> None:
         self._failures += 1
         self._may_recover |= error.kind.is_transient
         self._last = error
@@ -161,6 +178,8 @@ class Breaker:
         if self._stopped_by is not None:
             return f"its quota is used up for now: {self._stopped_by.message}"
         said = "" if self._last is None else self._last.message
+        if self._rejected:
+            return f"{len(self._rejected)} different calls in a row had empty or malformed answers, the last: {said}"
         return f"{self._failures:,} attempts in a row failed, the last with: {said}"
 
     def _open(self, now: float) -> None:
@@ -176,3 +195,72 @@ class Breaker:
     def _asks_for_too_long_a_pause(self, error: CallError) -> bool:
         """Whether the service asks for so long a wait that it is given up, such as when a daily quota is used up."""
         return error.kind is FailureKind.QUOTA and (error.retry_after_s or 0.0) > self._give_up_after_s
+
+
+@dataclass(frozen=True)
+class StepBreaker:
+    """The circuit breakers that one call needs closed: its service's, and that of its step's answers.
+
+    Attributes:
+        service: counts attempts without a reply.
+        answers: counts empty and malformed answers to one step.
+        call: identifies the call.
+    """
+
+    service: Breaker
+    answers: Breaker
+    call: str = field(compare=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only probes may begin."""
+        return self.service.is_open or self.answers.is_open
+
+    def notify(self) -> None:
+        """Have all lanes look at it again."""
+        self.service.notify()
+
+    def is_given_up(self, now: float) -> bool:
+        """Whether no further attempt may begin."""
+        return self.service.is_given_up(now) or self.answers.is_given_up(now)
+
+    def wait_until(self, now: float) -> float | None:
+        """As of `Breaker`, for both."""
+        of_service, of_answers = self.service.wait_until(now), self.answers.wait_until(now)
+        return None if of_service is None or of_answers is None else max(of_service, of_answers)
+
+    def begin(self) -> Begun:
+        """Count an attempt that begins."""
+        return replace(self.service.begin(), of_step=self.answers.begin())
+
+    def answered(self, begun: Begun, now: float, *, is_usable: bool) -> None:
+        """An attempt was answered; a blocked or truncated answer says nothing about the answers to its step."""
+        self.service.answered()
+        if is_usable:
+            self.answers.answered()
+        else:
+            self.answers.ended(_of_step(begun), now)
+
+    def failed(self, begun: Begun, error: CallError, now: float) -> None:
+        """An attempt failed, or its answer cannot be used."""
+        if error.kind in _REPLIED:
+            self.service.answered()
+        else:
+            self.service.failed(begun, error, now)
+        if error.kind is FailureKind.MALFORMED:
+            self.answers.rejected(_of_step(begun), self.call, error, now)
+        else:
+            self.answers.ended(_of_step(begun), now)
+
+    def ended(self, begun: Begun, now: float) -> None:
+        """An attempt ended without evidence."""
+        self.service.ended(begun, now)
+        self.answers.ended(_of_step(begun), now)
+
+    def refusal(self, now: float) -> NotAsked:
+        """Why the remaining calls are not made."""
+        return (self.service if self.service.is_given_up(now) else self.answers).refusal()
+
+
+def _of_step(begun: Begun) -> Begun:
+    return begun if begun.of_step is None else begun.of_step

@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.calls.attempts import Attempts, after
 from rankbeam.transforms.clients.calls.budget import Budget, Reservation
 from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.clients.calls.shared import SharedServices
@@ -106,6 +107,7 @@ class PoolCalls:
         self._connections: dict[str, Connection] = {}
         self._shared = shared
         self._breakers = {service: shared.breaker(service, quota.give_up_after_s) for service in services}
+        self._of_answers: dict[tuple[str, str], Breaker] = {}
         for breaker in self._breakers.values():
             self.admission.watch(breaker)
 
@@ -133,7 +135,8 @@ class PoolCalls:
     def to_ask_last(self) -> set[str] | None:
         """The keys of the calls that the next run should make last; None where they have not changed."""
         now = self._clock.monotonic()
-        is_given_up = any(breaker.is_given_up(now) for breaker in self._breakers.values())
+        breakers = [*self._breakers.values(), *self._of_answers.values()]
+        is_given_up = any(breaker.is_given_up(now) for breaker in breakers)
         tried = {*self._tried_before, *self._tried} if is_given_up else set()
         return None if tried == self._tried_before else tried
 
@@ -202,7 +205,8 @@ class PoolCalls:
         except CallError as error:
             if attempts.made and flight.call.key is not None:
                 self._tried.add(flight.call.key)
-            if error.kind is FailureKind.MALFORMED and flight.call.keeps_malformed and attempts.refused is not None:
+            is_final = error.kind is FailureKind.MALFORMED and not isinstance(error, NotAsked)
+            if is_final and flight.call.keeps_malformed and attempts.refused is not None:
                 reply = Reply(attempts.refused, attempts.tokens)
                 self._settle(flight, reply, flight.read(reply), attempts)
             else:
@@ -238,10 +242,7 @@ class PoolCalls:
         return None
 
     async def _attempt(self, flight: Flight, attempts: Attempts) -> None:
-        answer = await self._answer(flight, attempts)
-        reply = Reply(answer, attempts.tokens)
-        outcomes = flight.read(reply)
-        attempts.refuse(answer, outcomes)
+        reply, outcomes = await self._answer(flight, attempts)
         self._settle(flight, reply, outcomes, attempts)
 
     def _settle(self, flight: Flight, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
@@ -251,13 +252,14 @@ class PoolCalls:
         outcomes = [after(outcome, attempts.made) for outcome in outcomes]
         self._answered(Answered(flight, reply, outcomes, attempts.made, attempts.seconds))
 
-    async def _answer(self, flight: Flight, attempts: Attempts) -> str:
+    async def _answer(self, flight: Flight, attempts: Attempts) -> tuple[Reply, list[Any]]:
         """Wait for a permit and make an attempt at once: other work in between would lead to bursts of calls."""
         call, service = flight.call, flight.call.service
         most, is_new = self._most_tokens(call, attempts), not attempts.made
+        breaker = self._breaker(call)
         async with self._budget.reserved(self._cost(most), self.admission.refuse_when_stopped) as reservation:
             try:
-                async with self.admission.attempt(self._breakers[service], most.total, is_new=is_new) as permit:
+                async with self.admission.attempt(breaker, most.total, is_new=is_new) as permit:
                     if is_new:
                         self._next.release()
                     attempts.begin(self._clock.monotonic())
@@ -266,9 +268,20 @@ class PoolCalls:
                     reservation.cost = self._cost(most)
                     reply = await self._call(call, attempts, reservation)
                     permit.used = reply.tokens.total
+                    reply = Reply(reply.answer, attempts.tokens)
+                    outcomes = flight.read(reply)
+                    attempts.refuse(reply.answer, outcomes)
+                    permit.is_usable = any(not isinstance(outcome, CallError) for outcome in outcomes)
             finally:
-                self._report(service)
-        return reply.answer
+                _report(service, breaker.service)
+                _report(f"{service}, {call.step}" if call.step else service, breaker.answers)
+        return reply, outcomes
+
+    def _breaker(self, call: Call) -> StepBreaker:
+        """The breakers that a call needs closed."""
+        answers = self._shared.breaker(call.service, self._quota.give_up_after_s, call.step)
+        self._of_answers[call.service, call.step] = answers
+        return StepBreaker(self._breakers[call.service], answers, call.key or call.payload)
 
     async def _call(self, call: Call, attempts: Attempts, reservation: Reservation) -> Reply:
         began, timeout_s = self._clock.monotonic(), self._quota.timeout_s
@@ -298,17 +311,6 @@ class PoolCalls:
         reservation.cost = self._cost(reply.tokens)
         return reply
 
-    def _report(self, service: str) -> None:
-        """Log when the breaker of a service opens, and when it closes."""
-        breaker = self._breakers[service]
-        if breaker.is_open == breaker.is_reported:
-            return
-        breaker.is_reported = breaker.is_open
-        if breaker.is_open:
-            _logger.warning("%s: %s", service, breaker.report())
-        else:
-            _logger.warning("%s: the service answers again, and calls go on", service)
-
     def _most_tokens(self, call: Call, attempts: Attempts) -> Tokens:
         """What the next attempt may take; not worked out where it makes no difference."""
         if self._quota.tokens_per_minute is None and not self._budget.is_limited:
@@ -330,6 +332,17 @@ class PoolCalls:
         self._tally[Counter.CALLS_DONE, flight.call.service] += 1
         self._tally[Counter.CALLS_FAILED, flight.call.service] += 1
         self._failed(flight, error)
+
+
+def _report(name: str, breaker: Breaker) -> None:
+    """Log when a breaker opens, and when it closes."""
+    if breaker.is_open == breaker.is_reported:
+        return
+    breaker.is_reported = breaker.is_open
+    if breaker.is_open:
+        _logger.warning("%s: %s", name, breaker.report())
+    else:
+        _logger.warning("%s: the service answers again, and calls go on", name)
 
 
 def _removed(flights: dict[Flight, None], flight: Flight) -> bool:

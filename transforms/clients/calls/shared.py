@@ -25,14 +25,16 @@ class SharedServices:
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
         self.account = Account()
-        self._breakers: dict[str, Breaker] = {}
+        self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
         self._lanes: Tally[str] = Tally()
 
-    def breaker(self, service: str, give_up_after_s: float) -> Breaker:
-        """The circuit breaker of a service."""
-        return self._breakers.setdefault(service, Breaker(give_up_after_s))
+    def breaker(self, service: str, give_up_after_s: float, step: str | None = None) -> Breaker:
+        """The circuit breaker of a service, or of the answers to one step of it."""
+        if (service, step) not in self._breakers:
+            self._breakers[service, step] = Breaker(give_up_after_s)
+        return self._breakers[service, step]
 
     async def connect(self, service: str) -> Connection:
         """The connection to a service, which is made for the first lane; `disconnect` is called once for each call.

@@ -57,7 +57,7 @@ class Embed:
     def call(self, text: str) -> Call:
         """The call that asks for the embedding of a text."""
         prompt = self.parameters.embedding(text, self.role)
-        return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload())
+        return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
     def steps(self, item: str) -> Steps[None]:
         """Ask once."""

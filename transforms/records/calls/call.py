@@ -26,6 +26,7 @@ class Call:
         positions: of the configurations that the answer is for; None for those of the call's task.
         keeps_malformed: whether the ledger keeps a malformed answer, once no attempt is left: the next run is not to
             ask again.
+        step: the kind of request, where a service answers several; a step whose answers are bad is given up alone.
     """
 
     service: str
@@ -34,6 +35,7 @@ class Call:
     reach: Reach | None = None
     positions: frozenset[int] | None = None
     keeps_malformed: bool = False
+    step: str = ""
 
 
 def content_key(request: Mapping[str, Any]) -> str:
