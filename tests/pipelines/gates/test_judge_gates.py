@@ -45,3 +45,25 @@ def test_a_judge_that_changes_and_is_often_wrong_ends_the_run_with_status_3(
     assert again.exit_code == 3
     (check,) = json.loads(again.stdout)["checks"]
     assert (check["value"], check["found"], check["configuration"]) == ("sentinels", 20 / 24, None)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 34")
+def test_a_judge_near_chance_is_warned_of_and_gates_on_its_metrics_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = frozenset(f"grade-{number:02}" for number in range(1, 13))
+    install(tmp_path, monkeypatch, Script(wrong=wrong))
+    experiment = judged(tmp_path, QUERIES, repeat_share=0.0)
+    experiment["metrics"] += ["AP"]
+    experiment["gates"] = [{"metric": metric, "at_least": 0.0} for metric in experiment["metrics"]]
+    path = tmp_path / "experiment.yaml"
+    path.write_text(yaml.safe_dump({"name": "test", "output": {"path": "out"}, **experiment}), encoding="utf-8")
+    outcome = rankbeam("evaluate", path, "--run-id", "r")
+    assert outcome.exit_code == 0, outcome.stderr
+    doubt = "the judge oracle got 12 of 24 known items of grade right, which is near chance"
+    assert f"{doubt}: its verdicts say little" in " ".join(outcome.stderr.split())
+    found = json.loads(rankbeam("gate", tmp_path / "out", "--format", "json").stdout)["checks"]
+    assert {check["metric"]: (check["met"], check["reason"]) for check in found} == {
+        "ContextRelevance@3": (True, doubt),
+        "AP": (True, ""),
+    }
