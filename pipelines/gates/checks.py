@@ -8,7 +8,9 @@ from itertools import product
 from rankbeam.pipelines.compare.compare import Question, compare, slices_matching
 from rankbeam.pipelines.gates.gates import Gate, Known
 from rankbeam.pipelines.gates.models import FAILURE_RATE, SENTINELS
+from rankbeam.pipelines.gates.noise import steps_of
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.metrics.judged import is_judged
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -190,14 +192,14 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
         return row.failure_rate, ""
     if row.mean is None:
         return None, "no query was scored"
-    return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run), _doubt(gate, row))
+    return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run), _doubt(gate, row, run))
 
 
 def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Measured:
     """A value of a configuration relative to its baseline."""
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
-        return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run), _doubt(gate, row))
+        return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run), _doubt(gate, row, run))
     if configuration not in differences.configurations:
         return None, "the baseline run has no configuration of this name"
     if gate.metric not in differences.metrics:
@@ -212,9 +214,15 @@ def _reason(row: ConfigurationMetric | Comparison, what_for: str, run: Results) 
     return f"too few queries {what_for}: {row.queries:,}"
 
 
-def _doubt(gate: Gate, row: ConfigurationMetric | Comparison) -> str:
-    """Why the end of an interval is to be doubted; "" where it is not, or the gate is about none."""
-    return FEW if gate.value in _ENDS and row.is_unreliable else ""
+def _doubt(gate: Gate, row: ConfigurationMetric | Comparison, run: Results) -> str:
+    """Reasons to doubt a value: few queries behind the end of an interval, or a judge that is near chance."""
+    judge: list[str] = []
+    if is_judged(gate.metric):
+        from rankbeam.transforms.judge.quality_warnings import near_chance  # few runs have a judge
+
+        steps = steps_of(gate.metric)
+        judge = [near_chance(each) for each in run.judge_quality if each["step"] in steps]
+    return "; ".join(filter(None, [FEW if gate.value in _ENDS and row.is_unreliable else "", *judge]))
 
 
 def _found(number: float | None, reason: str, doubt: str) -> Measured:

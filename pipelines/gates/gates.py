@@ -12,6 +12,8 @@ from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.gates.models import DIFFERENCES, FAILURE_RATE, SENTINELS, GateModel, GatesModel
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.metrics.judged import JudgedMetric
+from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.scores.panels import range_of
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
@@ -111,7 +113,7 @@ def gates_of(
     for number, model in enumerate(given):
         limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
         try:
-            metrics = [str(metric) for metric in parse_all([model.metric])] if model.metric else [""]
+            metrics = [_computed(metric, known) for metric in parse_all([model.metric])] if model.metric else [""]
         except InputError as error:
             problems.append(located.error(("gates", number, "metric"), error.problem))
             continue
@@ -133,6 +135,16 @@ def gates_of(
         problems += (located.error(("gates", number, key), problem) for key, problem in wrong)
         found += gates
     return tuple(found)
+
+
+def _computed(metric: Metric | JudgedMetric, known: Known | None) -> str:
+    """The name of a metric; that with its judge, where one judged metric alone can be meant."""
+    if isinstance(metric, JudgedMetric) and known is not None and str(metric) not in known.metrics:
+        computed = (each for each in parse_all(known.metrics) if isinstance(each, JudgedMetric))
+        same = [each for each in computed if metric.means(each)]
+        if len(same) == 1:
+            return str(same[0])
+    return str(metric)
 
 
 def read_gates(path: str) -> Located:

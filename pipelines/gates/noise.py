@@ -29,7 +29,7 @@ def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> It
     z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
     for metric in dict.fromkeys(gate.metric for gate in gates if gate.metric):
         slices = {name for gate in gates if gate.metric == metric for name in slices_matching(gate.slice, run.slices)}
-        deviation = max((spread.get(step, 0.0) for step in _steps(metric)), default=0.0)
+        deviation = max((spread.get(step, 0.0) for step in steps_of(metric)), default=0.0)
         for row in run.comparisons:
             if row.metric != metric or row.slice not in slices or row.detectable is None:
                 continue
@@ -40,7 +40,7 @@ def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> It
                 break
 
 
-def _steps(name: str) -> tuple[str, ...]:
+def steps_of(name: str) -> tuple[str, ...]:
     """The steps of a judged metric; none of another."""
     from rankbeam.transforms.judge.ask_known import known_steps  # few runs have a judge
 

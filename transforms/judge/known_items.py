@@ -5,7 +5,7 @@ instructions to the judge, some are long. They are package data, `sentinels/STEP
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +16,7 @@ from typing import Any
 from rankbeam.transforms.kernels.statistics.agreement import mcnemar_p_value, wilson_interval
 
 _FOLDER = "sentinels"
+_LEAST_SHARE = 0.6  # of known items, below which a judge is of little use
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,22 @@ def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str], confidenc
         group: Accuracy(sum(right), len(right), *wilson_interval(sum(right), len(right), confidence))
         for group, right in sorted(counts.items())
     }
+
+
+def is_near_chance(step: str, share: float, low: float) -> bool:
+    """Return whether a judge is hardly better on the known items of a step than one who always says the same.
+
+    Args:
+        step: of the judge.
+        share: of the items that it got right.
+        low: lower end of the share's interval.
+
+    >>> [is_near_chance("support", share, low) for share, low in ((25 / 72, 0.25), (0.9, 0.8), (0.9, 0.3))]
+    [True, False, True]
+    """
+    expected = Counter(item.expected for item in known_items().get(step, ()))
+    chance = max(expected.values(), default=0) / max(1, expected.total())
+    return share < _LEAST_SHARE or low <= chance
 
 
 def drift_p_value(items: Iterable[KnownItem], before: Mapping[str, str], now: Mapping[str, str]) -> float:

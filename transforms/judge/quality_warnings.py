@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankbeam.transforms.judge.known_items import is_near_chance
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import Quality, StepQuality
 
@@ -13,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterator[str]:
-    """That several versions judged, and that the judge answers known items otherwise than before.
+    """That several versions judged, and that the judge is wrong on known items, or answers otherwise than before.
 
     Args:
         quality: rows of `answer_tables.JUDGE_QUALITY`.
@@ -24,12 +25,31 @@ def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterat
     if (mixture := mixed_versions(rows)) and not strict:
         yield mixture
     for row in rows:
+        if problem := near_chance(row):
+            yield f"{problem}: its verdicts say little; use another model, or other prompts (judge.prompts)"
         p_value = row["drift_p_value"]
         if p_value is not None and p_value < 1.0 - confidence:
             right = f"{row['sentinels_right']} of {row['sentinels']} known items of {row['step']} right"
             since = f"the judge {row['judge']} has changed since {row['drift_since']}"
             advice = "compare with runs before it only where both were judged anew"
             yield f"{since}: {right} (p = {p_value:.2g}); {advice}"
+
+
+def near_chance(row: Row) -> str:
+    """Return what a judge got right, if that is near chance; else "".
+
+    Args:
+        row: of `answer_tables.JUDGE_QUALITY`.
+
+    >>> of = lambda right: {"step": "support", "judge": "m", "sentinels": 24, "sentinels_right": right,
+    ...     "sentinel_accuracy": right / 24, "sentinel_low": right / 24 - 0.1}
+    >>> near_chance(of(9)), near_chance(of(22))
+    ('the judge m got 9 of 24 known items of support right, which is near chance', '')
+    """
+    if not row["sentinels"] or not is_near_chance(row["step"], row["sentinel_accuracy"], row["sentinel_low"]):
+        return ""
+    right = f"{row['sentinels_right']} of {row['sentinels']} known items of {row['step']} right"
+    return f"the judge {row['judge']} got {right}, which is near chance"
 
 
 def notes_of(quality: Quality) -> Iterator[str]:

@@ -9,7 +9,10 @@ import yaml
 from support.oracle import Script, install, judged
 from support.runs import rankbeam
 
+from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.pipelines.gates.gates import Known, located_gates
 from rankbeam.pipelines.gates.models import GateModel
+from rankbeam.transforms.records.errors import InputErrors
 
 QUERIES = 34
 
@@ -47,7 +50,6 @@ def test_a_judge_that_changes_and_is_often_wrong_ends_the_run_with_status_3(
     assert (check["value"], check["found"], check["configuration"]) == ("sentinels", 20 / 24, None)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 34")
 def test_a_judge_near_chance_is_warned_of_and_gates_on_its_metrics_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,3 +69,33 @@ def test_a_judge_near_chance_is_warned_of_and_gates_on_its_metrics_say_so(
         "ContextRelevance@3": (True, doubt),
         "AP": (True, ""),
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "computed", "expected"),
+    [
+        ("Faithfulness", ["Faithfulness(judge=a)", "AP"], "Faithfulness(judge=a)"),
+        ("faithfulness", ["Faithfulness(judge=a)"], "Faithfulness(judge=a)"),
+        ("Faithfulness(judge=a)", ["Faithfulness(judge=a)"], "Faithfulness(judge=a)"),
+        ("ContextRelevance@3", ["ContextRelevance(judge=a)@3"], "ContextRelevance(judge=a)@3"),
+        (
+            "AnswerCorrectness(ragas,judge=a)",
+            ["AnswerCorrectness(ragas,judge=a,embeddings=e)"],
+            "AnswerCorrectness(ragas,judge=a,embeddings=e)",
+        ),
+        ("Faithfulness", ["Faithfulness(judge=a)", "Faithfulness(judge=b)"], None),
+        ("Faithfulness(judge=b)", ["Faithfulness(judge=a)"], None),
+        ("Faithfulness", ["Faithfulness(ragas,judge=a)"], None),
+        ("ContextRelevance@3", ["ContextRelevance(judge=a)@5"], None),
+    ],
+)
+def test_a_gate_names_a_judged_metric_without_its_judge_where_there_is_one(
+    name: str, computed: list[str], expected: str | None
+) -> None:
+    located = load(yaml.safe_dump({"gates": [{"metric": name, "at_least": 0.5}]}), "gates.yaml")
+    known = Known(["bm25"], computed, [], None)
+    if expected is None:
+        with pytest.raises(InputErrors, match="is none of the metrics that are computed"):
+            located_gates(located, known)
+    else:
+        assert [gate.metric for gate in located_gates(located, known)] == [expected]

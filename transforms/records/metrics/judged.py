@@ -79,6 +79,18 @@ class JudgedMetric:
             embeddings=(embeddings or self.embeddings) if embeds else None,
         )
 
+    def means(self, other: "JudgedMetric") -> bool:
+        """Return whether this names another metric, by a judge and an embedding model that it may leave out.
+
+        >>> parse_judged("Faithfulness").means(parse_judged("Faithfulness(judge=lexical)"))
+        True
+        """
+        return self == replace(
+            other,
+            judge=None if self.judge is None else other.judge,
+            embeddings=None if self.embeddings is None else other.embeddings,
+        )
+
     def value(self, inputs: Mapping[str, Any]) -> Value:
         """The metric of one query.
 
