@@ -1,5 +1,6 @@
 """Answers in the HTML report, in headless Chromium: side by side, with what each claim rests on."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
-from support.answered import DOCUMENTS, answered
+from support.answered import DOCUMENTS, QUESTIONS, answered
 from support.runs import run_experiment
 
 from rankbeam.pipelines import report
@@ -59,3 +60,27 @@ def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
     expect(evidence).to_be_visible()
     expect(evidence).to_contain_text(DOCUMENTS["keys"].replace("An", "<b onclick=alert(1)>An"))
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]  # type: ignore[index]
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 14")
+def test_contexts_without_ids_are_no_empty_ranking(tmp_path: Path) -> None:
+    contexts = [{"text": "Keys expire."}, {"text": "Bills are sent."}, {"text": "Seats are not paid back."}]
+    rows = [{"query_id": name, "answer": "Keys expire.", "contexts": contexts} for name in QUESTIONS]
+    replay = tmp_path / "replay.jsonl"
+    replay.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    experiment = answered(tmp_path) | {
+        "configurations": [{"name": "logged", "answers": {"type": "replay", "path": str(replay)}}],
+        "metrics": ["Faithfulness"],
+    }
+    report_path = Path(report.write(run_experiment(tmp_path, experiment)))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(report_path.as_uri())
+        page.locator("button.open").first.click()
+        detail = page.locator("tr.detail")
+        expect(detail).to_contain_text("3 contexts")
+        expect(detail).not_to_contain_text("Nothing was retrieved")
+        expect(detail).to_contain_text("The contexts of the answer have no doc_id, so they are not a ranking.")
+        expect(detail).to_contain_text("[1] (no doc_id)")
+        browser.close()

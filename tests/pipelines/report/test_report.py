@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import itertools
+import json
 import re
 from pathlib import Path
 
@@ -153,14 +154,39 @@ def test_sweeps_join_configurations_that_differ_in_one_parameter(tmp_path: Path)
 DATASET = {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "corpus.jsonl"}
 
 
-def test_names_that_differ_in_a_number_are_a_sweep(tmp_path: Path) -> None:
-    names = ("rag-256", "rag-512", "rag-1024", "other")
-    run = made(np.random.default_rng(0).random((4, 20, 1)), names).write(tmp_path)
-    study = Study(run)
+@pytest.mark.xfail(strict=True, reason="issue 24, point 14")
+@pytest.mark.parametrize("names", [("v1", "v2"), ("gpt-4", "gpt-5"), ("rag-256", "rag-512", "rag-1024")])
+def test_a_number_in_a_name_is_no_sweep(tmp_path: Path, names: tuple[str, ...]) -> None:
+    run = made(np.random.default_rng(0).random((len(names), 20, 1)), names).write(tmp_path)
     for place, row in enumerate(run.configurations):
         row["parameters"] = f'{{"retriever": {{"corpus": "c{place}"}}}}'
-    (sweep,) = sweeps(study)
-    assert [value for value, _ in sweep.lines[0].points] == [256.0, 512.0, 1024.0]
+    assert sweeps(Study(run)) == []
+    assert "sweeps" not in ids(Page.of(report.build(run)))
+
+
+def test_configurations_that_differ_in_a_number_of_the_experiment_are_a_sweep(tmp_path: Path) -> None:
+    names = ("small", "large", "other")
+    run = made(np.random.default_rng(0).random((3, 20, 1)), names).write(tmp_path)
+    for row, chunk in zip(run.configurations, (256, 512, None), strict=True):
+        row["parameters"] = f'{{"retriever": {{"chunk": {json.dumps(chunk)}}}}}'
+    (sweep,) = sweeps(Study(run))
+    assert sweep.parameter == "retriever.chunk"
+    assert [value for value, _ in sweep.lines[0].points] == [256.0, 512.0]
+
+
+@pytest.mark.parametrize(
+    "best", [pytest.param(0, marks=pytest.mark.xfail(strict=True, reason="issue 24, point 14")), 1, 2]
+)
+def test_queries_are_compared_in_the_direction_of_the_comparisons(tmp_path: Path, best: int) -> None:
+    values = np.random.default_rng(0).random((3, 20, 1)) / 2
+    values[best] += 0.5
+    study = Study(made(values, ("one", "two", "three")).write(tmp_path))
+    assert study.baseline == 0
+    one, other = study.pair
+    assert other == study.baseline  # "configuration minus baseline", as the comparisons are
+    assert one == (best or study.order("AP")[1])
+    comparison = study.overall[one, other, "AP"]
+    assert comparison.difference == pytest.approx((values[one] - values[other]).mean())
 
 
 def without_breaks(page: Page) -> list[tuple[str, ...]]:
