@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 f83fd5cd5bf75d59a497d97a33772a0be22ea0eefe0a715fdead53856a80bfca
+-- sha256 312999dff971a009b09a89cd028a764d3c0354b1d44724cdb56b4483c09b1135
 
 CREATE VIEW run_history AS
 SELECT
@@ -574,6 +574,34 @@ LEFT JOIN texts AS t
 WHERE
   a.owner = 'whole' OR NOT m.text IS NULL;
 
+CREATE VIEW latest_answers_of_configuration AS
+SELECT
+  *
+FROM answers_of_configuration
+WHERE
+  is_latest;
+
+CREATE VIEW latest_differences AS
+SELECT
+  *
+FROM differences
+WHERE
+  is_latest;
+
+CREATE VIEW latest_leaderboard AS
+SELECT
+  *
+FROM leaderboard
+WHERE
+  is_latest;
+
+CREATE VIEW latest_per_query AS
+SELECT
+  *
+FROM per_query
+WHERE
+  is_latest;
+
 CREATE VIEW side_by_side AS
 SELECT
   d.run_id,
@@ -610,6 +638,13 @@ LEFT JOIN per_query AS w
   AND w.metric = d.metric
 WHERE
   d.slice = 'all';
+
+CREATE VIEW latest_slice_leaderboard AS
+SELECT
+  *
+FROM slice_leaderboard
+WHERE
+  is_latest;
 
 CREATE VIEW query_changes AS
 SELECT
@@ -679,6 +714,20 @@ GROUP BY
   kind,
   config_id,
   caller_id;
+
+CREATE VIEW latest_verdicts_of_configuration AS
+SELECT
+  *
+FROM verdicts_of_configuration
+WHERE
+  is_latest;
+
+CREATE VIEW latest_side_by_side AS
+SELECT
+  *
+FROM side_by_side
+WHERE
+  is_latest;
 
 CREATE VIEW regressions AS
 SELECT

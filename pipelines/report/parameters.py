@@ -1,15 +1,17 @@
 """The parameters in which configurations differ: a column each, to filter by, and a heat map for each pair."""
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report import words
-from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.study import INSIDE, Study
 
 MOST_PARAMETERS, MOST_VALUES, MOST_MAPS = 8, 16, 12
 _LEVELS = 5
+_TYPE = f"{INSIDE}type"
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,24 @@ class HeatMap:
 
 
 def parameters(study: Study) -> list[Parameter]:
-    """The parameters in which configurations differ, those with the fewest values first; a text is no parameter."""
+    """Return the parameters in which configurations differ, those with the fewest values first.
+
+    Parameters that merely follow the retriever's type, such as `k1` beside a service, say no more than the type.
+    """
     names = dict.fromkeys(name for row in study.given for name in row)
-    known = [_parameter(study, name, [row.get(name) for row in study.given]) for name in names]
+    types = [row.get(_TYPE) for row in study.given]
+    columns = {name: [row.get(name) for row in study.given] for name in names}
+    known = [
+        _parameter(study, name, column) for name, column in columns.items() if name == _TYPE or _varies(types, column)
+    ]
     differing = [each for each in known if 1 < len(each.values) <= MOST_VALUES]
     return sorted(differing, key=lambda each: len(each.values))[:MOST_PARAMETERS]
+
+
+def _varies(types: Sequence[Any], values: Sequence[Any]) -> bool:
+    """Return whether configurations of one type of retriever have several values."""
+    distinct = {(json.dumps(kind), json.dumps(value)) for kind, value in zip(types, values, strict=True)}
+    return len(distinct) > len({kind for kind, _ in distinct})
 
 
 def _parameter(study: Study, name: str, of: list[Any]) -> Parameter:

@@ -194,13 +194,13 @@ class Study:
 
     @property
     def pair(self) -> tuple[int, int]:
-        """The two configurations that are compared at first: the best one with the baseline, or with the second."""
+        """The two configurations that are compared at first: the best other one minus the baseline, as everywhere."""
         order = self.order(self.metrics[0])
         if order[0] != self.baseline:
             return order[0], self.baseline
         means = [self.mean(each, self.metrics[0]).mean for each in order]
         second = next((each for each, mean in zip(order, means, strict=True) if mean != means[0]), order[-1])
-        return order[0], second
+        return second, self.baseline
 
     def is_significant(self, row: Comparison) -> bool | None:
         """Whether a comparison shows a difference; None where it was not tested."""

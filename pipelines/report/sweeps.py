@@ -1,17 +1,13 @@
 """Sweeps: which configurations differ in one numeric parameter alone, and the metrics along it."""
 
 import json
-import re
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import INSIDE, Study
 
 MOST_LINES = 8
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 Points = list[tuple[float, int]]
@@ -45,14 +41,11 @@ class Sweep:
 
 
 def sweeps(study: Study) -> list[Sweep]:
-    """What the run sweeps over: numeric parameters first; else a number in otherwise equal names."""
-    rows = study.results.configurations
-    bases = [row["name"].partition(":")[0] for row in rows]
+    """Return the sweeps over numeric parameters of the experiment; a number in a name is no parameter."""
+    bases = [row["name"].partition(":")[0] for row in study.results.configurations]
     names = dict.fromkeys(key for each in study.given for key in each)
     found = [_sweep(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))]
-    swept = [each for each in found if each is not None]
-    inside = {position for sweep in swept for line in sweep.lines for _, position in line.points}
-    return swept + list(_named([(position, row) for position, row in enumerate(rows) if position not in inside]))
+    return [each for each in found if each is not None]
 
 
 def _sweep(study: Study, name: str, bases: list[str]) -> Sweep | None:
@@ -80,15 +73,3 @@ def _labels(study: Study, bases: list[str], lines: list[Points], name: str) -> l
         chosen = [f"{study.short(key)} {study.written(key, first[key])}" for key in differing]
         labels.append(", ".join([words.series(list(own), 3), *chosen]))
     return labels
-
-
-def _named(rows: list[tuple[int, dict[str, Any]]]) -> Iterator[Sweep]:
-    """Configurations whose names differ in one number alone, such as rag-256 and rag-512."""
-    groups: dict[tuple[str, str], dict[float, int]] = defaultdict(dict)
-    for position, row in rows:
-        for match in _NUMBER.finditer(row["name"]):
-            template = row["name"][: match.start()] + "…" + row["name"][match.end() :]
-            groups[row["retriever"], template].setdefault(float(match[0]), position)
-    lines = [(name, points) for (_, name), points in groups.items() if len(points) > 1]
-    for name, points in lines:
-        yield Sweep(f"the number in {name}", (Line(name, tuple(sorted(points.items()))),))

@@ -50,7 +50,7 @@ def page(path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
 def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
     page.locator("button.open", has_text="When do keys expire").click()
     detail = page.locator("tr.detail")
-    expect(detail.locator(".answers h4")).to_have_text(["first-1", "first-3"])
+    expect(detail.locator(".answers h4")).to_have_text(["first-3", "first-1"])
     expect(detail).to_contain_text("Reference answer: Keys expire after ninety days.")
     expect(detail).to_contain_text("judge=lexical: word overlap, no language model")
     expect(detail.locator("mark.claim-supported").first).to_contain_text("Keys expire after ninety days [1].")
@@ -62,7 +62,6 @@ def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]  # type: ignore[index]
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 14")
 def test_contexts_without_ids_are_no_empty_ranking(tmp_path: Path) -> None:
     contexts = [{"text": "Keys expire."}, {"text": "Bills are sent."}, {"text": "Seats are not paid back."}]
     rows = [{"query_id": name, "answer": "Keys expire.", "contexts": contexts} for name in QUESTIONS]

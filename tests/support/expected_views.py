@@ -2,7 +2,7 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -47,6 +47,13 @@ class Expected(ExpectedAnswers):
             | {"metrics": metrics_of(row), "statuses": {item["metric"]: item["status"] for item in row["metrics"]}}
             for row in tables["query_metrics"]
         }
+
+    def __getattr__(self, name: str) -> Callable[[], Iterator[Row]]:
+        """A view of the latest run of each experiment has the rows of the view of all runs that are of these."""
+        if not name.startswith("latest_"):
+            raise AttributeError(name)
+        every = getattr(self, name.removeprefix("latest_"))
+        return lambda: (row for row in every() if row["is_latest"])
 
     def run(self, run_id: str) -> Row:
         """What most views say of a run."""

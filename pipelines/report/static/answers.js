@@ -49,12 +49,12 @@ function evidence(answer, verdicts, beside) {
     if (!said) return null;
     const isContext = place < answer.contexts.length;
     const [name, text] = isContext ? [answer.contexts[place][0], answer.contexts[place][1]] : [beside[0], beside[1]];
-    return { verdict: said[0], reason: textAt(said[1]), label: isContext ? `[${place + 1}] ` : "", name: name, text: text };
+    return { verdict: said[0], reason: textAt(said[1]), label: isContext ? `[${place + 1}] ` : "", name: named(name), text: text };
   }).filter(Boolean);
   const deciding = rows.filter((row) => row.verdict !== "not_stated");
   const silent = rows.length - deciding.length;
   const shown = deciding.map((row) => make("div", { class: "evidence" }, [
-    badge(row.verdict), " " + row.label, make("bdi", {}, row.name), row.reason ? make("span", { class: "note" }, " · " + row.reason) : "",
+    badge(row.verdict), " " + row.label, row.name, row.reason ? make("span", { class: "note" }, " · " + row.reason) : "",
     typeof row.text === "number" ? make("blockquote", {}, textAt(row.text)) : row.text ? make("blockquote", {}, row.text) : ""]));
   if (silent) shown.push(make("p", { class: "note" }, count(silent, "text does", "texts do") + " not state it."));
   return shown.length ? shown : [make("p", { class: "note" }, "The judge was not asked about it.")];
@@ -67,9 +67,11 @@ function claimList(answer, claims, beside) {
 
 function folded(summary, children) { return make("details", {}, [make("summary", {}, summary)].concat(children)); }
 
+function named(id) { return id === null ? make("span", { class: "quiet" }, "(no doc_id)") : make("bdi", {}, id); }
+
 function contextList(answer) {
   const rows = answer.contexts.map(([id, text, cited, given], place) => make("div", { class: "evidence" }, [
-    `[${place + 1}] `, make("bdi", {}, id), cited ? make("span", { class: "tag" }, "cited") : "",
+    `[${place + 1}] `, named(id), cited ? make("span", { class: "tag" }, "cited") : "",
     given === null ? "" : make("span", { class: "tag" }, "grade " + given), make("blockquote", {}, textAt(text))]));
   const left = answer.leftOut ? `, ${answer.leftOut} more left out` : "";
   return folded(count(answer.contexts.length, "context", "contexts") + left, rows);

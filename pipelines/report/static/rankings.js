@@ -58,6 +58,12 @@ function elsewhere(document_, other) {
   return rank ? "#" + rank : other[3] > SHOWN ? "after " + SHOWN : "absent";
 }
 
+// Recorded answers may have contexts without ids.
+function emptyRanking(configuration, query) {
+  const answer = answerOf(configuration, query);
+  return answer && answer.contexts.length ? "The contexts of the answer have no doc_id, so they are not a ranking." : "Nothing was retrieved.";
+}
+
 function ranking(configuration, query, against) {
   const list = listOf(configuration, query);
   const other = against === null ? null : listOf(against, query);
@@ -69,7 +75,7 @@ function ranking(configuration, query, against) {
       : "This ranking is not in the page, which holds those with the largest differences. It is in results.duckdb, table rankings.";
     return make("div", {}, [make("h4", {}, about), make("p", { class: "note" }, why)]);
   }
-  if (!list[0].length) return make("div", {}, [make("h4", {}, about), make("p", { class: "note" }, "Nothing was retrieved.")]);
+  if (!list[0].length) return make("div", {}, [make("h4", {}, about), make("p", { class: "note" }, emptyRanking(configuration, query))]);
   const columns = ["Rank", "Grade", "Document", "Score"].concat(other ? ["Other rank"] : []);
   const rows = list[0].map((place, rank) => {
     const score = list[1][rank];

@@ -128,8 +128,7 @@ def test_every_parameter_has_a_column_and_every_pair_a_map(study: Study, page: P
     assert len(filters) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 14")
-def test_parameters_that_follow_the_type_of_the_retriever_are_no_filters(study: Study, page: Page) -> None:
+def test_parameters_that_follow_the_type_of_the_retriever_are_no_filters(study: Study) -> None:
     """BM25's k1 and b beside a run file: only what varies within one type says more than the type."""
     rows = [
         {"retriever": {"type": "bm25", "k1": 0.9, "b": 0.75}, "top_k": 10},
