@@ -199,17 +199,24 @@ def reply(prompt: Prompt, case: Case) -> Stored:
     return Stored(Question(rendered.system, rendered.user).reply(), STOP, model_version="m")
 
 
+def read_text(reply: Reply) -> str:
+    """The text of a reply; "" for an embedding."""
+    return json.loads(reply.answer)["text"] or ""
+
+
 def evaluated(case: Case, planned: EvaluateAnswers, count: Callable[[int], None] = lambda _: None) -> Evaluated:
-    """What comes of a case, and how many distinct calls that takes."""
-    steps, keys = planned.steps(case.item), set()
+    """What comes of a case, and how many distinct calls and tokens of replies that takes."""
+    steps = planned.steps(case.item)
+    written: dict[str | None, str] = {}
     try:
         calls = next(steps)
         while True:
-            keys |= {call.key for call in calls}
             replies = [Reply(reply(Prompt.parse(call.payload), case).written()) for call in calls]
+            written |= {call.key: read_text(each) for call, each in zip(calls, replies, strict=True)}
             calls = steps.send([planned.read(call, each) for call, each in zip(calls, replies, strict=True)])
     except StopIteration as end:
-        count(len(keys))
+        count(len(written))
+        count(sum(map(len, written.values())) // 4)
         result: Evaluated = end.value
     return result
 
@@ -235,6 +242,8 @@ def test_every_metric_has_its_value_or_its_reason_whatever_is_absent(step: int, 
         plan = counted(planned, [case.item], lookup, {})
         least, most = (sum(map(len, sizes.values())) for sizes in (plan.least, plan.most))
         assert least <= made[0] <= most, (metrics, case)
+        written = sum(size.output for sizes in plan.least.values() for size in sizes.values())
+        assert written <= made[1] + 1, (metrics, case)
 
 
 def test_all_metrics_together_have_their_values_whatever_is_absent() -> None:

@@ -266,7 +266,7 @@ def _output(prompt: Prompt, guess: Guess) -> float:
     if prompt.step == EMBED:
         return 0.0
     fixed, each = _LEAST_OUTPUT if guess is LEAST else _MOST_OUTPUT
-    items = {"claims": guess.claims, "statements": guess.claims}
+    items = {"claims": guess.claims, "statements": guess.claims} | ({"sentences": 0} if guess is LEAST else {})
     of_text = guess.characters / CHARACTERS_PER_TOKEN if prompt.schema is None else 0.0
     return min(prompt.max_output_tokens, of_text + fixed + each * items.get(prompt.step, items_of(prompt)))
 

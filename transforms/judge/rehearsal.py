@@ -39,7 +39,7 @@ class Guess:
     of_a_claim: int = 20
 
 
-LEAST, MOST = Guess(claims=0, alike=True, characters=20), Guess(claims=12, characters=2000, of_a_claim=120)
+LEAST, MOST = Guess(claims=0, alike=True), Guess(claims=12, characters=2000, of_a_claim=120)
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """The outcomes, by key, of those of some calls that are known."""
