@@ -80,7 +80,7 @@ def test_every_text_is_embedded_once_and_never_paid_for_again(
         shutil.rmtree(tmp_path / "out" / "ledger")
         planned_again = rankbeam("plan", path)
         third = rankbeam("evaluate", path, "--run-id", "r3")
-        queries = server.stats().calls - again.calls
+        queries = sum(server.stats().queries.values()) - sum(again.queries.values())
     assert third.status == 0, third.stderr
     assert queries == len((tmp_path / "queries.jsonl").read_text().splitlines())  # the vectors of documents are kept
     assert f"e: {queries} calls to make" in planned_again.stdout
@@ -89,7 +89,8 @@ def test_every_text_is_embedded_once_and_never_paid_for_again(
     assert second.status == 0, second.stderr
     assert set(asked.queries.values()) == {1}
     assert again.calls == asked.calls
-    assert f"e: {asked.calls} calls to make" in planned.stdout
+    assert f"e: {len(asked.queries)} calls to make" in planned.stdout
+    assert asked.calls < len(asked.queries) / 2 or kind != "openai"  # other models take one text
     assert rankings(tmp_path, "r1", "dense") == expected(tmp_path)
     assert rankings(tmp_path, "r2", "chunks") == rankings(tmp_path, "r1", "chunks")
     (row,) = Results(str(tmp_path / "out"), "r1").table("usage").to_pylist()
@@ -127,7 +128,8 @@ def test_a_run_that_lost_its_service_goes_on_where_it_ended(tmp_path: Path, monk
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     with serve("openai", faults=Faults(kinds=("quota_day",), after=10, first=1)) as server:
         quotas = {"e": {"requests_per_minute": 60_000, "concurrent_calls": 2}}
-        path = write_experiment(tmp_path, model(server, "openai"), {"dense": DENSE}, quotas=quotas)
+        one_text = {**model(server, "openai"), "texts_per_request": 1}
+        path = write_experiment(tmp_path, one_text, {"dense": DENSE}, quotas=quotas)
         stopped = rankbeam("evaluate", path, "--run-id", "r1")
         resumed = rankbeam("evaluate", path, "--run-id", "r2")
         both = server.stats()

@@ -37,7 +37,7 @@ MODEL_KINDS = (
     "prose", "fenced", "broken_json", "wrong_type", "wrong_enum", "missing_item", "no_json_schema",
     "no_usage", "no_number", "content_filter", "conflict", "too_early",
     "gpt5", "no_seed", "no_bounds", "no_bounds_anthropic", "no_temperature_extra", "no_form", "too_hot", "too_long",
-    "too_many_states",
+    "too_many_states", "one_vector", "few_texts", "poison",
 )  # fmt: skip
 """What else can go wrong with models; `gemini` and `openai` say what each of them means there."""
 

@@ -51,6 +51,7 @@ class Gemini(HttpConnection):
             question = Question(_text(body.get("systemInstruction")), _text(body["contents"][0]))
             return question.name, (path["model"], path["method"], question, body["generationConfig"])
         texts = _texts(body)
+        self.reception.note([f"embed {text[:200]}" for text in texts[1:]])
         return f"embed {texts[0][:200]}", (path["model"], path["method"], texts, {})
 
     def answer(self, visit: Visit, asked: Any) -> None:

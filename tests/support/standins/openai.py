@@ -15,6 +15,8 @@ _REFUSALS: dict[str, tuple[str, str | None, str | None]] = {
         "prompt",
         "content_filter",
     ),
+    "few_texts": ("batch size 5 > maximum allowed batch size 4", None, None),
+    "poison": ("an input is too long", None, None),
     "no_json_schema": ("'response_format.type' must be 'json_object' or 'text'", None, None),
     "gpt5_limit": (
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
@@ -65,7 +67,9 @@ class OpenAi(HttpConnection):
         """The body, and the question or the text to embed."""
         body = json.loads(request.body)
         if request.target == "/v1/embeddings":
-            return f"embed {body['input'][:200]}", (body, None)
+            texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+            self.reception.note([f"embed {text[:200]}" for text in texts[1:]])
+            return f"embed {texts[0][:200]}", (body, None)
         if request.target != "/v1/chat/completions":
             raise LookupError(f"there is nothing at {request.target}")
         said = {message["role"]: message["content"] for message in body["messages"]}
@@ -76,7 +80,7 @@ class OpenAi(HttpConnection):
         """Answer, or go wrong as the visit's fault says."""
         body, question = asked
         fault = visit.fault
-        if self.say_scripted(question.user if question else body["input"]):
+        if self.say_scripted(question.user if question else "".join(body["input"])):
             return
         refusal = _refusal(body, fault)
         if refusal is not None:
@@ -115,10 +119,16 @@ class OpenAi(HttpConnection):
 
     def _said(self, body: dict[str, Any], question: Question | None, fault: str | None) -> dict[str, Any]:
         if question is None:
-            data = [{"object": "embedding", "index": 0, "embedding": embedding(body["input"])}]
-            usage = {"prompt_tokens": tokens(body["input"]), "total_tokens": tokens(body["input"])}
+            texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
+            data: list[dict[str, Any]] = [
+                {"object": "embedding", "index": index, "embedding": embedding(text)}
+                for index, text in enumerate(texts)
+            ]
+            used = sum(map(tokens, texts))
+            usage = {"prompt_tokens": used, "total_tokens": used}
             if fault == "no_number":
-                data[0]["embedding"] = [*embedding(body["input"])[1:], math.nan]
+                data[0]["embedding"] = [*embedding(texts[0])[1:], math.nan]
+            data = data[:1] if fault == "one_vector" else data[::-1]
             return {"object": "list", "data": data, "model": f"{body['model']}-v7", "usage": usage}
         text = spoilt(question.reply(), fault)
         message: dict[str, Any] = {"role": "assistant", "content": text}
@@ -157,7 +167,10 @@ def _refusal(body: dict[str, Any], fault: str | None) -> dict[str, Any] | None:
     form = json.dumps(body.get("response_format", {}))
     if fault == "no_seed" and "seed" in body:
         return {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs not permitted"}]}
+    texts = body.get("input", [])
     refused = {
+        "few_texts": isinstance(texts, list) and len(texts) > 4,
+        "poison": "poison" in "".join(texts),
         "content_filter": True,
         "no_json_schema": body.get("response_format", {}).get("type") == "json_schema",
         "gpt5": "max_tokens" in body or body.get("temperature", 1) != 1,

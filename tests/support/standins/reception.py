@@ -137,6 +137,10 @@ class Reception:
         self._come_in(connection)
         return self._decided(query, connection, wait_s)
 
+    def note(self, queries: Sequence[str]) -> None:
+        """Count further queries of a request."""
+        self._queries.update(queries)
+
     def leave(self, visit: Visit) -> None:
         """Count that a request is over, one way or the other."""
         self._in -= 1

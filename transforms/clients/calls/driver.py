@@ -1,7 +1,7 @@
 """The driver of tasks: collects the calls of their generators, and sends outcomes back, without quota or ledger."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +72,10 @@ class Flight:
             skip: how many of the tasks, from the first, have read it already.
         """
         return [_read(opened.work, self.call, reply) for opened, _ in self.wanted_by[skip:]]
+
+    def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterable[tuple["Flight", Reply, Sequence[Any]]]:
+        """The calls of the request, with their replies and outcomes: this one, where it is made alone."""
+        return [(self, reply, outcomes)]
 
 
 class Driver:

@@ -22,6 +22,7 @@ from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBrea
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.clients.calls.shared import SharedServices
+from rankbeam.transforms.clients.calls.together import Joining, Together
 from rankbeam.transforms.clients.calls.unexpected import Unexpected, UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.records.calls.call import Call
@@ -99,6 +100,7 @@ class PoolCalls:
         self._open = asyncio.Semaphore(quota.slots(lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._waiting: dict[Flight, None] = {}
+        self._together = Joining()
         self._last: dict[Flight, None] = {}
         self._tried_before: frozenset[str] = frozenset()
         self._tried: set[str] = set()
@@ -191,7 +193,8 @@ class PoolCalls:
         if service not in self._connections:
             self._connections[service] = await self._shared.connect(service)
         if self.remove(flight):  # otherwise the ledger has answered it meanwhile
-            self._in_flight.begin(self._ask(flight))
+            most = getattr(self._connections[service], "texts_per_request", 1)
+            self._in_flight.begin(self._ask(self._together.joined(flight, self._waiting, most)))
         else:
             self._open.release()
             self._next.release()
@@ -232,7 +235,7 @@ class PoolCalls:
         except CallError as error:
             if isinstance(error, Unexpected):
                 self._unexpected.add(flight.call.service, error)
-            if not attempts.may_pass(error):
+            if not attempts.may_pass(error) or (isinstance(flight, Together) and flight.splits_at(error)):
                 raise
             pause_s = attempts.pause_s(error)
             would_begin = self._clock.monotonic() + pause_s
@@ -246,11 +249,12 @@ class PoolCalls:
         self._settle(flight, reply, outcomes, attempts)
 
     def _settle(self, flight: Flight, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
-        service = flight.call.service
-        self._tally[Counter.CALLS_DONE, service] += 1
-        self._tally[Counter.CALLS_FAILED, service] += any(isinstance(outcome, CallError) for outcome in outcomes)
-        outcomes = [after(outcome, attempts.made) for outcome in outcomes]
-        self._answered(Answered(flight, reply, outcomes, attempts.made, attempts.seconds))
+        made, seconds, service = attempts.made, attempts.seconds, flight.call.service
+        for part, one, values in flight.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
+            self._tally[Counter.CALLS_DONE, service] += 1
+            self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
+            self._answered(Answered(part, one, [after(value, made) for value in values], made, seconds))
+            made, seconds = 0, 0.0
 
     async def _answer(self, flight: Flight, attempts: Attempts) -> tuple[Reply, list[Any]]:
         """Wait for a permit and make an attempt at once: other work in between would lead to bursts of calls."""
@@ -268,7 +272,7 @@ class PoolCalls:
                     reservation.cost = self._cost(most)
                     reply = await self._call(call, attempts, reservation)
                     permit.used = reply.tokens.total
-                    reply = Reply(reply.answer, attempts.tokens)
+                    reply = replace(reply, tokens=attempts.tokens)
                     outcomes = flight.read(reply)
                     attempts.refuse(reply.answer, outcomes)
                     permit.is_usable = any(not isinstance(outcome, CallError) for outcome in outcomes)
@@ -329,6 +333,11 @@ class PoolCalls:
         self._tally[Counter.OUTPUT_TOKENS, service] += tokens.output
 
     def _fail(self, flight: Flight, error: CallError) -> None:
+        if isinstance(flight, Together):
+            again = self._together.split(flight, error)
+            for part in flight.parts:
+                self.add(part) if again else self._fail(part, error)
+            return
         self._tally[Counter.CALLS_DONE, flight.call.service] += 1
         self._tally[Counter.CALLS_FAILED, flight.call.service] += 1
         self._failed(flight, error)

@@ -13,6 +13,8 @@ class Connection(Protocol):
     """An open connection to a service, or several. It lives on the loop of the process that makes the calls.
 
     One that has something to say to users may have a list `warnings`: its texts are added to the run's warnings.
+    One that can embed several texts in one request may have `texts_per_request`, the most that it takes at present; its
+    `call` then also takes a JSON list of payloads, and returns a `Reply` with `parts`.
     """
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:

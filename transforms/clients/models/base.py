@@ -205,7 +205,7 @@ class ModelParameters(Parameters):
         >>> Any(model="m").most_tokens(Prompt("answer", {}, user="x" * 400, max_output_tokens=50).payload())
         Tokens(input=136, cached=0, output=50)
         """
-        prompt = prompt_of(payload)
+        prompt = prompts_of(payload)[0]
         of_input = math.ceil(len(payload.encode()) / _BYTES_OF_A_TOKEN)
         return Tokens(of_input, 0, 0 if prompt.step == EMBED else prompt.max_output_tokens)
 
@@ -224,6 +224,18 @@ def prompt_of(payload: str) -> Prompt:
         return Prompt.parse(payload)
     except (ValueError, TypeError) as error:
         raise CallError(FailureKind.INVALID, f"this is no prompt: {error}") from error
+
+
+def prompts_of(payload: str) -> list[Prompt]:
+    """The prompts of a request: that of a call, or those of several calls that are made together.
+
+    Raises:
+        CallError: one of them is none (`INVALID`).
+    """
+    payloads = json.loads(payload) if payload.startswith("[") else [payload]
+    if not payloads:
+        raise CallError(FailureKind.INVALID, "there is no prompt")
+    return [prompt_of(each) for each in payloads]
 
 
 def embedded_text(prompt: Prompt) -> str:

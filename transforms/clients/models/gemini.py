@@ -3,6 +3,7 @@
 How a call is made stands in `gemini_connection`; Google's library is imported where calls are made.
 """
 
+import re
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
@@ -15,6 +16,7 @@ from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
 
+_TAKES_SEVERAL = re.compile(r"text-(?:multilingual-)?embedding-00\d")
 _OF_QUERIES = ("RETRIEVAL_QUERY", "QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY")
 _OF_DOCUMENTS = "RETRIEVAL_DOCUMENT"
 
@@ -78,6 +80,12 @@ class Gemini(RemoteModel):
         return self.project is not None
 
     @property
+    def most_texts(self) -> int:
+        """Texts that one request embeds, at most: several by older models on Vertex AI, else one, as quotas count."""
+        several = 100 if self.on_vertex and _TAKES_SEVERAL.fullmatch(self.model) else 1
+        return self.texts_per_request or several
+
+    @property
     def url(self) -> str:
         """The address of the service; "" for the public one."""
         return self.api_endpoint or ""
@@ -92,7 +100,7 @@ class Gemini(RemoteModel):
         prompt = super().embedding(text, role)
         by_role = {Role.QUERY: self.task_type, Role.DOCUMENT: _OF_DOCUMENTS}
         task = by_role.get(role) if self.task_type in _OF_QUERIES else self.task_type
-        return prompt if task is None else replace(prompt, values={**prompt.values, "task_type": task})
+        return prompt if task is None else replace(prompt, values={"task_type": task, **prompt.values})
 
     def scope(self) -> str:
         """Project, region and model on Vertex AI; the key's name and the model on the Developer API."""

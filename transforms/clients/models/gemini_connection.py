@@ -13,13 +13,13 @@ from typing import Any
 from rankbeam.transforms.clients.google.addresses import address_of
 from rankbeam.transforms.clients.google.channels import default_credentials
 from rankbeam.transforms.clients.models.attempts import Ask, Attempts
-from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompt_of
+from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompts_of
 from rankbeam.transforms.clients.models.charges import Charges, Usage
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_errors import message_of, translated
 from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
-from rankbeam.transforms.clients.models.replies import Vectors, unreadable
+from rankbeam.transforms.clients.models.replies import Vectors, reply_of, unreadable
 from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -70,7 +70,7 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
         raise
     charges = Charges(parameters.scope())
     refusals = Refusals(parameters.scope(), charges.warnings)
-    vectors = Vectors(parameters.scope(), parameters.dimensions)
+    vectors = Vectors(parameters.scope(), parameters.dimensions, parameters.most_texts)
     return GeminiConnection(parameters, client, session, secrets, charges, refusals, vectors)
 
 
@@ -105,14 +105,19 @@ class GeminiConnection:
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; see `services.Connection.call`."""
-        prompt = prompt_of(payload)
+        prompt, *others = prompts_of(payload)
         if prompt.step == EMBED:
-            return await self._embedding(prompt, timeout_s)
+            return await self._embedding([prompt, *others], timeout_s)
         reply = await self._answer(
             self.attempts.ask(payload, self.parameters.sampled(prompt), attempt), prompt, timeout_s
         )
         self.attempts.answered(payload, prompt, reply.answer)
         return reply
+
+    @property
+    def texts_per_request(self) -> int:
+        """Texts that one request embeds, at most."""
+        return self.vectors.texts_per_request
 
     async def close(self) -> None:
         """Close all connections."""
@@ -165,26 +170,27 @@ class GeminiConnection:
             http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
         )
 
-    async def _embedding(self, prompt: Prompt, timeout_s: float) -> Reply:
+    async def _embedding(self, prompts: list[Prompt], timeout_s: float) -> Reply:
         from google.genai import types
 
-        text = embedded_text(prompt)
+        texts = [embedded_text(prompt) for prompt in prompts]
         config = types.EmbedContentConfig(
             output_dimensionality=self.parameters.dimensions,
-            task_type=prompt.values.get("task_type"),
+            task_type=prompts[0].values.get("task_type"),  # calls of one request have one
             http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
         )
 
         async def send() -> Reply:
             response = await self.client.aio.models.embed_content(
-                model=self.parameters.model, contents=text, config=config
+                model=self.parameters.model, contents=texts if len(texts) > 1 else texts[0], config=config
             )
-            found = response.embeddings[0] if response.embeddings else None
-            tokens = self.charges.of(Usage(getattr(getattr(found, "statistics", None), "token_count", None)), text)
-            vector = self.vectors.checked(getattr(found, "values", None), text, tokens)
-            return Reply(Stored(None, STOP, None, self.parameters.model, vector).written(), tokens)
+            rows = response.embeddings or []
+            counts = [getattr(getattr(row, "statistics", None), "token_count", None) for row in rows]
+            tokens = self.charges.of(Usage(sum(counts) if None not in counts else None), "".join(texts))
+            vectors = self.vectors.each([getattr(row, "values", None) for row in rows], texts, tokens)
+            return reply_of(vectors, texts, tokens, self.parameters.model)
 
-        return await self._sent(send, text, timeout_s)
+        return await self._sent(send, "".join(texts), timeout_s)
 
     async def _sent(
         self,

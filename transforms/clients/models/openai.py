@@ -62,6 +62,11 @@ class OpenAi(RemoteModel):
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 
     @property
+    def most_texts(self) -> int:
+        """Texts that one request embeds, at most; some servers take no more than 32."""
+        return self.texts_per_request or 32
+
+    @property
     def url(self) -> str:
         """The address of the service."""
         return self.base_url

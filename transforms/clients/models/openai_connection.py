@@ -12,12 +12,12 @@ import httpx
 
 from rankbeam.transforms.clients.http.connection import Clients, kind_of, kind_of_status, received, retry_after_s
 from rankbeam.transforms.clients.models.attempts import Ask, Attempts
-from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompt_of
+from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompts_of
 from rankbeam.transforms.clients.models.charges import Charges, Usage
 from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
-from rankbeam.transforms.clients.models.replies import MOST_BYTES, Vectors, object_of
+from rankbeam.transforms.clients.models.replies import MOST_BYTES, Vectors, object_of, reply_of
 from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -28,6 +28,7 @@ from rankbeam.transforms.records.failures import FailureKind
 _SHOWN = 300
 _FINISHES = {"stop": STOP, "length": MAX_TOKENS, "eos": STOP}
 _BLOCKS = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
+_MANY = re.compile(r"batch[ _-]?size|too many (?:inputs|texts|strings)|number of inputs", re.IGNORECASE)
 _LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _SPENT = re.compile(r"insufficient_quota|billing_hard_limit|per[ _-]day", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
@@ -46,7 +47,7 @@ async def connect(parameters: OpenAi) -> "OpenAiConnection":
         headers["Authorization"] = f"Bearer {key}"
     charges = Charges(parameters.scope())
     refusals = Refusals(parameters.scope(), charges.warnings)
-    vectors = Vectors(parameters.scope(), parameters.dimensions)
+    vectors = Vectors(parameters.scope(), parameters.dimensions, parameters.most_texts)
     return OpenAiConnection(parameters, Clients(headers), secrets, charges, refusals, vectors)
 
 
@@ -94,14 +95,19 @@ class OpenAiConnection:
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; see `services.Connection.call`."""
-        prompt = prompt_of(payload)
+        prompt, *others = prompts_of(payload)
         if prompt.step == EMBED:
-            return await self._embedding(embedded_text(prompt), timeout_s)
+            return await self._embedding([embedded_text(each) for each in (prompt, *others)], timeout_s)
         reply = await self._answer(
             self.attempts.ask(payload, self.parameters.sampled(prompt), attempt), prompt, timeout_s
         )
         self.attempts.answered(payload, prompt, reply.answer)
         return reply
+
+    @property
+    def texts_per_request(self) -> int:
+        """Texts that one request embeds, at most."""
+        return self.vectors.texts_per_request
 
     async def close(self) -> None:
         """Close all connections."""
@@ -153,14 +159,17 @@ class OpenAiConnection:
             **own.extra_body,
         }
 
-    async def _embedding(self, text: str, timeout_s: float) -> Reply:
-        own = self.parameters
+    async def _embedding(self, texts: list[str], timeout_s: float) -> Reply:
+        own, request = self.parameters, "".join(texts)
         size = {} if own.dimensions is None else {"dimensions": own.dimensions}
-        request = {"model": own.model, "input": text, **size, **own.extra_body}
-        body = self._object(await self._post("/embeddings", request, text, timeout_s), text)
-        tokens = self.charges.of(_usage(body), text)
-        vector = self.vectors.checked(_at(body, "data", 0, "embedding"), text, tokens)
-        return Reply(Stored(None, STOP, None, self._version(body), vector).written(), tokens)
+        content = {"model": own.model, "input": texts if len(texts) > 1 else texts[0], **size, **own.extra_body}
+        response = await self._post("/embeddings", content, request, timeout_s)
+        if response.status == 413 or (response.status in (400, 422) and _MANY.search(_message(response.body))):
+            self.vectors.refused(len(texts))
+        body = self._object(response, request)
+        tokens, version = self.charges.of(_usage(body), request), self._version(body)
+        vectors = self.vectors.each(_rows(body.get("data")), texts, tokens)
+        return reply_of(vectors, texts, tokens, version)
 
     async def _post(self, path: str, body: Mapping[str, Any], request: str, timeout_s: float) -> _Response:
         """Send a request and receive its response, whatever its status.
@@ -235,6 +244,16 @@ class OpenAiConnection:
         away = f" redirects to {response.headers['location']}" if "location" in response.headers else ""
         text = f"HTTP {response.status}{away} {response.body.decode(errors='replace')}".strip()
         return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be recognised
+
+
+def _rows(data: Any) -> Any:
+    """The embeddings of a response, in the order of the texts; services may number them."""
+    if not isinstance(data, list):
+        return None
+    numbers = [_at(row, "index") for row in data]
+    if sorted(number for number in numbers if type(number) is int) == list(range(len(data))):
+        data = sorted(data, key=lambda row: int(row["index"]))
+    return [_at(row, "embedding") for row in data]
 
 
 def _usage(body: Mapping[str, Any]) -> Usage:

@@ -51,6 +51,7 @@ class RemoteModel(ModelParameters):
             only.
         query_prefix: what queries begin with where they are embedded, such as "query: "; or an instruction.
         document_prefix: what documents begin with where they are embedded, such as "passage: ".
+        texts_per_request: texts that one request embeds, at most; by default what services of this type take.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
@@ -60,11 +61,17 @@ class RemoteModel(ModelParameters):
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
     query_prefix: Annotated[str, Field(max_length=4000)] = ""
     document_prefix: Annotated[str, Field(max_length=4000)] = ""
+    texts_per_request: Annotated[int, Field(ge=1, le=2048)] | None = None
 
-    operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"allow_http"}
+    operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"allow_http", "texts_per_request"}
     added: ClassVar[frozenset[str]] = frozenset({"temperature", "query_prefix", "document_prefix"})
     of_roles: ClassVar[frozenset[str]] = frozenset({"query_prefix", "document_prefix"})
     referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
+
+    @property
+    def most_texts(self) -> int:
+        """Texts that one request embeds, at most."""
+        return self.texts_per_request or 1
 
     @property
     def url(self) -> str:

@@ -2,10 +2,13 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.clients.calls.together import shared
+from rankbeam.transforms.clients.models.base import STOP, Stored
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -56,10 +59,36 @@ class Vectors:
     Attributes:
         service: its name in messages.
         length: of every vector; until one has arrived, None where it is not configured.
+        texts_per_request: texts that the service takes in one request, as far as is known.
     """
 
     service: str
     length: int | None
+    texts_per_request: int = 1
+
+    def each(self, rows: Any, texts: Sequence[str], tokens: Tokens) -> list[tuple[float, ...]]:
+        """The embeddings of a request.
+
+        Args:
+            rows: values of each embedding, in the order of the texts: any JSON values.
+            texts: of the request.
+            tokens: that it used.
+
+        Raises:
+            CallError: there is no embedding for each text, or one that cannot be kept.
+        """
+        if len(texts) == 1:
+            return [self.checked(rows[0] if rows else None, texts[0], tokens)]
+        if not isinstance(rows, list) or len(rows) != len(texts):
+            self.texts_per_request = 1
+            found = len(rows) if isinstance(rows, list) else 0
+            message = f"{self.service} gives {found:,} embeddings for {len(texts):,} texts"
+            raise CallError(FailureKind.MALFORMED, message, tokens=tokens)
+        return [self.checked(row, text, tokens) for row, text in zip(rows, texts, strict=True)]
+
+    def refused(self, texts: int) -> None:
+        """Note that a request has too many texts."""
+        self.texts_per_request = min(self.texts_per_request, max(1, texts // 2))
 
     def checked(self, values: Any, text: str, tokens: Tokens) -> tuple[float, ...]:
         """An embedding that can be kept.
@@ -83,6 +112,15 @@ class Vectors:
             )
             raise CallError(FailureKind.MALFORMED, message, tokens=tokens)
         return vector
+
+
+def reply_of(vectors: Sequence[tuple[float, ...]], texts: Sequence[str], tokens: Tokens, version: str) -> Reply:
+    """The reply to a request for embeddings: of one call, or with a part for each of several."""
+    answers = [Stored(None, STOP, None, version, vector).written() for vector in vectors]
+    if len(answers) == 1:
+        return Reply(answers[0], tokens)
+    charged = shared(tokens, [len(text) for text in texts])
+    return Reply("", tokens, tuple(Reply(answer, used) for answer, used in zip(answers, charged, strict=True)))
 
 
 def _vector(values: Any) -> tuple[float, ...] | None:

@@ -41,7 +41,9 @@ class Reply:
     Attributes:
         answer: JSON that the service's `read` understands, without secrets.
         tokens: tokens of the attempt; zero where the service does not charge by the token.
+        parts: where one request makes several calls, the reply to each of them; their tokens add up to these.
     """
 
     answer: str
     tokens: Tokens = NO_TOKENS
+    parts: tuple["Reply", ...] = ()

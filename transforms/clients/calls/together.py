@@ -1,0 +1,133 @@
+"""Several calls as one request, where a connection makes one for them: embeddings of texts.
+
+Each call keeps its own key, answer and row in the ledger. A request that fails as a whole is made again in halves.
+"""
+
+import json
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.health import NotAsked
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+_MOST_CHARACTERS = 60_000  # some services take 20,000 tokens in one request
+_LOOKED_AT = 1_000
+_EMBED, _TEXT = '{"step":"embed"', '"text":'
+_SPLITTING = {FailureKind.INVALID, FailureKind.MALFORMED, FailureKind.TRUNCATED, FailureKind.TIMEOUT}
+
+
+@dataclass(eq=False)
+class Together(Flight):
+    """Calls that are made in one request, as one call without a key.
+
+    Attributes:
+        parts: the calls, at least two.
+    """
+
+    parts: Sequence[Flight] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[Flight]) -> "Together":
+        """Join calls."""
+        payload = json.dumps([part.call.payload for part in parts], ensure_ascii=False)
+        return cls(
+            replace(parts[0].call, key=None, payload=payload, positions=None, keeps_malformed=False), [], parts=parts
+        )
+
+    def positions(self) -> frozenset[int]:
+        """Of all sources or configurations that need one of the calls."""
+        return frozenset().union(*(part.positions() for part in self.parts))
+
+    def splits_at(self, error: CallError) -> bool:
+        """Whether smaller requests may succeed at once after this error."""
+        return error.kind in _SPLITTING and not error.changes_form and not isinstance(error, NotAsked)
+
+    def read(self, reply: Reply, skip: int = 0) -> list[Any]:
+        """The reply as each task of each call reads it."""
+        return [value for part, one in zip(self.parts, reply.parts, strict=True) for value in part.read(one, skip)]
+
+    def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterator[tuple[Flight, Reply, Sequence[Any]]]:
+        """Each call with its reply and outcomes; tokens of earlier attempts are counted with the first call."""
+        parts = sum((one.tokens for one in reply.parts), start=Tokens())
+        total, rest = reply.tokens, iter(outcomes)
+        extra = Tokens(total.input - parts.input, total.cached - parts.cached, total.output - parts.output)
+        for part, one in zip(self.parts, reply.parts, strict=True):
+            yield part, replace(one, tokens=one.tokens + extra), list(islice(rest, len(part.wanted_by)))
+            extra = Tokens()
+
+
+class Joining:
+    """Chooses the calls of requests: fewer for calls whose last request failed as a whole."""
+
+    def __init__(self) -> None:
+        self._most: dict[Flight, int] = {}
+
+    def joined(self, first: Flight, waiting: MutableMapping[Flight, None], most: int) -> Flight:
+        """A call, or the request that makes it and others.
+
+        Args:
+            first: the call.
+            waiting: calls that may join it, in order; those that do are removed.
+            most: calls of one request.
+        """
+        parts, group = [first], _group(first)
+        most = min(most, self._most.pop(first, most))
+        characters = len(first.call.payload)
+        for flight in islice(waiting, _LOOKED_AT):
+            if len(parts) >= most or group is None:
+                break
+            fits = characters + len(flight.call.payload) <= _MOST_CHARACTERS
+            if fits and _group(flight) == group and self._most.get(flight, most) >= most:
+                characters += len(flight.call.payload)
+                parts.append(flight)
+        for part in parts[1:]:
+            del waiting[part]
+            self._most.pop(part, None)
+        return first if len(parts) == 1 else Together.of(parts)
+
+    def split(self, request: Together, error: CallError) -> bool:
+        """Return whether the calls of a failed request are made again, in requests of half the size.
+
+        Args:
+            request: that no further attempt can mend.
+            error: of the last attempt.
+        """
+        is_final = error.kind not in (*_SPLITTING, FailureKind.UNAVAILABLE)
+        if is_final or error.stops_pool or isinstance(error, NotAsked):
+            return False
+        self._most |= dict.fromkeys(request.parts, (len(request.parts) + 1) // 2)
+        return True
+
+
+def shared(tokens: Tokens, lengths: Sequence[int]) -> list[Tokens]:
+    """Tokens of a request as those of its texts, by their lengths; their sum is exact.
+
+    >>> shared(Tokens(10, 0, 0), [1, 1, 2])
+    [Tokens(input=2, cached=0, output=0), Tokens(input=3, cached=0, output=0), Tokens(input=5, cached=0, output=0)]
+    """
+    fresh, cached, output = (
+        _shares(number, lengths) for number in (tokens.input - tokens.cached, tokens.cached, tokens.output)
+    )
+    return [Tokens(new + old, old, out) for new, old, out in zip(fresh, cached, output, strict=True)]
+
+
+def _shares(number: int, lengths: Sequence[int]) -> list[int]:
+    total, before, ends = max(1, sum(lengths)), 0, []
+    for length in lengths:
+        before += length
+        ends.append(number * before // total)
+    ends[-1] = number
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _group(flight: Flight) -> tuple[Any, ...] | None:
+    """What calls of one request have in common; None for a call that joins no other."""
+    payload = flight.call.payload
+    if flight.call.key is None or not payload.startswith(_EMBED):
+        return None
+    return flight.call.service, payload.partition(_TEXT)[0]
