@@ -207,9 +207,9 @@ def with_lost_attempts(used: list[Usage], ledger: Ledger, earlier: Sequence[Usag
         lost = [use for use in ledger.uses() if use.name not in known]
     except InputError:  # the records are informative only, so their errors do not fail a run
         lost = []
-    summed = together(used)
-    firsts = {usage.pool: usage for usage in reversed(summed)}  # the records do not say which model was called
-    return [_with(usage, lost) if firsts[usage.pool] is usage else usage for usage in summed]
+    usages = together(used)
+    firsts = {usage.pool: usage for usage in reversed(usages)}
+    return [_with(usage, lost, is_first=firsts[usage.pool] is usage) for usage in usages]
 
 
 def together(used: Iterable[Usage]) -> list[Usage]:
@@ -234,8 +234,20 @@ def _summed(used: list[Usage]) -> Usage:
     return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens, took=took)
 
 
-def _with(usage: Usage, lost: list[Use]) -> Usage:
+def _with(usage: Usage, lost: list[Use], *, is_first: bool) -> Usage:
+    """The use of a pool and model with that of lost bundles.
+
+    Args:
+        usage: of the bundles that were not lost.
+        lost: the records of the others.
+        is_first: whether it is the pool's first. Records count calls of all models together, those in flight included.
+    """
     of_pool = [use for use in lost if use.pool == usage.pool]
+    took = [each for use in of_pool for model, each in use.took if model == (usage.model or "")]
+    tokens = sum((each.tokens for each in took if each.position is None), usage.tokens)
+    usage = replace(usage, tokens=tokens, took=summed([*usage.took, *took]))
+    if not is_first:
+        return usage
     calls = usage.calls + sum(use.calls for use in of_pool)
     return replace(usage, calls=calls, ledger_hits=max(0, usage.ledger_hits - sum(use.answered for use in of_pool)))
 

@@ -259,6 +259,11 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(clock: Vi
     assert len(outcomes(fan_out)) == 60
     usage = counted(fan_out, ledger)
     assert (usage.calls, usage.ledger_hits) == (len(first.begun) + len(second.begun), 5)
+    by_position = {took.position: took for took in usage.took}
+    assert by_position.keys() == {None, 0}
+    for took in by_position.values():  # of all configurations, and of the one that needs the calls
+        assert took.calls == usage.calls
+        assert sum(took.durations.values()) == 55
     third, again = Ledger(str(tmp_path), Owner("run", "later")), Echo()
     fan_out = fan_out_of(again, third, 60, clock)
     assert len(outcomes(fan_out)) == 60

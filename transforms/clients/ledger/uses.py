@@ -8,17 +8,20 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
 from apache_beam.io.filesystem import BeamIOError
 
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.calls.took import Took
 from rankbeam.transforms.records.errors import InputError
 
 _SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
@@ -32,11 +35,13 @@ class Counted:
         hits: answers found in the ledger.
         calls: attempts that were made.
         answered: calls that were answered, and added to the ledger.
+        took: tokens and durations of the calls that have ended, each with the name of their model ("" for none).
     """
 
     hits: int
     calls: int
     answered: int
+    took: tuple[tuple[str, Took], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,7 @@ class Use:
         run_started: when the run began; with the id, it identifies the run. "" in records of earlier versions.
         pool, lane: the quota pool and the lane of the calls; "" and 0 in records of earlier versions.
         hits, calls, answered: as `Counted`.
+        took: as `Counted`; empty in records of earlier versions.
         at: when it was written.
     """
 
@@ -61,6 +67,7 @@ class Use:
     calls: int
     answered: int
     at: datetime
+    took: tuple[tuple[str, Took], ...] = ()
 
     @property
     def attempted(self) -> tuple[str, str, str, int]:
@@ -108,7 +115,9 @@ class UseRecord:
             paused = self._clock() - self._written_at >= self._pause_s
             if counted == (self._written or Counted(0, 0, 0)) or not (paused or at_once):
                 return
-            content = {**self._about, **asdict(counted), "at": datetime.now(UTC).isoformat()}
+            took = [{"model": model, **asdict(each)} for model, each in counted.took]
+            content = {**self._about, **asdict(replace(counted, took=())), "took": took}
+            content["at"] = datetime.now(UTC).isoformat()
             with suppress(InputError):
                 store.put_use(self._folder, self.name, json.dumps(content).encode())
                 self._written, self._written_at = counted, self._clock()
@@ -129,10 +138,22 @@ def read(stored: Stored) -> Use | None:
             calls=int(values["calls"]),
             answered=int(values.get("answered", 0)),
             at=datetime.fromisoformat(values["at"]),
+            took=tuple((str(row["model"]), _took(row)) for row in values.get("took", ())),
         )
     except (InputError, BeamIOError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return use if use.at.tzinfo is not None and min(use.hits, use.calls, use.answered) >= 0 else None
+
+
+def _took(row: Mapping[str, Any]) -> Took:
+    position, tokens = row["position"], row["tokens"]
+    return Took(
+        None if position is None else int(position),
+        int(row["calls"]),
+        int(row["shared"]),
+        Tokens(int(tokens["input"]), int(tokens["cached"]), int(tokens["output"])),
+        {int(place): int(number) for place, number in row["durations"].items()},
+    )
 
 
 def of_run(folder: str, run_id: str, run_started: str) -> list[Use]:

@@ -1,0 +1,59 @@
+"""Records of how a run used a ledger: what a lost worker leaves is read back as it was counted."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbeam.transforms.call import with_lost_attempts
+from rankbeam.transforms.clients.ledger import Counted, Ledger, Owner
+from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.calls.took import Took
+
+COUNT = st.integers(0, 1000)
+TOOK = st.builds(
+    Took, st.none() | st.integers(0, 3), COUNT, COUNT, st.builds(Tokens, COUNT, COUNT, COUNT),
+    st.dictionaries(st.integers(-50, 50), st.integers(1, 9), max_size=3),
+)  # fmt: skip
+MODELS = st.sampled_from(["", "small", "large"])
+
+
+def lost(folder: Path, counted: Counted) -> Ledger:
+    ledger = Ledger(str(folder), Owner("run", "now"))
+    ledger.record("pool", 0, lambda: counted).write()
+    return ledger
+
+
+@given(took=st.lists(st.tuples(MODELS, TOOK), max_size=5))
+def test_usage_of_a_lost_worker_is_restored_by_model_and_configuration(
+    took: list[tuple[str, Took]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    ledger = lost(tmp_path_factory.mktemp("ledger"), Counted(2, 7, 5, tuple(took)))
+    assert ledger.uses()[0].took == tuple(took)
+    own = Took(None, 1, 0, Tokens(1, 1, 1), {0: 1})
+    used = [Usage("pool", 1, 6, model=model, tokens=own.tokens, took=(own,)) for model in ("small", "large")]
+    restored = {usage.model: usage for usage in with_lost_attempts(used, ledger)}
+    assert sum(usage.calls for usage in restored.values()) == 2 + 7
+    assert sum(usage.ledger_hits for usage in restored.values()) == 12 - 5
+    for model, usage in restored.items():
+        here = [each for name, each in took if name == model]
+        for position in {each.position for each in here} | {None}:
+            parts = [each for each in [own, *here] if each.position == position]
+            (found,) = [each for each in usage.took if each.position == position]
+            assert found.calls == sum(each.calls for each in parts)
+            assert found.tokens == sum((each.tokens for each in parts), Tokens())
+            assert sum(found.durations.values()) == sum(sum(each.durations.values()) for each in parts)
+        assert usage.tokens == sum((each.tokens for each in here if each.position is None), own.tokens)
+
+
+def test_a_record_of_an_earlier_release_restores_calls(tmp_path: Path) -> None:
+    ledger = lost(tmp_path, Counted(2, 7, 5))
+    (path,) = tmp_path.rglob("use-*.json")
+    content = json.loads(path.read_text())
+    del content["took"]
+    path.write_text(json.dumps(content))
+    (usage,) = with_lost_attempts([Usage("pool", 1, 6)], ledger)
+    assert (usage.calls, usage.ledger_hits, usage.took) == (8, 1, ())
