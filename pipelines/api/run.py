@@ -17,6 +17,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import evaluate as evaluation
 from rankbeam.pipelines.run.budget import refuse_above_budget
+from rankbeam.pipelines.run.folders import prepared_folders
 from rankbeam.pipelines.run.local import run_here
 from rankbeam.pipelines.run.options import is_dataflow, is_portable, pipeline_options
 from rankbeam.pipelines.run.score import scoring_experiment
@@ -64,6 +65,7 @@ def evaluate(
         loaded = replace(loaded, output=folder or files.absolute(loaded.output), wait_for_lease_s=wait_for_lease_s)
         if temporary is not None and loaded.makes_calls and loaded.ledger_path is None:
             raise InputError("output is missing; name a folder, whose ledger keeps the answers that are paid for")
+        stack.enter_context(prepared_folders(loaded))
         refuse_above_budget(loaded, experiments.name_of(experiment))
         results = _run(loaded, run_id, beam_options, temporary=temporary is not None)
         return Result(results, temporary)

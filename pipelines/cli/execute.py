@@ -71,7 +71,8 @@ def evaluate(
 
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.run.budget import refuse_above_budget
-        from rankbeam.pipelines.run.options import is_portable, pipeline_options
+        from rankbeam.pipelines.run.folders import prepared_folders, refuse_elsewhere
+        from rankbeam.pipelines.run.options import is_portable, pipeline_options, works_elsewhere
         from rankbeam.transforms.clients.storage import files
 
         _refuse_option(experiment)
@@ -80,8 +81,11 @@ def evaluate(
         place = files.absolute if is_portable(options) else str
         loaded = load_experiment(place(experiment), None if output is None else place(output))
         loaded = replace(loaded.with_disjoint(allow_disjoint), wait_for_lease_s=wait_for_lease)
-        refuse_above_budget(loaded, experiment)
-        _run(loaded, run_id, form, options, beam_options, reported=True, wide=wide, wait=wait, all_rows=all_rows)
+        if works_elsewhere(options):
+            refuse_elsewhere(loaded)
+        with prepared_folders(loaded):
+            refuse_above_budget(loaded, experiment)
+            _run(loaded, run_id, form, options, beam_options, reported=True, wide=wide, wait=wait, all_rows=all_rows)
 
 
 @main.command(context_settings=_BEAM)

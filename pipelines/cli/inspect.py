@@ -55,6 +55,7 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
         from dataclasses import replace
 
         from rankbeam.pipelines.experiment.load import load_experiment
+        from rankbeam.pipelines.run.folders import prepared_folders
         from rankbeam.pipelines.run.plan import plan_of
         from rankbeam.pipelines.show.screen import Screen
 
@@ -62,7 +63,8 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
         loaded = loaded if output is None else replace(loaded, output=output)
         for warning in loaded.evaluation.warnings():
             warn(warning)
-        planned = plan_of(loaded, experiment)
+        with prepared_folders(loaded):
+            planned = plan_of(loaded, experiment)
         for warning in planned.warnings:
             warn(warning)
         click.echo(planned.as_json() if form == "json" else planned.as_text(Screen.of()))

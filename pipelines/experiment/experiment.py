@@ -40,6 +40,9 @@ class Experiment:
         pools: the budget of every quota pool that some source or service uses, by its name.
         max_failure_rate: the share of a configuration's queries that may fail.
         ledger_path: the folder of the ledger, where the experiment names one.
+        shares_ledger: that folder is one for all runs of the user.
+        leases_path: the folder of leases; None for that of the ledger.
+        is_private: only the owner may read what is written.
         gates: thresholds that the results must keep.
         bigquery: the dataset that runs are loaded into.
         wait_for_lease_s: how long to wait for another run that makes calls with the same ledger; None for as long as
@@ -81,6 +84,9 @@ class Experiment:
     corpus_quotas: CorpusQuotas = field(default_factory=CorpusQuotas)
     built: tuple[BuiltCorpus, ...] = ()
     corpus_usage: tuple[Usage, ...] = ()
+    shares_ledger: bool = False
+    leases_path: str | None = None
+    is_private: bool = False
 
     @property
     def calls_models(self) -> bool:

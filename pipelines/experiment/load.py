@@ -28,6 +28,7 @@ from rankbeam.pipelines.experiment.public_dataset import with_public_files
 from rankbeam.pipelines.experiment.quotas import pools_of, unpriced
 from rankbeam.pipelines.experiment.services import services_of
 from rankbeam.pipelines.experiment.template_files import Templates
+from rankbeam.pipelines.experiment.user_folders import USER, data_folder, ledger_of
 from rankbeam.pipelines.experiment.windows import above_window
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
@@ -121,6 +122,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         causes = without_consequences(problems, unresolved)
         once = {str(problem): problem for problem in causes}  # a value of the grid is tried many times
         raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
+    ledger_path, shares_ledger = ledger_of(model.output.ledger, folder)
     sources = tuple(
         each.completed(folder, pool, model.output.rankings)
         for each, pool in zip(expanded.sources, pools.names, strict=True)
@@ -166,7 +168,10 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         judging=judging,
         max_cost=model.max_cost,
         max_failure_rate=model.max_failure_rate,
-        ledger_path=_below(folder, model.output.ledger),
+        ledger_path=ledger_path,
+        shares_ledger=shares_ledger,
+        leases_path=data_folder("leases") if model.output.leases == USER else None,
+        is_private=model.output.private,
         gates=gates,
         bigquery=bigquery,
         unit=model.dataset.unit,

@@ -160,13 +160,21 @@ class OutputModel(Section):
         rankings: whether the rankings themselves are written, not only their scores. By default those are that were
             asked for; those of an existing run stand in its file.
         ledger: the folder that keeps the answers of remote services, so that none is paid for twice; experiments may
-            share one. By default `ledger` below `path`.
+            share one. "user" names one for all runs of the user, in the user's data folder. By default the folder that
+            RANKBEAM_LEDGER names, else `ledger` below `path`. With a ledger for all runs, answers in `ledger` below
+            `path` are read as well.
+        leases: where runs note which of them makes the calls of a quota pool: "ledger", or "user" for one folder of the
+            user, so that runs with different ledgers keep one quota together.
+        private: only the owner may read the folders and files that are written, ledger and results; else the umask
+            decides.
         bigquery: the dataset, project.dataset, that the run is loaded into when all its files are written.
     """
 
     path: Word
     rankings: bool | None = None
     ledger: Word | None = None
+    leases: Literal["ledger", "user"] = "ledger"
+    private: bool = False
     bigquery: Word | None = None
 
 

@@ -10,9 +10,10 @@ import apache_beam as beam
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.services import Service
 from rankbeam.pipelines.run.buckets import of_documents
+from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.ask_known import KNOWN, AskKnown, known_steps
@@ -81,7 +82,7 @@ def answers_of(
     if not work.services:
         return _as_given(experiment, work, items, tuple(counts))
     ask = known_of(experiment, work, execution.started_at)
-    owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
+    owner = owner_of(experiment, execution)
     stage = answer_stage(experiment, work, ask)
     call = CallServices(stage, Ledger(experiment.ledger, owner), dataset.summary, earlier)
     tasks = items | "PlanAnswers" >> beam.FlatMap(tasks_of, tuple(counts))

@@ -7,11 +7,12 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.embeddings import embed_stage
+from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.pipelines.run.waves import CallStage
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
-from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.reach import Reach
@@ -31,7 +32,7 @@ class CalledRankings(NamedTuple):
 
 def call(experiment: Experiment, execution: Run, dataset: Dataset, earlier: beam.PCollection | None) -> CalledRankings:
     """Call the retrievers behind a network, once the usage of earlier calls is known."""
-    owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
+    owner = owner_of(experiment, execution)
     ledger = Ledger(experiment.ledger, owner)
     services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, earlier)
     called: Called = tasks_to_do(dataset.judged, experiment) | "CallServices" >> services

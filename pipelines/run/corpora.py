@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.corpora import Corpus
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
@@ -212,9 +213,7 @@ def documents_of(experiment: Experiment, titled: bool) -> Documents:
 
 def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) -> Site:
     """The corpora of one project and region, at the pace of the experiment's quota."""
-    owner = Owner()
-    if execution is not None:
-        owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
+    owner = Owner() if execution is None else owner_of(experiment, execution)
     return Site(api, Ledger(experiment.ledger, owner), experiment.corpus_quotas.data)
 
 

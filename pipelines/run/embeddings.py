@@ -5,10 +5,11 @@ from typing import NamedTuple
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
-from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import STAGE, Embed
 from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, warning_of
@@ -27,7 +28,7 @@ class Embedded(NamedTuple):
 
 def embed(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Embedded:
     """Embed what retrievers in process compare; the vectors stay in the ledger, where retrievers find them."""
-    owner = Owner(execution.run_id, execution.started_at.isoformat(), experiment.wait_for_lease_s)
+    owner = owner_of(experiment, execution)
     services = CallServices(embed_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary)
     called: Called = tasks_to_embed(pipeline, experiment, dataset) | "CallEmbedders" >> services
     failed = called.failed | "AllNotEmbedded" >> beam.combiners.ToList() | "NotEmbedded" >> beam.FlatMap(warning_of)

@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.lookup import Lookup
 from rankbeam.transforms.clients.ledger.merging import Compacted, compact
 from rankbeam.transforms.clients.ledger.rows import Entry
+from rankbeam.transforms.clients.ledger.store import read_also
 from rankbeam.transforms.clients.ledger.survey import RunUse, Survey, survey
 from rankbeam.transforms.clients.ledger.uses import Counted, Use, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
@@ -37,6 +38,7 @@ __all__ = [
     "UseRecord",
     "clear",
     "compact",
+    "read_also",
     "survey",
 ]
 
@@ -49,11 +51,13 @@ class Owner:
         run_id: the id of the run.
         started: when it began: a run may be repeated under the same id.
         wait_s: how long it waits for a run that makes the calls of the same pool; None for as long as it takes.
+        leases: the folder of leases that runs with different ledgers share; None for that of the ledger.
     """
 
     run_id: str = ""
     started: str = ""
     wait_s: float | None = None
+    leases: str | None = None
 
 
 _NO_OWNER = Owner()
@@ -120,7 +124,13 @@ class Ledger:
             clock: of the fan-out.
         """
         me = Holder.here(self.owner.run_id, self.owner.started)
-        return Lease(place_of(self.folder), name, me, clock.monotonic, clock.now)
+        return Lease(
+            place_of(self.folder if self.owner.leases is None else self.owner.leases),
+            name,
+            me,
+            clock.monotonic,
+            clock.now,
+        )
 
     def record(self, pool: str, lane: int, counted: Callable[[], Counted], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
         """A record of how a lane of a run uses the ledger.

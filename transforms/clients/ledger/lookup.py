@@ -114,7 +114,8 @@ class Lookup:
 
     def _is_refreshed(self) -> bool:
         """Read what was added; returns whether every listed part was still there."""
-        listed = [part.path for part in store.parts_in(self._folder)]
+        folders = (self._folder, *store.also_read(self._folder))
+        listed = [part.path for folder in folders for part in store.parts_in(folder)]
         known = set(self._index.paths)
         new = [path for path in listed if path not in known]
         with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, reading is mostly waiting

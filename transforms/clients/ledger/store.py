@@ -1,5 +1,6 @@
 """The files of a ledger: how they are named, listed and written."""
 
+import hashlib
 import os
 import re
 import time
@@ -15,6 +16,7 @@ from rankbeam.transforms.clients.storage.whole import UNFINISHED, Stored, delete
 __all__ = ["Stored", "delete"]
 
 USES = "uses"
+_ALSO = "also"
 _PART = re.compile(r"calls-[0-9a-f]{32}\.parquet")
 _USE = re.compile(r"use-[0-9a-f]{32}\.json")
 _TRIED = re.compile(r"tried-[0-9a-f]{32}\.json")
@@ -70,6 +72,28 @@ def parts_in(folder: str) -> list[Stored]:
     return listed
 
 
+def read_also(folder: str, other: str) -> None:
+    """Have every reader of a ledger read another one as well, which is not changed.
+
+    Args:
+        folder: of the ledger.
+        other: the other ledger's folder.
+
+    Raises:
+        InputError: the ledger cannot be written to.
+    """
+    name = f"{hashlib.sha256(other.encode()).hexdigest()[:32]}.txt"
+    if other not in also_read(folder):
+        whole.put(files.join(folder, _ALSO, name), other.encode())
+
+
+def also_read(folder: str) -> list[str]:
+    """The other ledgers whose answers count as those of a ledger on this machine."""
+    if not files.is_local(folder):
+        return []
+    return [files.read_all(each.path).decode() for each in _listed(files.join(folder, _ALSO))]
+
+
 def _parts(folder: str) -> list[Stored]:
     return [stored for stored in _listed(folder) if _PART.fullmatch(stored.name)]
 
@@ -108,9 +132,8 @@ def delete_left_behind(folder: str, older_than_s: float) -> None:
 
 def foreign_in(folder: str) -> list[Stored]:
     """The files that are not the ledger's, by their names."""
-    return [
-        stored for stored in _listed(folder) if not _PART.fullmatch(stored.name) and not _is_unfinished(stored.name)
-    ]
+    others = [stored for stored in _listed(folder) if stored.name != whole.PRIVATE]
+    return [stored for stored in others if not _PART.fullmatch(stored.name) and not _is_unfinished(stored.name)]
 
 
 def _listed(folder: str) -> list[Stored]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
@@ -15,6 +16,8 @@ from apache_beam.io.filesystems import FileSystems
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
+PRIVATE = ".private"
+"""The mark of a folder whose files and folders are made for their owner alone."""
 UNFINISHED = "_"  # readers of a folder of Parquet files skip names with this prefix
 _TRIES = 3
 
@@ -84,14 +87,44 @@ def delete(path: str) -> bool:
     return True
 
 
+def make_private(folder: str) -> None:
+    """Make a folder that only its owner may read, as all files and folders that are made in it.
+
+    Raises:
+        InputError: it cannot be made.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+        Path(folder).chmod(0o700)
+        (Path(folder) / PRIVATE).touch(0o600)
+    except OSError as error:
+        raise InputError(f"cannot be made private: {error.strerror or error}", path=folder) from error
+
+
+def mode_in(folder: Path) -> int:
+    """The mode of a new file, before the umask: a folder that `make_private` has made, or its parent, decides."""
+    return 0o600 if any((each / PRIVATE).exists() for each in (folder, folder.parent)) else 0o666
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, as private as its parent."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700 if mode_in(folder) == 0o600 else 0o777)
+
+
+def opened_new(path: Path, mode: str = "wb") -> BinaryIO:
+    """Open a file for writing; a new one is as private as its folder."""
+    own = mode_in(path.parent)
+    return cast("BinaryIO", open(path, mode, opener=lambda name, flags: os.open(name, flags, own)))
+
+
 def _write(path: str, content: bytes) -> None:
     if not files.is_local(path):
         return files.write(path, content)
     final = Path(path)
     beside = final.with_name(UNFINISHED + final.name)
     try:
-        final.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("wb") as handle:
+        make_folder(final.parent)
+        with opened_new(beside) as handle:
             handle.write(content)
             handle.flush()
             os.fsync(handle.fileno())  # a file may replace others, so it must survive a crash of the machine

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rankbeam.transforms.clients.ledger.leases.place import Seen
+from rankbeam.transforms.clients.storage import whole
 from rankbeam.transforms.records.errors import InputError
 
 _GUARD = ".guard"
@@ -33,7 +34,7 @@ class LocalPlace:
     def create(self, name: str, content: bytes) -> bool:
         """As `Place`."""
         with self._translated(name):
-            self._folder.mkdir(parents=True, exist_ok=True)
+            whole.make_folder(self._folder)
             with self._guarded():
                 return self._made(self._folder / name, content)
 
@@ -43,7 +44,8 @@ class LocalPlace:
             if self._now(name) != seen:
                 return False
             beside = self._folder / f".{name}"
-            beside.write_bytes(content)
+            with whole.opened_new(beside) as file:
+                file.write(content)
             beside.replace(self._folder / name)
             return True
 
@@ -63,7 +65,7 @@ class LocalPlace:
     @staticmethod
     def _made(path: Path, content: bytes) -> bool:
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, whole.mode_in(path.parent))
         except FileExistsError:
             return False
         try:
@@ -76,7 +78,7 @@ class LocalPlace:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        with (self._folder / _GUARD).open("ab") as guard:
+        with whole.opened_new(self._folder / _GUARD, "ab") as guard:
             with suppress(OSError):  # a filesystem without locks
                 fcntl.flock(guard, fcntl.LOCK_EX)
             yield
