@@ -208,7 +208,7 @@ def _run(
     else:
         results = run_here(experiment, execution, options, temporary=temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
-    last.append(results.mixed_versions())
+    last += [results.mixed_versions(), results.most_failures() if last[0] else ""]
     for warning in filter(notices.is_news, results.run["warnings"]):
         if warning not in (*early, *last):  # these are shown last
             warn(warning)

@@ -71,6 +71,7 @@ def _shown(results: Results, experiment: Experiment, shown: Shown) -> str:
     """Show a result and its gates; return a text about the limits that it misses, or ""."""
     _show(results, shown)
     over = results.over_failure_rate(experiment.max_failure_rate)
+    over = "; ".join(filter(None, [over, over and results.most_failures()]))
     limits = [results.over_budget(), over, results.mixed_versions(), results.unmet()]
     return "; ".join(filter(None, [*limits, _gates(results, experiment, shown)]))
 

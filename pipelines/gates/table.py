@@ -1,7 +1,7 @@
 """The gates that a run misses, checked by its own pipeline, so that an unattended run has the result in its tables."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,6 +24,7 @@ from rankbeam.transforms.write.tables import Verdict
 def verdict_of(
     estimates: RunEstimates,
     quality: pa.Table,
+    unanswered: Mapping[str, float],
     evaluation: Evaluation,
     gates: Sequence[Gate],
     max_failure_rate: float,
@@ -34,6 +35,7 @@ def verdict_of(
     Args:
         estimates: of all scores.
         quality: the rows of `judge_quality`.
+        unanswered: by config_id, the share of answers that failed.
         evaluation: configurations, metrics and statistics.
         gates: of the experiment.
         max_failure_rate: the share of a configuration's queries that may fail.
@@ -47,7 +49,7 @@ def verdict_of(
         (_row(each, list(gates), ids) for each in checks),
         key=lambda row: (row["position"], places.get(row["config_id"], -1), row["slice"]),
     )
-    limits = tuple(filter(None, [results.over_failure_rate(max_failure_rate), results.mixed_versions()]))
+    limits = tuple(filter(None, [results.over_failure_rate(max_failure_rate, unanswered), results.mixed_versions()]))
     return Verdict(
         pa.Table.from_pylist(rows, tables.own_columns(tables.GATES)),
         bool(limits) or not all(each.is_met for each in checks),

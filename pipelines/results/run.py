@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
 from rankbeam.transforms.judge.quality_warnings import mixed_versions
+from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
@@ -23,6 +25,7 @@ from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMet
 from rankbeam.transforms.records.slices import ALL, canonical
 
 _MOST_NAMED = 20
+_FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -204,11 +207,37 @@ class Results:
 
         return sorted(self.configurations, key=height)
 
-    def over_failure_rate(self, most: float) -> str:
-        """The configurations with a larger share of failed queries, for people; "" if there are none."""
-        shares = {row["name"]: self.failure_rate(row["config_id"]) or 0.0 for row in self.configurations}
-        over = [f"{name} ({share:.1%})" for name, share in shares.items() if share > most]
-        return f"more than {most:.1%} of the queries failed (max_failure_rate): {', '.join(over)}" if over else ""
+    def over_failure_rate(self, most: float, unanswered: Mapping[str, float] | None = None) -> str:
+        """The configurations with a larger share of failed queries or answers, for people; "" if there are none.
+
+        Args:
+            most: the largest share.
+            unanswered: by config_id, the share of answers that failed; by default as the table of answers has it.
+        """
+        lacking = self._unanswered if unanswered is None else unanswered
+        queries = {row["name"]: self.failure_rate(row["config_id"]) or 0.0 for row in self.configurations}
+        answers = {row["name"]: lacking.get(row["config_id"], 0.0) for row in self.configurations}
+        over = {
+            "queries": [f"{name} ({share:.1%})" for name, share in queries.items() if share > most],
+            "answers": [f"{name} ({share:.1%})" for name, share in answers.items() if share > most >= queries[name]],
+        }
+        return "; ".join(
+            f"more than {most:.1%} of the {what} failed (max_failure_rate): {', '.join(names)}"
+            for what, names in over.items()
+            if names
+        )
+
+    @cached_property
+    def _unanswered(self) -> dict[str, float]:
+        """By config_id, the share of answers that failed."""
+        try:
+            return answer_tables.unanswered(self.batches("answers", ["config_id", "status"]))
+        except InputError:  # the run is of an earlier version
+            return {}
+
+    def most_failures(self) -> str:
+        """The warning of the run about what failed most, for people; "" where nothing failed."""
+        return next((warning for warning in self.run["warnings"] if _FAILED.match(warning)), "")
 
     def unmet(self) -> str:
         """A warning about a service of whose results none is judged, for people; "" if there is no such service."""

@@ -8,7 +8,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import apache_beam as beam
-import pyarrow as pa
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
@@ -30,7 +29,6 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
-from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import corpus_rows
 from rankbeam.transforms.write import rows as row
@@ -232,7 +230,7 @@ def _needed_by(experiment: Experiment) -> row.Needed:
     return {RETRIEVE: sources, JUDGE: {position: (position,) for position in every}}
 
 
-def _verdict(experiment: Experiment, execution: Run) -> Callable[[RunEstimates, pa.Table], Verdict]:
+def _verdict(experiment: Experiment, execution: Run) -> Callable[..., Verdict]:
     """The check of the scores against the limits of the experiment."""
     return partial(
         verdict_of,

@@ -10,7 +10,6 @@ from support.standins import Faults, serve
 
 from rankbeam.pipelines.results.run import Results
 
-pytestmark = pytest.mark.xfail(strict=True, reason="issue 24, point 9")
 QUOTA = {"attempts": 1, "give_up_after_s": 0.5}
 ONLY_RANKINGS = {"metrics": ["nDCG@5"], "judge": None}
 

@@ -149,10 +149,16 @@ class Rows:
                 yield {**common, "left_hash": left, "position": position, **said}
 
     def failures(self, evaluated: Evaluated) -> Iterator[Row]:
-        """Rows of `tables.FAILURES`: one for each value that has failed."""
+        """Rows of `tables.FAILURES`: one for each value that has failed, else one for a failed answer."""
+        reported = set()
         for value in evaluated.values:
             if value.error is not None:
+                reported.add(value.configuration)
                 yield self._failure(evaluated.query_id, value.configuration, value.metric, value.error)
+        for row in evaluated.answers:
+            if row.answer.error is not None and row.configuration not in reported:
+                reported.add(row.configuration)
+                yield self._failure(evaluated.query_id, row.configuration, None, row.answer.error)
 
     def failed(self, subject: Subject, failure: Failure) -> Iterator[Row]:
         """Rows of `tables.FAILURES` for an item of which nothing came: one for each configuration."""

@@ -4,7 +4,11 @@ A verdict is stored once for what was judged, not for every configuration, query
 `answers` and `rankings` lead from a configuration to hashes of texts, and `claims` and `verdicts` are keyed by these.
 """
 
+from collections import Counter
+from collections.abc import Iterable
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankbeam.transforms.records.common_columns import COMMON, required
 
@@ -161,3 +165,24 @@ ANSWER_TABLES = {
     "texts": TEXTS,
     "judge_quality": JUDGE_QUALITY,
 }
+
+_UNANSWERED = pa.array(["failed", "blocked", "truncated"])
+
+
+def unanswered(answers: Iterable[pa.RecordBatch]) -> dict[str, float]:
+    """The share of each configuration's answers that failed, were blocked or were cut short.
+
+    Args:
+        answers: the columns `config_id` and `status` of `ANSWERS`.
+
+    >>> batch = pa.RecordBatch.from_pydict({"config_id": ["a", "a", "b"], "status": ["ok", "failed", "no_context"]})
+    >>> unanswered([batch])
+    {'a': 0.5, 'b': 0.0}
+    """
+    every: Counter[str] = Counter()
+    without: Counter[str] = Counter()
+    for batch in answers:
+        has_none = pc.is_in(batch["status"], _UNANSWERED)
+        for counts, rows in ((every, batch["config_id"]), (without, batch["config_id"].filter(has_none))):
+            counts.update({each["values"]: each["counts"] for each in rows.value_counts().to_pylist()})
+    return {config_id: without[config_id] / number for config_id, number in every.items()}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.rankings.contexts import Passage
 
 CHARACTERS_PER_TOKEN = 4
@@ -37,6 +38,7 @@ class Answer:
         message: why there is no answer, or only a part of it.
         model_version: that answered, as the service named it.
         tokens: that the call took.
+        error: with which the call failed, was blocked or cut short; None where the model answered.
     """
 
     status: AnswerStatus
@@ -46,6 +48,7 @@ class Answer:
     message: str | None = None
     model_version: str | None = None
     tokens: Tokens = NO_TOKENS
+    error: CallError | None = None
 
     @property
     def cited(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.clients.storage.parts import Part, put_in_place
 from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.answer_tables import unanswered
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET, Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
@@ -105,7 +106,8 @@ class FinishRun(beam.PTransform):
         run: the run.
         versions: of rankbeam and the libraries that make its numbers.
         statistics: how intervals and comparisons were made.
-        judge: checks all scores, and the rows of `judge_quality`, against the limits of the experiment.
+        judge: checks all scores, the rows of `judge_quality`, and the shares of failed answers, against the limits of
+            the experiment.
         written: what `WriteTable` yields for every other table but `gates`.
         summary: the dataset's.
         estimates: of all scores.
@@ -117,7 +119,7 @@ class FinishRun(beam.PTransform):
     run: Run
     versions: dict[str, str]
     statistics: Statistics
-    judge: Callable[[RunEstimates, pa.Table], Verdict]
+    judge: Callable[[RunEstimates, pa.Table, Mapping[str, float]], Verdict]
     written: list[beam.PCollection[WrittenPart]]
     summary: beam.PCollection[DatasetSummary]
     estimates: beam.PCollection[RunEstimates]
@@ -152,7 +154,7 @@ def write_run(
     run: Run,
     versions: dict[str, str],
     statistics: Statistics,
-    judge: Callable[[RunEstimates, pa.Table], Verdict],
+    judge: Callable[[RunEstimates, pa.Table, Mapping[str, float]], Verdict],
     summary: DatasetSummary,
     estimates: RunEstimates,
     warnings: Iterable[str],
@@ -181,7 +183,7 @@ def write_run(
         name: put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
         for name, paths in parts.items()
     }
-    verdict = judge(estimates, _read("judge_quality", places))
+    verdict = judge(estimates, _read("judge_quality", places), unanswered(_statuses(places["answers"])))
     _write_alone("gates", output, run, verdict.gates)
     texts = sorted(set(warnings))
     is_missed = verdict.is_missed or any(text.startswith(OVER_BUDGET) for text in texts)
@@ -218,6 +220,13 @@ def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
         with parquet.open_file(path) as file:
             parts.append(file.read())
     return pa.concat_tables([tables.TABLES[name].empty_table(), *parts])
+
+
+def _statuses(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """What became of the answers of every configuration."""
+    for path in paths:
+        with parquet.open_file(path) as file:
+            yield from file.iter_batches(columns=["config_id", "status"])
 
 
 def _failures(paths: Iterable[str]) -> Iterator[FailedCall]:

@@ -90,7 +90,7 @@ def test_failures_are_in_the_warnings_of_the_run(tmp_path: Path) -> None:
     over = "more than 1.0% of the queries failed (max_failure_rate): flaky (8.3%)"
     assert (run["state"], run["warnings"][-2:]) == ("missed", [failed, over])
     assert [said.count(each) for each in run["warnings"]] == [1] * len(run["warnings"])
-    assert said.splitlines()[-1] == f"rankbeam: {over}"
+    assert said.splitlines()[-1] == f"rankbeam: {over}; {failed}"
     assert rows(tmp_path, "gates") == []
 
 
