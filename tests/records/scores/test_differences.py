@@ -61,3 +61,15 @@ def test_merging_adds_what_each_has() -> None:
     one, other = state(DRAWN[:80], unpaired=1), state(DRAWN[80:], unpaired=2, first=80)
     assert one.merge(other) == state(DRAWN, unpaired=3)
     assert one.merge(PairedAggregate.zero(1)) == one
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 30")
+@pytest.mark.parametrize(("lost", "method"), [(6, "enumerated"), (24, "sampled"), (16, "tilted"), (0, "tilted")])
+def test_the_method_of_a_p_value_is_named_and_small_ones_are_as_exact_as_others(lost: int, method: str) -> None:
+    count = 16 if method == "enumerated" else 64
+    values = np.where(np.arange(count) < lost, -0.5, 0.5)
+    (found,) = state(values).result([SHARE], NONE, Statistics())
+    share = min(1.0, 2.0 * stats.binom.cdf(lost, count, 0.5))
+    expected = share if method == "enumerated" else (1.0 + 100_000 * share) / 100_001
+    assert asdict(found)["p_method"] == method
+    assert found.p_value == pytest.approx(expected, rel=0.1)
