@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 312999dff971a009b09a89cd028a764d3c0354b1d44724cdb56b4483c09b1135
+-- sha256 5373318eca02fcaefe626f96a7fe57c7017120b4aae7f03d881b342f0d54120b
 
 CREATE VIEW run_history AS
 SELECT
@@ -168,6 +168,7 @@ SELECT
   d.ci_high,
   d.std_error,
   d.p_value,
+  d.p_method,
   d.p_adjusted,
   d.q_value,
   d.t_p_value,

@@ -48,11 +48,17 @@ def test_means_and_standard_errors(robust: Results, metric: str) -> None:
 
 @needs_shared_data
 @pytest.mark.parametrize("metric", METRICS)
-def test_intervals_are_those_of_the_bootstrap(robust: Results, metric: str) -> None:
+def test_intervals_are_students_of_the_values_and_of_one_more_at_each_end(robust: Results, metric: str) -> None:
     for row in robust.configurations:
         values = _column(robust, row["name"], metric)
         found = robust.means[row["config_id"], "all", metric]
-        assert [found.ci_low, found.ci_high] == pytest.approx(_bootstrap(values), abs=_known_to(values))
+        assert [found.ci_low, found.ci_high] == pytest.approx(_students(values, 0.95), rel=1e-9)
+
+
+def _students(values: np.ndarray, confidence: float) -> tuple[float, float]:
+    more = np.append(values, [0.0, 1.0])
+    low, high = stats.t.interval(confidence, len(values) - 1, more.mean(), stats.sem(more))
+    return float(low), float(high)
 
 
 def _bootstrap(values: np.ndarray) -> tuple[float, float]:
@@ -183,7 +189,7 @@ def test_slices_may_cross_and_small_ones_are_not_compared(tmp_path: Path) -> Non
         assert (results.means[first, name, "AP"].ci_low is None) == (name not in large)
 
 
-def test_without_replicates_intervals_are_those_of_student(tmp_path: Path) -> None:
+def test_without_replicates_there_are_no_joint_intervals(tmp_path: Path) -> None:
     helpdesk = REPOSITORY / "examples" / "helpdesk"
     results = run_experiment(
         tmp_path,
@@ -196,6 +202,5 @@ def test_without_replicates_intervals_are_those_of_student(tmp_path: Path) -> No
     )
     values = _column(results, "one", "AP")
     row = results.means[results.configurations[0]["config_id"], "all", "AP"]
-    expected = stats.t.interval(0.8, len(values) - 1, values.mean(), stats.sem(values))
-    assert (row.ci_low, row.ci_high) == pytest.approx(expected, rel=1e-9)
+    assert (row.ci_low, row.ci_high) == pytest.approx(_students(values, 0.8), rel=1e-9)
     assert row.may_be_best is row.joint_low is None

@@ -169,16 +169,19 @@ COMPARISONS = pa.schema(
         required("wins", pa.int64()),
         required("ties", pa.int64()),
         required("losses", pa.int64()),
+        pa.field("p_method", pa.string()),
     ]
 )
 """One row a configuration, baseline, slice and metric, over the `queries` that both have; `unpaired` ones only one has.
 Both counts are true for the metric.
 
-`p_value` is of the paired randomisation test, `p_adjusted` is it by Holm, and `q_value` by Benjamini and Hochberg, over
-all comparisons of the metric: those of all queries are one family, those of slices another. Configurations with equal
-values are one member of a family, and one with the values of the baseline is not tested: its p-values are null.
-`t_p_value` is of the paired t test, `effect_size` the difference over the standard deviation of the differences
-(Cohen's d_z), `detectable` the smallest difference that a t test at 5% would find with a power of 80%.
+`p_value` is of the paired randomisation test, by the `p_method` "enumerated" (all flips of signs), "sampled" (10,000 of
+them) or "tilted" (importance sampling, for small ones); older releases name none. `p_adjusted` is it by Holm, and
+`q_value` by Benjamini and Hochberg, over all comparisons of the metric: those of all queries are one family, those of
+slices another. Configurations with equal values are one member of a family, and one with the values of the baseline is
+not tested: its p-values are null. `t_p_value` is of the paired t test, `effect_size` the difference over the standard
+deviation of the differences (Cohen's d_z), `detectable` the smallest difference that a t test at 5% would find with a
+power of 80%.
 """
 
 FAILURES = pa.schema(

@@ -103,6 +103,12 @@ view: differences {
     sql: ${TABLE}.p_value ;;
   }
 
+  dimension: p_method {
+    type: string
+    hidden: yes
+    sql: ${TABLE}.p_method ;;
+  }
+
   dimension: p_adjusted {
     type: number
     hidden: yes

@@ -12,10 +12,12 @@ from scipy import stats
 
 from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray
 from rankbeam.transforms.kernels.statistics.randomisation import (
-    ENUMERATED,
+    ENUMERATED_BLOCKS,
     LARGEST_DIFFERENCE,
     LIMIT,
     MOST_FLIPS,
+    SAMPLED,
+    TILTED,
     Blocks,
 )
 
@@ -43,7 +45,7 @@ def drawn_hashes(seed: int, count: int) -> HashArray:
 
 
 def p_values_of(values: FloatArray, seed: int = 0, flips: int = 10_000) -> FloatArray:
-    return Blocks.of(drawn_hashes(1, len(values)), quantised(values)).p_values(seed, flips)
+    return Blocks.of(drawn_hashes(1, len(values)), quantised(values)).test(seed, flips).p_values
 
 
 def table(seed: int, count: int) -> tuple[HashArray, IntArray]:
@@ -84,7 +86,7 @@ def test_any_order_and_any_split_give_the_same_state(count: int) -> None:
         parts = np.split(order, np.sort(rng.integers(0, count, 20)))
         merged = reduce(Blocks.merge, (Blocks.of(hashes[part], differences[part]) for part in parts), Blocks.zero(3))
         assert merged == whole
-    np.testing.assert_array_equal(merged.p_values(5, 500), whole.p_values(5, 500))
+    np.testing.assert_array_equal(merged.test(5, 500).p_values, whole.test(5, 500).p_values)
 
 
 def test_beyond_the_limit_queries_with_the_same_top_bits_are_one_block() -> None:
@@ -114,7 +116,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="do not merge"):
         Blocks.zero(2).merge(Blocks.zero(3))
     with pytest.raises(ValueError, match="at least one flip"):
-        Blocks.zero(2).p_values(0, 0)
+        Blocks.zero(2).test(0, 0)
 
 
 # Multiples of 0.1 are not binary fractions: sums which are equal on paper differ once rounded.
@@ -143,7 +145,7 @@ def enumerated(values: FloatArray) -> float:
 def test_only_queries_that_differ_count_for_enumeration() -> None:
     rng = np.random.default_rng(10)
     values = np.zeros((900, 1))
-    values[rng.choice(900, ENUMERATED, replace=False), 0] = rng.integers(-3, 6, ENUMERATED) / 10 + 0.05
+    values[rng.choice(900, ENUMERATED_BLOCKS, replace=False), 0] = rng.integers(-3, 6, ENUMERATED_BLOCKS) / 10 + 0.05
     expected = enumerated(values[values != 0])
     assert p_values_of(values)[0] == pytest.approx(expected, abs=1e-12)
     assert p_values_of(values, seed=99)[0] == pytest.approx(expected, abs=1e-12)
@@ -204,12 +206,64 @@ def test_p_values_are_uniform_without_a_difference(count: int) -> None:
     assert stats.kstest(p_values, "uniform").pvalue > 1e-4
 
 
-def test_where_few_flips_reach_the_mean_there_are_more_of_them() -> None:
+def test_where_few_flips_reach_the_mean_signs_are_drawn_where_they_do() -> None:
     values = np.random.default_rng(16).normal([0.0, 0.03, 0.05, 0.2], 0.1, (100, 4))
-    some, most = p_values_of(values), p_values_of(values, flips=MOST_FLIPS)
-    assert some[0] != most[0] > 0.01
-    np.testing.assert_array_equal(some[2:], most[2:])
-    assert most[3] == 1.0 / (1 + MOST_FLIPS)
+    blocks = Blocks.of(drawn_hashes(1, len(values)), quantised(values))
+    some, most = blocks.test(0), blocks.test(0, MOST_FLIPS)
+    assert (some.methods, most.methods) == ((SAMPLED, SAMPLED, TILTED, TILTED), (SAMPLED,) * 4)
+    assert some.p_values[2] == pytest.approx(most.p_values[2], abs=2e-5)
+    assert some.p_values[3] == pytest.approx(most.p_values[3]) == 1.0 / (1 + MOST_FLIPS)
+
+
+@pytest.mark.parametrize("kind", ["smooth", "tenths", "skewed", "signs"])
+def test_tilted_p_values_are_those_of_all_sign_vectors(kind: str) -> None:
+    rng, compared = np.random.default_rng([22, len(kind)]), 0
+    for _ in range(12):
+        count = int(rng.integers(17, 21))
+        sign = np.where(rng.random(count) < 0.93, 1.0, -1.0)
+        values = {
+            "smooth": rng.normal(0.25, 0.2, count).clip(-1, 1),
+            "tenths": rng.integers(1, 6, count) / 10 * sign,
+            "skewed": rng.exponential(0.2, count).clip(0, 1) * sign,
+            "signs": sign,
+        }[kind]
+        blocks = Blocks.of(drawn_hashes(1, count), quantised(values))
+        found, method = blocks.test(0).p_values[0], blocks.test(0).methods[0]
+        if method == TILTED:
+            expected = (1 + MOST_FLIPS * enumerated(values)) / (1 + MOST_FLIPS)
+            assert found == pytest.approx(expected, rel=0.15)
+            compared += 1
+    assert compared >= 4
+
+
+@pytest.mark.parametrize("count", [100, LIMIT, 5000])
+def test_tilted_p_values_agree_with_the_normal_distribution_far_out(count: int) -> None:
+    signs = np.where(np.arange(count) % 2, 1, -1)
+    for z in (3.2, 3.6, 4.0):
+        values = signs + z / math.sqrt(count)
+        observed = Blocks.of(np.arange(count, dtype=np.uint64) << np.uint64(50), quantised(values[:, np.newaxis] / 4))
+        found, method = observed.test(0).p_values[0], observed.test(0).methods[0]
+        assert method == TILTED
+        if count <= LIMIT:
+            exact = enumerated_by_binomial(values)
+            assert found == pytest.approx((1 + MOST_FLIPS * exact) / (1 + MOST_FLIPS), rel=0.15)
+
+
+def enumerated_by_binomial(values: FloatArray) -> float:
+    """As `enumerated`, of values of two sizes."""
+    (low, many), (high, more) = ((size, int(np.sum(np.abs(values) == size))) for size in np.unique(np.abs(values)))
+    some, others = (np.arange(-number, number + 1, 2) * size for size, number in ((low, many), (high, more)))
+    chance = np.outer(stats.binom.pmf(np.arange(many + 1), many, 0.5), stats.binom.pmf(np.arange(more + 1), more, 0.5))
+    return float(chance[np.abs(some[:, np.newaxis] + others) >= abs(values.sum()) - 1e-9].sum())
+
+
+def test_all_flips_that_are_tilted_are_the_same_in_any_order_and_for_any_split() -> None:
+    hashes, differences = drawn_hashes(3, 3000), np.random.default_rng(23).integers(-900, 1000, (3000, 2))
+    whole = Blocks.of(hashes, differences)
+    assert whole.test(4).methods == (TILTED, TILTED)
+    for part in (np.random.default_rng(24).permutation(3000), np.arange(3000)[::-1]):
+        parts = [Blocks.of(hashes[each], differences[each]) for each in np.array_split(part, 7)]
+        np.testing.assert_array_equal(reduce(Blocks.merge, parts).test(4).p_values, whole.test(4).p_values)
 
 
 def test_every_further_flip_reaches_the_mean_or_does_not() -> None:
@@ -227,9 +281,9 @@ def test_p_values_follow_the_seed() -> None:
 
 
 def test_one_metric_does_not_move_another() -> None:
-    values = np.random.default_rng(19).normal([0.0, 0.02, 0.3], 0.1, (100, 3))
+    values = np.random.default_rng(19).normal([0.0, 0.02, 0.04, 0.3], 0.1, (100, 4))
     together = p_values_of(values)
-    for metric in range(3):
+    for metric in range(4):
         assert p_values_of(values[:, [metric]])[0] == together[metric]
 
 
@@ -237,17 +291,17 @@ def test_sums_beyond_the_doubles_are_rounded_first() -> None:
     rng = np.random.default_rng(20)
     keys, sums = np.arange(LIMIT, dtype=np.uint64), rng.integers(-(2**25), 2**25, (LIMIT, 3))
     small, large = Blocks(10**7, keys, sums), Blocks(10**7, keys, sums << 20)
-    np.testing.assert_allclose(large.p_values(3), small.p_values(3), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(large.test(3).p_values, small.test(3).p_values, rtol=0, atol=1e-4)
     assert np.abs(large.sums).sum() < 2**63
 
 
 def test_too_few_queries_give_nan_and_no_difference_gives_1() -> None:
     one = Blocks.of(np.array([7], np.uint64), np.array([[5, 0]]))
-    assert np.isnan(Blocks.zero(2).p_values(0)).all()
-    assert np.isnan(one.p_values(0)).all()
+    assert np.isnan(Blocks.zero(2).test(0).p_values).all()
+    assert np.isnan(one.test(0).p_values).all()
     for count in (2, 100, 2000):
         assert p_values_of(np.zeros((count, 2))).tolist() == [1.0, 1.0]
-    assert Blocks.zero(0).p_values(0).tolist() == []
+    assert Blocks.zero(0).test(0).p_values.tolist() == []
 
 
 def of_values(values: list[int]) -> Blocks:
@@ -255,18 +309,19 @@ def of_values(values: list[int]) -> Blocks:
 
 
 def test_a_sum_that_falls_short_by_the_rounding_of_every_block_reaches_the_observed_one() -> None:
-    assert of_values([1] * (ENUMERATED + 2)).p_values(0).tolist() == [1.0]  # 18 - 18 = 0 is reached by every sum
+    blocks = of_values([1] * (ENUMERATED_BLOCKS + 2))
+    assert blocks.test(0).p_values.tolist() == [1.0]  # 18 - 18 = 0 is reached by every sum
 
 
 def test_small_differences_are_not_rounded() -> None:
     # |3s| reaches 54 - 18 where |s|, of 18 signs, is at least 12.
     expected = 2 * stats.binom.cdf(3, 18, 0.5)
-    assert of_values([3] * 18).p_values(0, MOST_FLIPS) == pytest.approx([expected], rel=0.1)
+    assert of_values([3] * 18).test(0, MOST_FLIPS).p_values == pytest.approx([expected], rel=0.1)
 
 
 def test_twenty_flips_that_reach_the_observed_sum_are_enough() -> None:
     # Ten more and eight fewer by a million: all but 19% of the flips reach the difference.
     blocks = of_values([10**6] * 10 + [-(10**6)] * 8)
-    p_values = ((flips, blocks.p_values(0, flips).item()) for flips in range(20, 40))
-    flips, first = next((flips, p) for flips, p in p_values if (p * (1 + MOST_FLIPS)) % 1 > 1e-6)
-    assert first == 21 / (1 + flips)
+    tests = ((flips, blocks.test(0, flips)) for flips in range(20, 40))
+    flips, first = next((flips, tested) for flips, tested in tests if tested.methods == (SAMPLED,))
+    assert first.p_values[0] == 21 / (1 + flips)

@@ -55,7 +55,7 @@ def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list
         first = firsts[row.slice]
         one, other = sorted(first[each, row.metric] for each in (row.config_id, row.baseline))
         if one == other:  # equal values: there is nothing to test
-            corrected[place] = replace(row, p_value=None, t_p_value=None)
+            corrected[place] = replace(row, p_value=None, t_p_value=None, p_method=None)
             continue
         family = families[row.metric, row.slice == ALL]
         family.setdefault((one, other, row.slice), []).append(place)

@@ -31,6 +31,7 @@ class Difference:
     wins: int
     ties: int
     losses: int
+    p_method: str | None
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,11 @@ class PairedAggregate:
             statistics: confidence and seed.
         """
         count = self.moments.count
-        p_values = self.blocks.p_values(statistics.seed)
-        rows = zip(self.estimates(ranges), self.wins, self.losses, p_values, replicates, strict=True)
+        tested = self.blocks.test(statistics.seed)
+        estimates = self.estimates(ranges)
+        rows = zip(estimates, self.wins, self.losses, tested.p_values, tested.methods, replicates, strict=True)
         differences = []
-        for estimate, wins, losses, p_value, drawn in rows:
+        for estimate, wins, losses, p_value, method, drawn in rows:
             mean, error = estimate.mean, estimate.standard_error
             low, high = estimate.interval(drawn, statistics.confidence)
             differences.append(
@@ -132,6 +134,7 @@ class PairedAggregate:
                     wins=wins,
                     ties=count - wins - losses,
                     losses=losses,
+                    p_method=method,
                 )
             )
         return differences

@@ -137,6 +137,7 @@ class Comparison:
     losses: int
     p_adjusted: float | None = None
     q_value: float | None = None
+    p_method: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Comparison":
