@@ -2,21 +2,25 @@
 
 import csv
 import gzip
+import io
 import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
 from support.cli import rankbeam
 from support.inputs import write, write_table
 from support.readers import Reader, attributes, queries, read_corpus, refusal
 
+from rankbeam.transforms.clients.formats import separated as separated_values
 from rankbeam.transforms.clients.formats.check import check
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.texts import read_queries
+from rankbeam.transforms.records.errors import InputError
 
 Rows = list[tuple[str, str, float]]
 RUN: Rows = [("q_1", "doc_12", 0.9), ("q_1", "doc,25", 0.8), ("q_2", 'doc"11', 0.9)]
@@ -146,6 +150,11 @@ def test_csv_holds_what_was_written(tmp_path_factory: pytest.TempPathFactory, ta
         ("q_id,doc_id,score\n", ": the file has a header and no row below it"),
         ("q_id,doc_id,score,score\nq1,d1,1,2\n", ": has two columns named 'score'; keep one"),
         (b"q_id,doc_id,score\nq1,caf\xe9,1\n", "is not UTF-8; convert the file"),
+        ('q_id,doc_id,score\nq1,d1,1\nq1,d2,"9.', ":3: begins a quoted cell that does not end; is the file cut short?"),
+        ('q_id,doc_id,score\nq1,"d1"x,1\n', ":2: has text behind a quote that ends a cell"),
+        ('q_id,doc_id,score\nq1,d"1,1\n', ":2: has a quote inside a cell"),
+        ('q_id,doc_id,score\nq1,d0,1\nq1,"d1,1\nq1,"d2",1\n', ":3: begins a quoted cell that does not end in its line"),
+        ('q_id,doc_id,score\nq1,"d1,1\nq1,d2",1\n', ":2: begins a quoted cell that does not end in its line"),
     ],
 )
 def test_csv_that_is_no_run_is_refused(tmp_path: Path, content: str | bytes, problem: str) -> None:
@@ -153,6 +162,48 @@ def test_csv_that_is_no_run_is_refused(tmp_path: Path, content: str | bytes, pro
     error = str(refusal(read_run, path))
     assert error.startswith(path)
     assert problem in error
+
+
+def plain_problem(content: str, *, is_text: bool) -> bool:
+    """Whether a quote is wrong: a machine that reads one letter after the other, as RFC 4180 describes cells."""
+    state = "begin"  # of a cell; or in a plain one, in a quoted one, behind a quote in it
+    for letter in content:
+        if state == "quoted":
+            if letter == "\n" and not is_text:
+                return True
+            state = "behind" if letter == '"' else "quoted"
+        elif letter in ",\r\n":
+            state = "begin"
+        elif letter == '"':
+            if state == "plain":
+                return True
+            state = "quoted"
+        elif state == "behind":
+            return True
+        else:
+            state = "plain"
+    return state == "quoted"
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+@settings(max_examples=examples(500))
+@given(content=st.text('"",\na', max_size=200), size=st.sampled_from([1, 2, 63, 64, 65, 1000]))
+def test_quotes_are_strict_wherever_blocks_end(
+    tmp_path_factory: pytest.TempPathFactory, content: str, size: int, is_text: bool
+) -> None:
+    path = write(tmp_path_factory.getbasetemp() / "quotes.csv", content)
+    stream = separated_values._Quoted(io.BytesIO(content.encode()), path, is_text=is_text)
+    try:
+        read = b"".join(iter(lambda: stream.read(size), b""))
+    except InputError:
+        assert plain_problem(content, is_text=is_text)
+    else:
+        assert read.decode() == content
+        assert not plain_problem(content, is_text=is_text)
+
+
+def test_a_quote_in_text_separated_by_tabs_is_a_letter(tmp_path: Path) -> None:
+    assert queries(write(tmp_path / "q.tsv", 'q1\t5" pipe\nq2\t"a\n')) == [("q1", '5" pipe', 1), ("q2", '"a', 2)]
 
 
 def test_queries_and_documents_as_csv(tmp_path: Path) -> None:

@@ -4,15 +4,25 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import IO
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from rankbeam.transforms.clients.formats import named, utf8
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
 from rankbeam.transforms.records.errors import InputError
 
 HEADER_LINES = 1
+_QUOTE, _COMMA, _LINE_END, _RETURN = b'",\n\r'
+_ONE, _BLOCK = np.uint64(1), 1 << 20
+_ADVICE = "put the cell in quotes, and double those inside"
+_INSIDE = f"has a quote inside a cell; {_ADVICE}"
+_BEHIND = f"has text behind a quote that ends a cell; {_ADVICE}"
+_IN_TWO_LINES = "begins a quoted cell that does not end in its line; a quote is missing"
 _ROW = re.compile(r"Row #(\d+)")
 
 
@@ -40,7 +50,7 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
         One pair, while the file is open.
 
     Raises:
-        InputError: the file is not UTF-8, a row has another number of columns, or there is no row.
+        InputError: the file is not UTF-8, a row has another number of columns, a quote is missing, or there is no row.
     """
     first = files.read_head(path).decode("utf-8", "replace").split("\n", 1)[0].rstrip("\r")
     columns = header(first, role)
@@ -51,7 +61,7 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
     chosen = columns if is_text else list(names.values())
     with _refused(path), files.open_text(path) as stream:
         reader = arrow_csv.open_csv(
-            stream,
+            pa.PythonFile(_Quoted(stream, path, is_text=is_text), mode="r"),
             arrow_csv.ReadOptions(use_threads=False, column_names=columns, skip_rows=1),
             arrow_csv.ParseOptions(newlines_in_values=is_text),
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), include_columns=chosen),
@@ -76,6 +86,104 @@ def _some(path: str, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         yield batch
     if not rows:
         raise InputError("the file has a header and no row below it", path=path)
+
+
+class _Quoted:
+    """A stream that is read with strict quotes: Arrow's reader takes a cell that is not closed, or closed too early.
+
+    Quotes open and close in turn; a doubled one closes a cell and opens it again. So it suffices to look at the byte
+    before each that opens, at the byte after each that closes, and at the end of the file. All of it is done on bits,
+    64 bytes at a time, since text may hold as many quotes as letters.
+
+    Args:
+        stream: of the file.
+        path: of the file, for messages.
+        is_text: a quoted cell may have several lines.
+    """
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes], path: str, *, is_text: bool) -> None:
+        self._stream, self._path, self._is_text = stream, path, is_text
+        self._read = self._opened_at = 0  # bytes: lines are counted only for the message of a refusal
+        self._is_inside, self._last = False, b"\n"
+
+    def read(self, size: int = -1) -> bytes:
+        """Read a block.
+
+        Raises:
+            InputError: a quote in it is at a place where no quote may be, or one is missing.
+        """
+        block = self._stream.read(size)
+        if not block:
+            if self._is_inside and size:
+                raise self._refused("begins a quoted cell that does not end; is the file cut short?", self._opened_at)
+            return block
+        if self._is_inside or self._last == b'"' or b'"' in block:
+            self._check(np.frombuffer(self._last + block, np.uint8))
+        self._read += len(block)
+        self._last = block[-1:]
+        return block
+
+    def _check(self, data: npt.NDArray[np.uint8]) -> None:
+        """Check the quotes of a block, of which the first byte is the last one before it."""
+        is_quote, ends = data == _QUOTE, data == _LINE_END
+        beside = _bits(is_quote | ends | (data == _COMMA) | (data == _RETURN))
+        quotes = _bits(is_quote)
+        quotes[0] &= ~_ONE  # it was seen with the block before
+        inside = _running_parity(quotes, is_odd=self._is_inside)
+        opens, closes = quotes & inside, quotes & ~inside
+        if self._last == b'"' and not self._is_inside:
+            closes[0] |= _ONE
+        place, bit = divmod(len(data) - 1, 64)
+        closes[place] &= ~(_ONE << np.uint64(bit))  # what comes after the last byte is in the next block
+        before, after = beside << _ONE, beside >> _ONE
+        before[1:] |= beside[:-1] >> np.uint64(63)
+        after[:-1] |= beside[1:] << np.uint64(63)
+        early, late = opens & ~before, closes & ~after
+        over = np.zeros_like(quotes) if self._is_text else _bits(ends) & inside
+        if (wrong := early | late | over).any():
+            word = int(np.flatnonzero(wrong)[0])
+            lowest = wrong[word] & (~wrong[word] + _ONE)
+            raise self._refused(
+                _IN_TWO_LINES if lowest & over[word] else _INSIDE if lowest & early[word] else _BEHIND,
+                self._read + 64 * word + int(lowest).bit_length() - 2,
+            )
+        self._is_inside = bool(inside[place] >> np.uint64(bit) & _ONE)
+        if self._is_inside and opens.any():
+            word = int(np.flatnonzero(opens)[-1])
+            self._opened_at = self._read + 64 * word + int(opens[word]).bit_length() - 2
+
+    def _refused(self, problem: str, place: int) -> InputError:
+        with files.open_text(self._path) as stream:
+            sizes = (min(_BLOCK, place - begin) for begin in range(0, place, _BLOCK))
+            line = 1 + sum(stream.read(size).count(b"\n") for size in sizes)
+        return InputError(problem, path=self._path, line=line)
+
+    def close(self) -> None:
+        """Leave the stream open: its owner closes it."""
+
+
+def _bits(mask: BoolArray) -> HashArray:
+    """A mask as bits of whole words, the first one lowest."""
+    packed = np.packbits(mask, bitorder="little")
+    words = np.zeros(-(-len(packed) // 8), "<u8")
+    words.view(np.uint8)[: len(packed)] = packed
+    return words
+
+
+def _running_parity(bits: HashArray, *, is_odd: bool) -> HashArray:
+    """For each bit, whether an odd number of bits are set up to it, or an even one where it is odd before the first.
+
+    >>> [f"{word:b}" for word in _running_parity(np.array([0b1001, 1 << 62], np.uint64), is_odd=False).tolist()]
+    ['111', '1100000000000000000000000000000000000000000000000000000000000000']
+    """
+    parity = bits.copy()
+    for step in (1, 2, 4, 8, 16, 32):
+        parity ^= parity << np.uint64(step)
+    odd = np.bitwise_xor.accumulate(parity >> np.uint64(63))
+    before = np.concatenate([[np.uint64(is_odd)], odd[:-1] ^ np.uint64(is_odd)])
+    return parity ^ (np.uint64(0) - before)
 
 
 @contextmanager
