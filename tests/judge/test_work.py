@@ -215,3 +215,10 @@ def shown(value: Value) -> float | str:
 
 def steps(made: Sequence[Call]) -> list[str]:
     return [Prompt.parse(call.payload).step for call in made]
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
+@pytest.mark.parametrize("kind", [FailureKind.PERMISSION, FailureKind.NOT_FOUND, FailureKind.QUOTA])
+def test_a_value_without_an_answer_fails_as_the_answer_did(kind: FailureKind) -> None:
+    refused = driven(work("Faithfulness"), ITEM, outcome=lambda _: CallError(kind, "401"))
+    assert {value.error.kind for value in refused.values if value.error is not None} == {kind}

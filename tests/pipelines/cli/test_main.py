@@ -193,3 +193,18 @@ def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
     assert (outcome.returncode, outcome.stdout.splitlines()[-1].split()) == (DONE, ["é", "1.0000", "1"])
     outcome = run(["score", qrels, given, "-m", "RR", "-q", "--format", "csv"], env=environment)
     assert (outcome.returncode, len(outcome.stdout.splitlines())) == (DONE, 3)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
+def test_after_a_crash_python_prints_the_traceback_and_nothing_follows() -> None:
+    """Taking a process down with frames in use has DuckDB print what it calls leaks."""
+    program = (
+        "import atexit, duckdb; from rankbeam import __main__ as start\n"
+        "atexit.register(print, 'taken down', flush=True)\n"
+        "start.main = lambda: 1 / 0\n"
+        "start.command()"
+    )
+    command = [sys.executable, "-c", program]
+    outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False)
+    assert (outcome.returncode, outcome.stdout) == (FAILED, "")
+    assert outcome.stderr.endswith("ZeroDivisionError: division by zero\n")

@@ -97,3 +97,25 @@ def test_a_part_of_a_fusion_without_a_name(folder: Path) -> None:
     fusion = "  - {name: both, retriever: {type: fusion, parts: [bm25, '']}}\nmetrics:"
     text = TEXT.replace("metrics:", "  - {name: '', retriever: {type: bm25, k1: 0.9}}\n" + fusion)
     assert problems(folder, text)[0] == "7: configurations[1].name: string should have at least 1 character, found ''"
+
+
+@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("k1: 1.2", "k1: true", "5: configurations[0].retriever.k1: input should be a valid number, found True"),
+        ("output:", "grid: {b: [true, 0.4]}\noutput:", "8: grid.b: input should be a valid number, found True"),
+        (
+            "output:",
+            "services:\n  s: {type: gemini, model: m, project: p, location: l, dimensions: true}\noutput:",
+            "9: services.s.dimensions: input should be a valid integer",
+        ),
+        (
+            "output:",
+            "corpora:\n  c: {type: chunks, chunk_size: true}\noutput:",
+            "9: corpora.c.chunk_size: input should be a valid integer, found True",
+        ),
+    ],
+)
+def test_a_boolean_is_no_number(folder: Path, old: str, new: str, place: str) -> None:
+    assert any(line.startswith(place) for line in problems(folder, TEXT.replace(old, new)))

@@ -110,6 +110,20 @@ def test_two_reviewers_have_a_kappa_and_what_they_decide_differently_stays(out: 
     assert f"left as they were: 1, such as {first[4]['item_id']}" in outcome.stdout
 
 
+@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
+def test_an_edit_is_no_acceptance_in_the_kappa(out: Path, tmp_path: Path) -> None:
+    first, second = table(out), table(out)
+    for number, (one, other) in enumerate(zip(first, second, strict=True)):
+        one["decision"] = "accept" if number < 4 else "reject"
+        other["decision"] = "accept" if number < 3 else "reject"
+    second[3] |= {"decision": "edit", "question": "What is kept?"}
+    files = written(tmp_path, first, "a.csv"), written(tmp_path, second, "b.csv")
+    outcome = rankbeam("goldens", "apply", str(out), *files)
+    # (7/8 - (4/8 * 3/8 + 4/8 * 4/8)) / (1 - (4/8 * 3/8 + 4/8 * 4/8))
+    assert "decided 8 items: Cohen's kappa 0.778" in outcome.stdout
+    assert f"left as they were: 1, such as {first[3]['item_id']}" in outcome.stdout
+
+
 def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:
     queries = {row["_id"]: row for row in lines(out / "queries.jsonl")}
     names = {
