@@ -11,6 +11,7 @@ import signal
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
+from types import TracebackType
 from typing import NoReturn
 
 from rankbeam.pipelines.cli import main
@@ -31,10 +32,21 @@ def command() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that only knows ASCII still shows numbers
+    sys.excepthook = _crash
     try:
         main()
     except SystemExit as end:  # click always ends so; anything else is a bug, which Python prints
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        _end(end.code if isinstance(end.code, int) else int(end.code is not None))
+    _end(0)
+
+
+def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print a bug as Python does; taken down afterwards, libraries would report what its frames hold as leaks."""
+    sys.__excepthook__(kind, error, trace)
+    _end(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+
+def _end(status: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, BrokenPipeError):  # closed, or no longer read
             stream.flush()

@@ -14,6 +14,7 @@ from rankbeam.transforms.records.forms import place_of
 from rankbeam.transforms.records.goldens.items import Decision, Evidence, Golden, Review
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
+_EDIT = "edit"
 _NEEDED = ("item_id", "decision", "question", "answer", "quotes")
 
 
@@ -65,7 +66,11 @@ def apply(folder: Folder, paths: Sequence[str]) -> Applied:
         raise InputErrors(problems)
     both = [name for name in tables[0] if all(name in table for table in tables)] if len(tables) > 1 else []
     differing = tuple(name for name in both if _differ(*(table[name] for table in tables)))
-    kappa = cohen_kappa(*([_is_in(table[name]) for name in both] for table in tables)) if both else None
+    one, other = ([_category(table[name]) for name in both] for table in (tables[0], tables[-1]))
+    for place, name in enumerate(both):
+        if one[place] == other[place] == _EDIT and name in differing:
+            other[place] = f"another {_EDIT}"
+    kappa = cohen_kappa(one, other) if both else None
     new = {name: review for table in reversed(tables) for name, review in table.items() if name not in differing}
     reviews = {**folder.reviews(), **new}
     folder.save_reviews(reviews.values())
@@ -167,6 +172,13 @@ def _located(quote: str, item: Golden, texts: Mapping[str, str]) -> Evidence:
 
 def _is_in(review: Review) -> bool:
     return review.decision is not Decision.REJECT
+
+
+def _category(review: Review) -> str:
+    """The decision as a category; an edit that changes nothing is an acceptance."""
+    if review.decision is Decision.REJECT:
+        return "reject"
+    return "accept" if (review.question, review.answer, review.evidence) == (None, None, None) else _EDIT
 
 
 def _differ(first: Review, second: Review) -> bool:

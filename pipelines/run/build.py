@@ -297,5 +297,5 @@ def _runner(options: PipelineOptions) -> FnApiRunner | None:
 
 def versions() -> dict[str, str]:
     """The versions of the libraries that compute the numbers."""
-    names = ("rankbeam", "apache-beam", "bm25s", "numpy", "pyarrow")
+    names = ("rankbeam", "apache-beam", "bm25s", "PyStemmer", "numpy", "pyarrow")  # bm25s: stop words only
     return {"python": sys.version.split()[0], **{name: version(name) for name in names}}

@@ -217,7 +217,6 @@ def steps(made: Sequence[Call]) -> list[str]:
     return [Prompt.parse(call.payload).step for call in made]
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
 @pytest.mark.parametrize("kind", [FailureKind.PERMISSION, FailureKind.NOT_FOUND, FailureKind.QUOTA])
 def test_a_value_without_an_answer_fails_as_the_answer_did(kind: FailureKind) -> None:
     refused = driven(work("Faithfulness"), ITEM, outcome=lambda _: CallError(kind, "401"))

@@ -1,9 +1,10 @@
 """Parameters of a component of an experiment: what its YAML may say, and what of it identifies a configuration."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Self, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 
 class Parameters(BaseModel):
@@ -20,6 +21,19 @@ class Parameters(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_boolean_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse a boolean where a number is expected: YAML's `yes` and `on` are booleans, and pydantic reads 1."""
+        kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
+        items = value if isinstance(value, list | tuple) else [value]
+        if any(isinstance(item, bool) for item in items) and not kinds & {bool, Any, object}:
+            if float in kinds:
+                raise PydanticCustomError("float_type", "Input should be a valid number")
+            if int in kinds:
+                raise PydanticCustomError("int_type", "Input should be a valid integer")
+        return value
 
     operational: ClassVar[frozenset[str]] = frozenset()
     added: ClassVar[frozenset[str]] = frozenset()
@@ -54,3 +68,10 @@ class Parameters(BaseModel):
     def resolved(self, folder: str) -> Self:  # noqa: ARG002  for subclasses that have paths
         """The same parameters for any machine: with relative paths taken as below `folder`; the default has none."""
         return self
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """Yield the types that an annotation is made of."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _kinds(part)

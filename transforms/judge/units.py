@@ -151,6 +151,5 @@ def _no_contexts(system: System, without_text: Sequence[str | None]) -> CallErro
 def _no_answer(answer: Answer) -> CallError | None:
     if answer.status in _ANSWERED:
         return None
-    kinds = {AnswerStatus.BLOCKED: FailureKind.BLOCKED, AnswerStatus.TRUNCATED: FailureKind.TRUNCATED}
-    kind = kinds.get(answer.status, FailureKind.UNAVAILABLE)
+    kind = FailureKind.UNAVAILABLE if answer.error is None else answer.error.kind
     return CallError(kind, f"not judged: the answer is {answer.status}: {answer.message}", 0)

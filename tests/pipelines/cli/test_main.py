@@ -195,7 +195,6 @@ def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
     assert (outcome.returncode, len(outcome.stdout.splitlines())) == (DONE, 3)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
 def test_after_a_crash_python_prints_the_traceback_and_nothing_follows() -> None:
     """Taking a process down with frames in use has DuckDB print what it calls leaks."""
     program = (

@@ -99,7 +99,6 @@ def test_a_part_of_a_fusion_without_a_name(folder: Path) -> None:
     assert problems(folder, text)[0] == "7: configurations[1].name: string should have at least 1 character, found ''"
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [

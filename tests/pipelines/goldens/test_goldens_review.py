@@ -110,7 +110,6 @@ def test_two_reviewers_have_a_kappa_and_what_they_decide_differently_stays(out: 
     assert f"left as they were: 1, such as {first[4]['item_id']}" in outcome.stdout
 
 
-@pytest.mark.xfail(strict=True, reason="issue 24, point 33")
 def test_an_edit_is_no_acceptance_in_the_kappa(out: Path, tmp_path: Path) -> None:
     first, second = table(out), table(out)
     for number, (one, other) in enumerate(zip(first, second, strict=True)):
