@@ -63,7 +63,7 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
         loaded = loaded if output is None else replace(loaded, output=output)
         for warning in loaded.evaluation.warnings():
             warn(warning)
-        with prepared_folders(loaded):
+        with prepared_folders(replace(loaded, is_private=False)):  # a plan writes nothing there
             planned = plan_of(loaded, experiment)
         for warning in planned.warnings:
             warn(warning)

@@ -96,6 +96,8 @@ def test_leases_of_the_user_are_seen_by_runs_with_other_ledgers(tmp_path: Path, 
 @pytest.mark.usefixtures("home")
 def test_private_results_are_for_their_owner_alone(tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
+        assert rankbeam("plan", experiment(tmp_path / "a", server, private=True)).status == 0
+        assert not (tmp_path / "a" / "out").exists()
         assert rankbeam("evaluate", experiment(tmp_path / "a", server, private=True)).status == 0
         assert rankbeam("evaluate", experiment(tmp_path / "b", server)).status == 0
     assert modes(tmp_path / "a" / "out") == {(True, 0o700), (False, 0o600)}
