@@ -19,6 +19,7 @@ from rankbeam.transforms.records.errors import InputError
 HEADER_LINES = 1
 _QUOTE, _COMMA, _LINE_END, _RETURN = b'",\n\r'
 _ONE, _BLOCK = np.uint64(1), 1 << 20
+_AT_ONCE = 1 << 17  # the system maps and unmaps larger arrays at each step, which takes twice as long
 _ADVICE = "put the cell in quotes, and double those inside"
 _INSIDE = f"has a quote inside a cell; {_ADVICE}"
 _BEHIND = f"has text behind a quote that ends a cell; {_ADVICE}"
@@ -119,10 +120,14 @@ class _Quoted:
             if self._is_inside and size:
                 raise self._refused("begins a quoted cell that does not end; is the file cut short?", self._opened_at)
             return block
-        if self._is_inside or self._last == b'"' or b'"' in block:
-            self._check(np.frombuffer(self._last + block, np.uint8))
-        self._read += len(block)
-        self._last = block[-1:]
+        has_quotes = self._is_inside or self._last == b'"' or b'"' in block
+        step = _AT_ONCE if has_quotes else len(block)
+        for begin in range(0, len(block), step):
+            part = block[begin : begin + step]
+            if has_quotes:
+                self._check(np.frombuffer(self._last + part, np.uint8))
+            self._read += len(part)
+            self._last = part[-1:]
         return block
 
     def _check(self, data: npt.NDArray[np.uint8]) -> None:
