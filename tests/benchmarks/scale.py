@@ -24,7 +24,7 @@ import scale_counts
 from data import make
 from machine import described
 from measure import measure
-from scale_counts import METRICS, empty_batch_bytes, state_of
+from scale_counts import METRICS, empty_batch_bytes, seconds_of_tests, state_of
 from sizes import Size, Variant
 
 from rankbeam.pipelines.run.buckets import number_of
@@ -140,8 +140,12 @@ def table(figures: Figures) -> Iterator[str]:
             cells += [f"{states:,.1f}", f"{hours:,.2f}", f"{hours * CPU_HOUR + gb * GB_SHUFFLED:,.2f}"]
             yield f"| {' | '.join(cells)} |"
     yield ""
-    yield "| configurations | one slice | all, 50 slices | hot key: states of the slice `all` | CPU s to merge them |"
-    yield "|---:|---:|---:|---:|---:|"
+    yield (
+        "| configurations | one slice | all, 50 slices | hot key: states of the slice `all` | CPU s to merge them "
+        "| CPU s of the tests with a baseline, at most |"
+    )
+    yield "|---:|---:|---:|---:|---:|---:|"
+    tests_s = SLICES * seconds_of_tests()
     for many in (1, 10, 40):
         size, seconds = state_of(many, REPLICATES)
         cells = [
@@ -150,6 +154,7 @@ def table(figures: Figures) -> Iterator[str]:
             f"{SLICES * size / 1e6:,.0f} MB",
             f"{WORKERS}",
             f"{WORKERS * seconds:,.2f}",
+            f"{(many - 1) * tests_s:,.1f}",
         ]
         yield f"| {' | '.join(cells)} |"
 

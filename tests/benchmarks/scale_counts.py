@@ -24,6 +24,7 @@ from rankbeam.pipelines.run.evaluate import new_run
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment
 from rankbeam.transforms.clients.storage import batches, spill
+from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
@@ -106,6 +107,17 @@ def state_of(configurations: int, replicates: int, queries: int = 1100) -> tuple
     for _ in range(_MERGES):
         merged = merged.merge(pickle.loads(stored))  # noqa: S301  our own
     return len(stored), (time.process_time() - began) / _MERGES
+
+
+def seconds_of_tests(queries: int = 200_000) -> float:
+    """CPU seconds of the paired tests of one pair over one slice, where no difference is clear: the slowest case."""
+    rng = np.random.default_rng(0)
+    units = rng.integers(-(1 << 32), 1 << 32, (queries, len(METRICS)))
+    blocks = Blocks.of(rng.integers(0, 1 << 64, queries, np.uint64), units)
+    began = time.process_time()
+    for seed in range(_MERGES):
+        blocks.test(seed)
+    return (time.process_time() - began) / _MERGES
 
 
 if __name__ == "__main__":
