@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rankbeam.pipelines.api.result import Result
     from rankbeam.pipelines.api.run import evaluate, score
     from rankbeam.transforms.clients.calls.services import Connection
-    from rankbeam.transforms.clients.models.base import ModelParameters
+    from rankbeam.transforms.clients.models.base import ModelParameters, Stored
     from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
     from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
     from rankbeam.transforms.records.calls.prompt import Prompt
@@ -42,6 +42,7 @@ __all__ = [
     "Result",
     "Retriever",
     "RetrieverParameters",
+    "Stored",
     "Tokens",
     "evaluate",
     "score",
@@ -64,6 +65,7 @@ _HOMES = {
     "Result": "pipelines.api.result",
     "Retriever": "transforms.clients.retrievers.base",
     "RetrieverParameters": "transforms.clients.retrievers.base",
+    "Stored": "transforms.clients.models.base",
     "Tokens": "transforms.records.calls.reply",
     "evaluate": "pipelines.api.run",
     "score": "pipelines.api.run",

@@ -2,10 +2,12 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from support.documents import page
 
@@ -23,7 +25,10 @@ def installed(tmp_path: Path) -> Path:
     info = site / "own-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[rankbeam.retrievers]\nprefix = local:Prefix\nshelf = shelf:Shelf\n")
+    (info / "entry_points.txt").write_text(
+        "[rankbeam.retrievers]\nprefix = local:Prefix\nshelf = shelf:Shelf\ntitles = titles:Titles\n"
+        "[rankbeam.models]\necho = echo:Echo\nmute = mute:Mute\n"
+    )
     (tmp_path / "own.yaml").write_text(EXTEND.block("yaml").text, encoding="utf-8")
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "boat"}\n{"_id": "q2", "text": "bear"}\n')
     (tmp_path / "qrels.txt").write_text("q1 0 boat 1\nq2 0 bboat 0\nq2 0 bbear 1\n")
@@ -39,3 +44,36 @@ def test_the_types_of_the_guide_run_from_an_installed_package(installed: Path) -
     values = dict(re.findall(r"^(\S+) +(\d\.\d{4})", done.stdout, flags=re.MULTILINE))
     # `prefix` finds "bbear" for q2 alone; `shelf` finds "boat" first for both queries.
     assert values == {"prefix:prefix=a": "0.0000", "prefix:prefix=b": "0.5000", "shelf": "0.5000"}
+
+
+def run(installed: Path, command: str, experiment: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(installed / "site")}
+    arguments = [sys.executable, "-m", "rankbeam", command, experiment]
+    return subprocess.run(arguments, cwd=installed, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_model_of_the_guide_answers_from_documents_of_its_retriever(installed: Path) -> None:
+    (installed / "corpus.jsonl").write_text('{"_id": "boat", "text": "a boat"}\n{"_id": "bbear", "text": "a bear"}\n')
+    shutil.copy(installed / "site" / "echo.yaml", installed)
+    done = run(installed, "evaluate", "echo.yaml")
+    assert done.returncode == 0, done.stderr
+    answers = pq.read_table(installed / "out-echo" / "answers").to_pylist()
+    assert [(row["status"], len(row["answer"].split()), row["model_version"]) for row in answers] == [
+        ("ok", 3, "echo-001")
+    ] * 2
+
+
+def test_what_the_guide_says_is_missing_is_refused_before_anything_runs(installed: Path) -> None:
+    (installed / "site" / "mute.py").write_text(
+        "from rankbeam import ModelParameters\nclass Mute(ModelParameters): ...\n"
+    )
+    text = (installed / "site" / "echo.yaml").read_text()
+    (installed / "no-corpus.yaml").write_text(text.replace(", corpus: corpus.jsonl", ""))
+    refused = run(installed, "validate", "no-corpus.yaml")
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
+    assert "corpus" in refused.stderr
+    (installed / "corpus.jsonl").write_text('{"_id": "boat", "text": "a boat"}\n')
+    (installed / "mute.yaml").write_text(text.replace("type: echo", "type: mute").replace(", words: 3", ""))
+    refused = run(installed, "validate", "mute.yaml")
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
+    assert "model type 'mute': mute:Mute does not define connect()" in refused.stderr

@@ -26,11 +26,13 @@ class Kind(Generic[Base]):
         name: such as "retriever", for messages.
         group: of the entry points that are its types, such as "rankbeam.retrievers".
         base: the class that all types are derived from.
+        methods: of the base that every type overrides.
     """
 
     name: str
     group: str
     base: type[Base]
+    methods: tuple[str, ...] = ()
 
     @property
     def types(self) -> Mapping[str, EntryPoint]:
@@ -56,4 +58,7 @@ class Kind(Generic[Base]):
         if not (isinstance(loaded, type) and issubclass(loaded, self.base)):
             problem = f"{self.types[name].value} is no {self.base.__name__}"
             raise InputError(f"{self.name} type {name!r}: {problem}")
+        lacking = [method for method in self.methods if getattr(loaded, method) is getattr(self.base, method)]
+        if lacking:
+            raise InputError(f"{self.name} type {name!r}: {self.types[name].value} does not define {lacking[0]}()")
         return loaded

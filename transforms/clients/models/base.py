@@ -79,7 +79,7 @@ class Stored:
     """
 
     text: str | None
-    finish: str
+    finish: str = STOP
     block: str | None = None
     model_version: str = ""
     vector: tuple[FiniteFloat, ...] | None = None
@@ -140,7 +140,7 @@ class ModelParameters(Parameters):
 
     operational: ClassVar[frozenset[str]] = frozenset({"allow_alias", "api_key"})
     of_roles: ClassVar[frozenset[str]] = frozenset()
-    default_quota: ClassVar[Quota]
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
     offline: ClassVar[str | None] = None
 
     @model_validator(mode="after")
@@ -210,7 +210,7 @@ class ModelParameters(Parameters):
         return Tokens(of_input, 0, 0 if prompt.step == EMBED else prompt.max_output_tokens)
 
 
-MODELS = Kind("model", "rankbeam.models", ModelParameters)
+MODELS = Kind("model", "rankbeam.models", ModelParameters, methods=("connect",))
 """The types of models."""
 
 

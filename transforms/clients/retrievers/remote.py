@@ -38,7 +38,7 @@ class RemoteRetriever(RetrieverParameters):
     version: str | None = None
 
     route: ClassVar[Route] = Route.CALLED
-    default_quota: ClassVar[Quota]
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=60.0)
     operational: ClassVar[frozenset[str]] = frozenset({"quota"})
     reading: ClassVar[frozenset[str]] = frozenset()
 
