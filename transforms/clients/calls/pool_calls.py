@@ -335,8 +335,15 @@ class PoolCalls:
     def _fail(self, flight: Flight, error: CallError) -> None:
         if isinstance(flight, Together):
             again = self._together.split(flight, error)
+            if again and error.kind is FailureKind.OVER_BUDGET:
+                self._budget.refused -= 1  # smaller requests may cost less than is left
             for part in flight.parts:
-                self.add(part) if again else self._fail(part, error)
+                if again:
+                    self.add(part)
+                    continue
+                if error.attempts and part.call.key is not None:
+                    self._tried.add(part.call.key)
+                self._fail(part, error)
             return
         self._tally[Counter.CALLS_DONE, flight.call.service] += 1
         self._tally[Counter.CALLS_FAILED, flight.call.service] += 1

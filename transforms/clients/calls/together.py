@@ -18,7 +18,14 @@ from rankbeam.transforms.records.failures import FailureKind
 _MOST_CHARACTERS = 60_000  # some services take 20,000 tokens in one request
 _LOOKED_AT = 1_000
 _EMBED, _TEXT = '{"step":"embed"', '"text":'
-_SPLITTING = {FailureKind.INVALID, FailureKind.MALFORMED, FailureKind.TRUNCATED, FailureKind.TIMEOUT}
+_SPLITTING = {
+    FailureKind.INVALID,
+    FailureKind.MALFORMED,
+    FailureKind.BLOCKED,
+    FailureKind.TRUNCATED,
+    FailureKind.TIMEOUT,
+    FailureKind.OVER_BUDGET,
+}
 
 
 @dataclass(eq=False)
