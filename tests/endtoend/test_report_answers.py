@@ -62,13 +62,17 @@ def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]  # type: ignore[index]
 
 
-def test_contexts_without_ids_are_no_empty_ranking(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [("logged",), ("one", "twin")])
+def test_contexts_without_ids_are_no_empty_ranking(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """Two configurations with equal values are one, and there is nothing to compare."""
     contexts = [{"text": "Keys expire."}, {"text": "Bills are sent."}, {"text": "Seats are not paid back."}]
     rows = [{"query_id": name, "answer": "Keys expire.", "contexts": contexts} for name in QUESTIONS]
-    replay = tmp_path / "replay.jsonl"
-    replay.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in names:
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     experiment = answered(tmp_path) | {
-        "configurations": [{"name": "logged", "answers": {"type": "replay", "path": str(replay)}}],
+        "configurations": [
+            {"name": name, "answers": {"type": "replay", "path": str(tmp_path / f"{name}.jsonl")}} for name in names
+        ],
         "metrics": ["Faithfulness"],
     }
     report_path = Path(report.write(run_experiment(tmp_path, experiment)))

@@ -78,7 +78,7 @@ function choose(change) {
   for (const listener of listeners) listener();
 }
 const valuesOf = remembered((metric, configuration) => numbers(state.data.values[metric][configuration]));
-function comparing() { return state.data.configurations.length > 1; }
+function comparing() { return state.data.order.length > 1; } // configurations with equal values are one
 function say(words) { byId("said").textContent = words; }
 
 // The theme: the reader's last choice, else that of the system.
