@@ -39,11 +39,13 @@ def without_consequences(problems: list[InputError], unresolved: Collection[Inpu
         unresolved: those among them that `resolved` reported.
     """
     names = {each.problem.partition(": ")[0] for each in unresolved}
-    return [
-        each
-        for each in problems
-        if each in unresolved or not (each.problem.partition(": ")[0] in names or REFERENCE.search(each.problem))
-    ]
+    references = {match[0] for each in unresolved for match in REFERENCE.finditer(each.problem)}
+
+    def follows(problem: InputError) -> bool:
+        named = {match[0] for match in REFERENCE.finditer(problem.problem)}  # advice names references, too
+        return problem.problem.partition(": ")[0] in names or bool(named & references)
+
+    return [each for each in problems if each in unresolved or not follows(each)]
 
 
 def _resolved(located: Located, value: Any, place: Place, kept: frozenset[Place], problems: list[InputError]) -> Any:
