@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.services import Echo, failing, made, taking, task
+from support.services import Echo, WorkerGone, failing, made, taking, task
 
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
@@ -13,7 +13,6 @@ from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.failures import FailureKind
 
-OPEN = pytest.mark.xfail(strict=True, reason="issue 24, point 21")
 QUOTA = Quota(requests_per_minute=6000)
 
 
@@ -29,7 +28,6 @@ def lanes(number: int, tasks: int, questions: int) -> list[list[Task]]:
     return [every[lane::number] for lane in range(number)]
 
 
-@OPEN
 @pytest.mark.parametrize("latency_s", [0.0, 0.5, 30.0])
 @pytest.mark.parametrize("number", [2, 4])
 def test_equal_calls_in_several_lanes_are_made_once(latency_s: float, number: int, tmp_path: Path) -> None:
@@ -41,9 +39,25 @@ def test_equal_calls_in_several_lanes_are_made_once(latency_s: float, number: in
     assert totals[Counter.CALLS_MADE, "pool"] == 45
 
 
-@OPEN
 def test_a_call_that_fails_fails_in_every_lane_that_wants_it(tmp_path: Path) -> None:
     service = Echo(failing(FailureKind.INVALID, times=99))
     outcomes, _ = made({"echo": service}, [[asking("q", "a")], [asking("q", "b")]], tmp_path, QUOTA)
     assert [type(each) for each in outcomes] == [FailedTask] * 2
     assert len(service.begun) == 1
+
+
+def test_a_killed_run_pays_for_no_call_again_that_its_lanes_shared(tmp_path: Path) -> None:
+    async def script(_: str, __: int) -> str | None:
+        if len(service.begun) == 30:
+            raise WorkerGone
+        return None
+
+    service = Echo(script)
+    with pytest.raises(WorkerGone):
+        made({"echo": service}, lanes(4, 300, 45), tmp_path, replace(QUOTA, concurrent_calls=4))
+    answered = len(service.begun)
+    service.script = None
+    outcomes, _ = made({"echo": service}, lanes(4, 300, 45), tmp_path, QUOTA)
+    assert len(outcomes) == 300
+    assert len(service.begun) - answered <= 45 - 30 + 4
+    assert max(Tally(question for question, _ in service.begun[:answered]).values()) == 1

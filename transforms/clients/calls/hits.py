@@ -24,14 +24,14 @@ class Hits:
 
     Args:
         lookup: of the ledger.
-        flush: writes what this lane has answered to the ledger; called in a thread.
+        flush: writes what the lanes have answered to the ledger; called in a thread.
+        added: answers of all lanes that are not in the index yet.
     """
 
-    def __init__(self, lookup: Lookup, flush: Callable[[], None]) -> None:
-        self._lookup, self._flush = lookup, flush
+    def __init__(self, lookup: Lookup, flush: Callable[[], None], added: dict[str, Reach | None]) -> None:
+        self._lookup, self._flush, self._added = lookup, flush, added
         self._calls: dict[str, Flight] = {}
         self._others: list[Flight] = []
-        self._added: dict[str, Reach | None] = {}
         self._must_flush = False
 
     def __len__(self) -> int:
@@ -65,7 +65,8 @@ class Hits:
         """
         await asyncio.to_thread(self._lookup.refresh)
         place = self._lookup.place
-        self._added = {key: reach for key, reach in self._added.items() if place(key, reach) is None}
+        for key in [key for key, reach in self._added.items() if place(key, reach) is not None]:
+            del self._added[key]
 
     def give(self) -> dict[str, Flight]:
         """All calls taken so far, to be read."""

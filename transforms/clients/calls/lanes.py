@@ -29,6 +29,7 @@ from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Lookup
 from rankbeam.transforms.records.calls.pause import PAUSE
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 
@@ -92,7 +93,9 @@ class LaneRun:
         }
         self._writer = ledger.writer(self._write_records, clock)
         self._lookup = lookup
-        self._hits = Hits(self._lookup, self._writer.flush)
+        self._shared = shared
+        shared.flushes.append(self._writer.flush)
+        self._hits = Hits(self._lookup, shared.flush, shared.added)
         self._in_flight = InFlight(self.stop)
         self._driver = Driver(stage.name, stage.works, self._ask, emit)
         self._budget = Budget(shared.account)
@@ -260,8 +263,19 @@ class LaneRun:
             self._call(flight)
 
     def _call(self, flight: Flight) -> None:
+        if self._shared.joins(flight, partial(self._joined, flight)):
+            return
         self._pools[self._stage.pools[flight.call.service]].add(flight)
         self._has_missed.set()
+
+    def _joined(self, flight: Flight, outcome: Reply | CallError) -> None:
+        """Take the outcome of a call that another lane has made."""
+        if isinstance(outcome, CallError):
+            self._failed(flight, outcome)
+            return
+        self._tally[Counter.LEDGER_HITS, flight.call.service] += 1
+        self._driver.settle(flight, [after(each, 0) for each in flight.read(outcome)])
+        self._news.set()
 
     async def _pause(self, flight: Flight) -> None:
         admission = next(iter(self._pools.values())).admission
@@ -280,6 +294,7 @@ class LaneRun:
                 del calls[flight.call.key or ""]
                 more = flight.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
                 self._driver.settle(flight, [after(outcome, 0) for outcome in (*outcomes, *more)])
+                self._shared.ended(flight.call, reply)
             self._news.set()
             while self._is_full() and not self._is_stopped and not self._is_over():
                 await self._wait_for_news()
@@ -305,10 +320,12 @@ class LaneRun:
             self._hits.added(call.key, call.reach)
             self._answered_of[self._stage.pools[call.service]] += 1
         self._driver.settle(answered.flight, answered.outcomes)
+        self._shared.ended(call, answered.reply)
         self._news.set()
 
     def _failed(self, flight: Flight, error: CallError) -> None:
         self._driver.settle(flight, [error] * len(flight.wanted_by))
+        self._shared.ended(flight.call, error)
         self._news.set()
 
     def _write_records(self) -> None:

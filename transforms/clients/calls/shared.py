@@ -2,11 +2,19 @@
 
 import asyncio
 from collections import Counter as Tally
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from rankbeam.transforms.clients.calls.budget import Account
+from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.errors import CallError
+
+TakeOutcome = Callable[[Reply | CallError], None]
+"""Takes the outcome of a call that another lane made."""
 
 
 class SharedServices:
@@ -20,11 +28,16 @@ class SharedServices:
 
     Attributes:
         account: of their part of the budget.
+        added: answers of the lanes that are not in the ledger's index yet, with their reach.
+        flushes: each writes the answers of one lane to the ledger.
     """
 
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
         self.account = Account()
+        self.added: dict[str, Reach | None] = {}
+        self.flushes: list[Callable[[], None]] = []
+        self._wanted: dict[str, tuple[Flight, list[TakeOutcome]]] = {}
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
@@ -35,6 +48,34 @@ class SharedServices:
         if (service, step) not in self._breakers:
             self._breakers[service, step] = Breaker(give_up_after_s)
         return self._breakers[service, step]
+
+    def flush(self) -> None:
+        """Write the answers of all lanes to the ledger.
+
+        Raises:
+            InputError: they cannot be written.
+        """
+        for flush in list(self.flushes):
+            flush()
+
+    def joins(self, flight: Flight, take: TakeOutcome) -> bool:
+        """Whether another lane is making the same call, and `take` gets its outcome; otherwise the caller makes it.
+
+        Rankings are left out: their tasks are named by their calls, so that no two lanes have the same.
+        """
+        call = flight.call
+        if call.key is None or call.reach is not None:
+            return False
+        first, takes = self._wanted.setdefault(call.key, (flight, []))
+        if first is not flight:
+            takes.append(take)
+        return first is not flight
+
+    def ended(self, call: Call, outcome: Reply | CallError) -> None:
+        """Deliver the outcome of a call to the lanes that joined it."""
+        _, takes = self._wanted.pop(call.key or "", (None, ()))
+        for take in takes:
+            take(outcome)
 
     async def connect(self, service: str) -> Connection:
         """The connection to a service, which is made for the first lane; `disconnect` is called once for each call.
