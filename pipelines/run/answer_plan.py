@@ -1,13 +1,17 @@
 """What answering and judging would cost: calls, tokens, time and money of every pool, from counted calls."""
 
+import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.progress import clock
+from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
+from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge.counting import NOT_SEEN, Counted, Seen, Size, Step
 from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 
@@ -47,7 +51,8 @@ class ModelPlan:
         calls_without_sharing: as if every configuration made its own.
         input_tokens, output_tokens: of the calls that are left to make, least and most, about.
         requests_per_minute, tokens_per_minute: the quota.
-        seconds: that the calls take at the quota, least and most.
+        requests: that the calls left to make take, least and most: one may embed several texts.
+        seconds: duration of these requests at the quota, least and most.
         cost: of the calls, least and most; None where no price is known.
         steps: the same calls by step.
     """
@@ -60,6 +65,7 @@ class ModelPlan:
     output_tokens: Range
     requests_per_minute: float
     tokens_per_minute: float | None
+    requests: tuple[int, int]
     seconds: Range
     cost: Range | None
     steps: tuple[StepPlan, ...]
@@ -77,8 +83,10 @@ def _of_pool(pool: str, steps: Collection[Step], counted: Counted, experiment: E
     quota = experiment.pools[pool]
     is_free = all(experiment.services[step.service].parameters.offline is not None for step in steps)
     plans = tuple(_of_step(step, counted) for step in steps)
-    ends = [_Left.of(sizes, steps, counted.seen) for sizes in (counted.least, counted.most)]
-    costs = [0.0 if is_free else quota.cost(end.calls, end.tokens) for end in ends]
+    texts = {step: _texts_of_a_request(step, experiment) for step in steps}
+    ends = [_Left.of(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
+    costs = [0.0 if is_free else quota.cost(end.requests, end.tokens) for end in ends]
+    requests = sorted(end.requests for end in ends)
     known = [cost for cost in costs if cost is not None]
     return ModelPlan(
         pool,
@@ -89,6 +97,7 @@ def _of_pool(pool: str, steps: Collection[Step], counted: Counted, experiment: E
         _range(end.tokens.output for end in ends),
         quota.requests_per_minute,
         quota.tokens_per_minute,
+        (requests[0], requests[-1]),
         _range(_seconds(end, quota) for end in ends),
         _range(known) if len(known) == len(costs) else None,
         plans,
@@ -107,22 +116,34 @@ class _Left:
     """What is left to be called for.
 
     Attributes:
-        calls: their number.
+        requests: that make them.
         tokens: that they take, about.
     """
 
-    calls: int
+    requests: int
     tokens: Tokens
 
     @classmethod
-    def of(cls, sizes: "dict[Step, dict[int, Size]]", steps: Iterable[Step], seen: "dict[Step, Seen]") -> "_Left":
-        """Of some steps, sized by what was seen of them in the ledger, else by their characters."""
-        calls, tokens = 0, NO_TOKENS
-        for step in steps:
+    def of(cls, sizes: "dict[Step, dict[int, Size]]", texts: Mapping[Step, int], seen: "dict[Step, Seen]") -> "_Left":
+        """The calls of some steps, sized by what was seen of them in the ledger, else by their characters.
+
+        Args:
+            sizes: of the calls of each step.
+            texts: for each step, how many of its calls one request may hold.
+            seen: calls of each step that the ledger has.
+        """
+        requests, tokens = 0, NO_TOKENS
+        for step, most in texts.items():
             left = [size for size in sizes.get(step, {}).values() if not size.held]
-            calls += len(left)
+            by_characters = sum(size.characters for size in left) / MOST_CHARACTERS
+            requests += len(left) if most == 1 else math.ceil(max(len(left) / most, min(by_characters, len(left))))
             tokens += _tokens(left, seen.get(step, NOT_SEEN))
-        return cls(calls, tokens)
+        return cls(requests, tokens)
+
+
+def _texts_of_a_request(step: Step, experiment: Experiment) -> int:
+    parameters = experiment.services[step.service].parameters
+    return parameters.most_texts if step.step == EMBED and isinstance(parameters, RemoteModel) else 1
 
 
 def _tokens(left: Collection[Size], seen: Seen) -> Tokens:
@@ -135,7 +156,7 @@ def _tokens(left: Collection[Size], seen: Seen) -> Tokens:
 
 
 def _seconds(left: _Left, quota: Quota) -> float:
-    by_requests = left.calls / quota.requests_per_minute
+    by_requests = left.requests / quota.requests_per_minute
     by_tokens = 0.0 if quota.tokens_per_minute is None else left.tokens.total / quota.tokens_per_minute
     return 60 * max(by_requests, by_tokens)
 
@@ -154,6 +175,8 @@ def lines_of(plan: ModelPlan) -> list[str]:
     if plan.calls_without_sharing > plan.calls[1]:
         parts.append(f"{plan.calls_without_sharing:,} if configurations shared none")
     parts.append(f"about {shown(plan.input_tokens)} input and {shown(plan.output_tokens)} output tokens")
+    if plan.requests[1] < left[1]:
+        parts.append(f"{shown(plan.requests)} requests")
     of_tokens = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
     parts.append(f"{_clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{of_tokens} a minute")
     if plan.cost is not None:

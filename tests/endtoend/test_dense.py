@@ -1,6 +1,7 @@
 """Dense retrieval through the command line: embedded by a service once, within its quota, or read from Parquet."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,9 @@ def test_queries_and_documents_are_embedded_in_their_roles_and_only_changed_ones
     texts = lambda name: {json.loads(line)["text"] for line in lines(name)}  # noqa: E731
     queries, documents = texts("queries.jsonl"), texts("corpus.jsonl")
     assert f"e: {len(queries) + len(documents)} calls to make" in planned.stdout
+    (row,) = Results(str(tmp_path / "out"), "r1").table("usage").to_pylist()
+    (requests,) = re.findall(r"· ([\d,]+) requests ·", planned.stdout)
+    assert int(requests) <= row["calls"] <= 2 * int(requests) + 2
     wanted = {f"embed query: {text}"[:206] for text in queries} | {f"embed passage: {text}"[:206] for text in documents}
     assert set(embedded) == wanted
     assert set(again) - wanted == {f"embed q: {text}"[:206] for text in queries}

@@ -15,7 +15,9 @@ from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
-_MOST_CHARACTERS = 60_000  # some services take 20,000 tokens in one request
+MOST_CHARACTERS = 60_000
+"""The most characters of one request: some services take 20,000 tokens."""
+
 _LOOKED_AT = 1_000
 _EMBED, _TEXT = '{"step":"embed"', '"text":'
 _SPLITTING = {
@@ -88,7 +90,7 @@ class Joining:
         for flight in islice(waiting, _LOOKED_AT):
             if len(parts) >= most or group is None:
                 break
-            fits = characters + len(flight.call.payload) <= _MOST_CHARACTERS
+            fits = characters + len(flight.call.payload) <= MOST_CHARACTERS
             if fits and _group(flight) == group and self._most.get(flight, most) >= most:
                 characters += len(flight.call.payload)
                 parts.append(flight)
