@@ -11,7 +11,9 @@ from typing import Generic, TypeVar
 
 import apache_beam as beam
 
+from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap
+from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
 from rankbeam.transforms.records.scores.estimates import RunEstimates
@@ -67,7 +69,9 @@ def slices_of(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[Sl
 
 def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimates:
     """The estimates of one slice."""
-    return RunEstimates.of(element[1], evaluation)
+    estimates = RunEstimates.of(element[1], evaluation)
+    count(Counter.COMPARISONS, sum(map(len, estimates.differences.values())))
+    return estimates
 
 
 class MergeFn(beam.CombineFn, Generic[State]):

@@ -29,6 +29,7 @@ _WORDS = {
     Counter.CALLS_FAILED: "calls failed",
     Counter.FAILURES: "queries without an answer",
     Counter.QUERIES_SCORED: "queries scored",
+    Counter.COMPARISONS: "pairs of means compared",
     Counter.RUNS_MISSED: "runs that miss a limit",
     Counter.THROTTLED_S: "seconds that lanes waited",
 }
@@ -90,6 +91,9 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
     >>> counts = Counts({(Counter.JUDGED_QUERIES, ""): 10, (Counter.QUERIES_ASKED, ""): 4})
     >>> overview(counts, 1, 2, 2.0)
     'asked 4/10 queries · scored 0/20 · 2/s · 0 failures · 2 s'
+    >>> counts |= {(Counter.QUERIES_SCORED, ""): 20, (Counter.COMPARISONS, ""): 1500}
+    >>> overview(counts, 0, 2, 4.0)
+    'scored 20/20 · 5/s · compared 1,500 pairs of means · 0 failures · 4 s'
     """
     judged, asked = counts[Counter.JUDGED_QUERIES, ""], counts[Counter.QUERIES_ASKED, ""]
     scored, failures = counts[Counter.QUERIES_SCORED, ""], counts[Counter.FAILURES, ""]
@@ -100,6 +104,8 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
     parts += [f"scored {scored:,}/{judged * configurations:,}"]
     done = scored or asked
     parts += [f"{done / seconds:,.0f}/s"] if seconds > 0 and done else []
+    compared = counts[Counter.COMPARISONS, ""]
+    parts += [f"compared {compared:,} pairs of means"] if compared else []
     return " · ".join([*parts, f"{failures:,} failures", f"{seconds:.0f} s"])
 
 

@@ -17,6 +17,7 @@ class Counter(StrEnum):
     ROWS_READ = "rows_read"
     QUERIES_ASKED = "queries_asked"
     QUERIES_SCORED = "queries_scored"
+    COMPARISONS = "comparisons"
     FAILURES = "failures"
     CALLS_PLANNED = "calls_planned"
     LEDGER_HITS = "ledger_hits"
