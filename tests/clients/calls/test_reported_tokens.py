@@ -1,0 +1,45 @@
+"""Tokens that a connection reports are bounded, and those of truncated answers are kept."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.services import FAST, Echo, made, task
+
+from rankbeam.transforms.records.calls.outcomes import FailedTask
+from rankbeam.transforms.records.calls.reply import Reply, Tokens
+
+pytestmark = pytest.mark.xfail(strict=True, reason="issue 24, point 24")
+
+
+class Reporting(Echo):
+    """Reports the same tokens for every call, and may use ten."""
+
+    tokens: Tokens
+
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
+        return replace(await super().call(payload, timeout_s, attempt), tokens=self.tokens)
+
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
+        return Tokens(7, 0, 3)
+
+
+IMPOSSIBLE: dict[str, Any] = {
+    "negative": Tokens(-5000, 0, 2),
+    "too many for any model": Tokens(2**63, 0, 2),
+    "no number": Tokens("12", 0, 2),  # type: ignore[arg-type]
+    "not a number": Tokens(float("nan"), 0, 2),  # type: ignore[arg-type]
+    "more cached than sent": Tokens(5, 6, 2),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_tokens_that_no_call_can_use_count_as_the_most_that_it_may(name: str, tmp_path: Path) -> None:
+    service = Reporting()
+    service.tokens = IMPOSSIBLE[name]
+    outcomes, fan_out = made({"echo": service}, [[task("a"), task("b")]], tmp_path, FAST)
+    assert not any(isinstance(each, FailedTask) for each in outcomes)
+    (usage,) = fan_out.usage()
+    assert usage.tokens == Tokens(14, 0, 6)
+    assert any("echo reports numbers of tokens that no call can use" in warning for warning in fan_out.warnings())
