@@ -10,8 +10,6 @@ from support.services import FAST, Echo, made, task
 from rankbeam.transforms.records.calls.outcomes import FailedTask
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 
-pytestmark = pytest.mark.xfail(strict=True, reason="issue 24, point 24")
-
 
 class Reporting(Echo):
     """Reports the same tokens for every call, and may use ten."""

@@ -4,10 +4,12 @@ import math
 import random
 from collections import Counter as Tally
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import NotAsked
-from rankbeam.transforms.records.calls.reply import NO_TOKENS
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -15,6 +17,25 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _MOST_MALFORMED = 3  # answers that break the schema (or in the same way), after which a call is not retried
 _MOST_TRUNCATED = 2
 _MOST_FORMS = 6  # as many as the parts of a request that a service may refuse one after the other
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call that a service answered.
+
+    Attributes:
+        flight: the call.
+        reply: the answer, with the tokens of all attempts.
+        outcomes: what each of its tasks reads from it.
+        attempts: how many attempts were made.
+        seconds: duration of the attempts, without pauses.
+    """
+
+    flight: Flight
+    reply: Reply
+    outcomes: Sequence[Any]
+    attempts: int
+    seconds: float
 
 
 class Attempts:

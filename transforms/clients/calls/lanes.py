@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from rankbeam.transforms.clients.calls.admission import Stopped
-from rankbeam.transforms.clients.calls.attempts import after
+from rankbeam.transforms.clients.calls.attempts import Answered, after
 from rankbeam.transforms.clients.calls.budget import Budget
 from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits
 from rankbeam.transforms.clients.calls.in_flight import InFlight
-from rankbeam.transforms.clients.calls.pool_calls import Answered, Counts, PoolCalls
+from rankbeam.transforms.clients.calls.pool_calls import Counts, PoolCalls
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors

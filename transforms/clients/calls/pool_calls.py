@@ -10,11 +10,11 @@ import logging
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
-from rankbeam.transforms.clients.calls.attempts import Attempts, after
+from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
 from rankbeam.transforms.clients.calls.budget import Budget, Reservation
 from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Flight
@@ -37,25 +37,6 @@ _WAITING_PER_SLOT = 4  # calls that may pause before another attempt, per call t
 
 Counts = Tally[tuple[Counter, str]]
 """Counts by counter and service."""
-
-
-@dataclass(frozen=True)
-class Answered:
-    """A call that a service answered.
-
-    Attributes:
-        flight: the call.
-        reply: the answer, with the tokens of all attempts.
-        outcomes: what each of its tasks reads from it.
-        attempts: how many attempts were made.
-        seconds: duration of the attempts, without pauses.
-    """
-
-    flight: Flight
-    reply: Reply
-    outcomes: Sequence[Any]
-    attempts: int
-    seconds: float
 
 
 class PoolCalls:
@@ -105,6 +86,7 @@ class PoolCalls:
         self._tried_before: frozenset[str] = frozenset()
         self._tried: set[str] = set()
         self._changed = asyncio.Event()
+        self._misreporting: dict[str, None] = {}
         self._is_closed = False
         self._connections: dict[str, Connection] = {}
         self._shared = shared
@@ -149,7 +131,9 @@ class PoolCalls:
     def warnings(self) -> list[str]:
         """What users should know of the connections, each text once."""
         said = (getattr(connection, "warnings", ()) for connection in self._connections.values())
-        return list(dict.fromkeys(warning for of_one in said for warning in of_one))
+        problem = "reports numbers of tokens that no call can use: the most that a call may use is counted instead"
+        impossible = [f"{service} {problem}" for service in self._misreporting]
+        return [*dict.fromkeys(warning for of_one in said for warning in of_one), *impossible]
 
     def close(self) -> None:
         """Note that no further call will come."""
@@ -295,9 +279,10 @@ class PoolCalls:
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:
-            self._count(call.service, attempts, error.tokens)
+            tokens = self._possible(call, error.tokens)
+            self._count(call.service, attempts, tokens)
             if error.kind is not FailureKind.TIMEOUT:  # what was answered too late may be charged
-                reservation.cost = self._cost(error.tokens)
+                reservation.cost = self._cost(tokens)
             if error.stops_pool:
                 for breaker in self._breakers.values():
                     breaker.stop(error, self._clock.monotonic())
@@ -311,9 +296,17 @@ class PoolCalls:
             took_s = self._clock.monotonic() - began
             attempts.seconds += took_s
         attempts.answered_s = took_s
+        reply = replace(reply, tokens=self._possible(call, reply.tokens))
         self._count(call.service, attempts, reply.tokens)
         reservation.cost = self._cost(reply.tokens)
         return reply
+
+    def _possible(self, call: Call, tokens: Tokens) -> Tokens:
+        """The tokens of an attempt as reported; the most that it may take where no call can use so many."""
+        if tokens.is_possible:
+            return tokens
+        self._misreporting[call.service] = None
+        return self._services[call.service].most_tokens(call.payload)
 
     def _most_tokens(self, call: Call, attempts: Attempts) -> Tokens:
         """What the next attempt may take; not worked out where it makes no difference."""

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+_MOST = 10_000_000  # more than the window of any model
+
 
 @dataclass(frozen=True)
 class Tokens:
@@ -29,6 +31,16 @@ class Tokens:
     def total(self) -> int:
         """Input plus output, as quotas count them."""
         return self.input + self.output
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether one call can have used so many; a connection may pass on whatever a service reports.
+
+        >>> Tokens(7, 7, 2).is_possible, Tokens(-5000).is_possible, Tokens(2**63).is_possible, Tokens(1, 2).is_possible
+        (True, False, False, False)
+        """
+        counts = (self.input, self.cached, self.output)
+        return all(type(count) is int and 0 <= count <= _MOST for count in counts) and self.cached <= self.input
 
 
 NO_TOKENS = Tokens()
