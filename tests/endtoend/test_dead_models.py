@@ -71,3 +71,12 @@ def test_a_judged_run_has_no_row_twice(tmp_path: Path) -> None:
     assert outcome.status == 3
     assert [row["metric"] for row in results.table("failures").to_pylist()] == ["Faithfulness"] * QUERIES
     assert "12 judged values are missing (unavailable): " in outcome.stderr.splitlines()[-1]
+
+
+def test_truncated_answers_have_their_tokens(tmp_path: Path) -> None:
+    _, results = _evaluate(tmp_path, Faults(rate=1.0, kinds=("truncated",)))
+    rows = results.table("answers").to_pylist()
+    assert {row["status"] for row in rows} == {"truncated"}
+    assert all(row["output_tokens"] > 0 for row in rows)
+    used = sum(row["output_tokens"] for row in results.table("usage").to_pylist())
+    assert sum(row["output_tokens"] for row in rows) == used

@@ -9,7 +9,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import NotAsked
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -120,6 +120,8 @@ class Attempts:
         return max(longest_s * jitter, asked_s * (1 + 0.1 * jitter))
 
 
-def after(outcome: Any, attempts: int) -> Any:
-    """An outcome; an error carries the number of attempts, which is 0 where the ledger has it."""
-    return CallError(outcome.kind, outcome.message, attempts) if isinstance(outcome, CallError) else outcome
+def after(outcome: Any, attempts: int, tokens: Tokens) -> Any:
+    """An outcome; an error carries the tokens, and the number of attempts, which is 0 where the ledger has it."""
+    if isinstance(outcome, CallError):
+        return CallError(outcome.kind, outcome.message, attempts, tokens=tokens)
+    return outcome

@@ -274,7 +274,7 @@ class LaneRun:
             self._failed(flight, outcome)
             return
         self._tally[Counter.LEDGER_HITS, flight.call.service] += 1
-        self._driver.settle(flight, [after(each, 0) for each in flight.read(outcome)])
+        self._driver.settle(flight, [after(each, 0, outcome.tokens) for each in flight.read(outcome)])
         self._news.set()
 
     async def _pause(self, flight: Flight) -> None:
@@ -293,7 +293,7 @@ class LaneRun:
                 self._pools[self._stage.pools[service]].answered_before(service)
                 del calls[flight.call.key or ""]
                 more = flight.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
-                self._driver.settle(flight, [after(outcome, 0) for outcome in (*outcomes, *more)])
+                self._driver.settle(flight, [after(outcome, 0, reply.tokens) for outcome in (*outcomes, *more)])
                 self._shared.ended(flight.call, reply)
             self._news.set()
             while self._is_full() and not self._is_stopped and not self._is_over():

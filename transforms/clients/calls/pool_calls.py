@@ -197,7 +197,7 @@ class PoolCalls:
                 reply = Reply(attempts.refused, attempts.tokens)
                 self._settle(flight, reply, flight.read(reply), attempts)
             else:
-                self._fail(flight, CallError(error.kind, error.message, attempts.made))
+                self._fail(flight, CallError(error.kind, error.message, attempts.made, tokens=attempts.tokens))
         except Stopped:
             """What waits behind it stops as well."""
         finally:
@@ -237,7 +237,7 @@ class PoolCalls:
         for part, one, values in flight.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
-            self._answered(Answered(part, one, [after(value, made) for value in values], made, seconds))
+            self._answered(Answered(part, one, [after(value, made, one.tokens) for value in values], made, seconds))
             made, seconds = 0, 0.0
 
     async def _answer(self, flight: Flight, attempts: Attempts) -> tuple[Reply, list[Any]]:
