@@ -153,19 +153,19 @@ def test_an_input_that_a_worker_refuses_is_one_message(server: str, tmp_path: Pa
 
 
 PLUGIN = """
-from rankbeam import Ranking
+from rankbeam import Connection
 from rankbeam.transforms.clients.retrievers.http import Http
 
 
 class Own(Http):
-    def read(self, answer: str) -> Ranking:
+    async def connect(self) -> Connection:
         raise ValueError("a bug")
 """
 
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A package with a retriever that cannot read any answer."""
+    """A package with a retriever whose connection cannot be made."""
     site = tmp_path / "site"
     write(site / "own_bug_at_server.py", PLUGIN)
     write(site / "own_bug-1.dist-info" / "METADATA", "Metadata-Version: 2.1\nName: own-bug\nVersion: 1\n")

@@ -10,6 +10,7 @@ from support.inputs import json_texts, trec_qrels, trec_run, write
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
@@ -68,6 +69,10 @@ class Model(ModelParameters):
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=60)
     operational: ClassVar[frozenset[str]] = frozenset({"project", "api_key"})
 
+    async def connect(self) -> Connection:
+        """Nothing is called."""
+        raise InputError("there is no network")
+
     def scope(self) -> str:
         """The project and model."""
         return f"{self.project} {self.model}"
@@ -82,6 +87,10 @@ class Offline(ModelParameters):
     """A model in process."""
 
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=1e6)
+
+    async def connect(self) -> Connection:
+        """No model answers."""
+        raise InputError("there is no model")
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
