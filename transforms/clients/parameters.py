@@ -27,7 +27,8 @@ class Parameters(BaseModel):
     def _no_boolean_number(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse a boolean where a number is expected: YAML's `yes` and `on` are booleans, and pydantic reads 1."""
         kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
-        items = value if isinstance(value, list | tuple) else [value]
+        parts = list(value.values()) if isinstance(value, Mapping) else value
+        items = parts if isinstance(parts, list | tuple) else [parts]
         if any(isinstance(item, bool) for item in items) and not kinds & {bool, Any, object}:
             if float in kinds:
                 raise PydanticCustomError("float_type", "Input should be a valid number")
