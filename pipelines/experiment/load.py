@@ -5,6 +5,7 @@ nearest valid name.
 """
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -56,6 +57,8 @@ def load_experiment(path: str, output: str | None = None) -> Experiment:
     Raises:
         InputErrors: every problem of the file, and every input file that is missing or of a wrong format.
     """
+    if Path(path).is_dir():
+        raise InputError("is a folder; an experiment is a YAML file", path=path)
     try:
         content = files.read_all(matching.expand(path)[0])
         text = content.decode("utf-8")

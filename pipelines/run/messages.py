@@ -31,7 +31,8 @@ def messages() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)
     except OSError as error:
-        leave(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
+        place = "" if error.filename is None else f"{error.filename}: "  # a failed write does not name its file
+        leave(f"{place}{error.strerror or error}", FAILED)
 
 
 def leave(message: str, status: int) -> None:

@@ -118,3 +118,8 @@ def test_a_part_of_a_fusion_without_a_name(folder: Path) -> None:
 )
 def test_a_boolean_is_no_number(folder: Path, old: str, new: str, place: str) -> None:
     assert any(line.startswith(place) for line in problems(folder, TEXT.replace(old, new)))
+
+
+def test_a_folder_is_no_experiment(folder: Path) -> None:
+    outcome = rankbeam("validate", str(folder))
+    assert (outcome.status, outcome.stderr) == (2, f"rankbeam: {folder}: is a folder; an experiment is a YAML file\n")
