@@ -205,7 +205,8 @@ class ExperimentModel(Section):
         max_cost: of all calls of one run to services together, in the currency of the prices under `quotas:`, which
             then have to be there. What is planned to cost more at the least is refused; a call that might cost more
             than is left is not made, and the run ends with status 3.
-        max_failure_rate: the share of a configuration's queries that may fail (0 to 1); above it, exit status 3.
+        max_failure_rate: the share of a configuration's rankings, answers or values of a metric that may fail (0 to 1);
+            above it, exit status 3.
         metrics: names, as ir_measures or trec_eval write them.
         slices: attributes of queries to average by, besides all queries; `intent×difficulty` crosses two.
         statistics: how intervals and comparisons are made.
