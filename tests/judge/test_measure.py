@@ -25,7 +25,7 @@ def test_a_run_says_exactly_how_its_judge_repeated_itself(tmp_path: Path, monkey
     experiment["quotas"] = {"judge": {"requests_per_minute": 1e6, "price_per_million": {"input": 2.0, "output": 5.0}}}
     (row,) = quality(run_experiment(tmp_path, experiment))
     grades = [[number % 4, number % 4, (number + 1) % 4] for number in range(4, 10 * DEPTH)]
-    attempts = 3 * 26  # those of what failed are in `usage` alone
+    attempts = 3 * 26 + 3 * 4 * 3  # each of four items fails three times in each of three samples
     assert {name: value for name, value in row.items() if name not in ("prompt_hash", "within_sd")} == {
         "step": "grade", "judge": "oracle", "model_version": "oracle-1",
         "model_versions": [{"model_version": "oracle-1", "judgements": 78}],

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from apache_beam.io.filesystem import BeamIOError
 from apache_beam.metrics import monitoring_infos
 from google.protobuf.json_format import MessageToDict
+from support.memory_filesystem import MemoryFileSystem
 from support.runs import rankbeam
 
 from rankbeam.pipelines.portable.job import Job
@@ -18,13 +20,13 @@ from rankbeam.transforms.records.counters import NAMESPACE, Counter
 
 
 @contextmanager
-def serving(replies: dict[str, Any], status: int = 200) -> Iterator[str]:
+def serving(replies: dict[str, Any]) -> Iterator[str]:
     """The address of a server that answers GET requests by their path, without the query."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = json.dumps(replies.get(self.path.partition("?")[0], {})).encode()
-            self.send_response(status)
+            self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -106,9 +108,12 @@ def test_a_record_of_an_earlier_release_is_read(tmp_path: Path) -> None:
 
 
 def test_a_bucket_that_refuses_is_not_called_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving({"error": {"code": 401, "message": "who is there?"}}, status=401) as address:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
-        outcome = rankbeam("status", "gs://bucket/out")
+    def refuse(*_: object) -> None:
+        raise BeamIOError("403 Forbidden")
+
+    monkeypatch.setattr(MemoryFileSystem, "_list", refuse)
+    outcome = rankbeam("status", "mem://bucket/out")
     assert outcome.exit_code == 2
     assert "cannot be looked up" in outcome.stderr
+    assert "403 Forbidden" in outcome.stderr
     assert "holds no submitted job" not in outcome.stderr
