@@ -243,7 +243,8 @@ def _with(usage: Usage, lost: list[Use], *, is_first: bool) -> Usage:
         is_first: whether it is the pool's first. Records count calls of all models together, those in flight included.
     """
     of_pool = [use for use in lost if use.pool == usage.pool]
-    took = [each for use in of_pool for model, each in use.took if model == (usage.model or "")]
+    own = usage.stage, usage.model or ""
+    took = [took for use in of_pool for *name, took in use.took if tuple(name) == own]
     tokens = sum((each.tokens for each in took if each.position is None), usage.tokens)
     usage = replace(usage, tokens=tokens, took=summed([*usage.took, *took]))
     if not is_first:

@@ -1,7 +1,7 @@
 """Build the pipeline of an experiment: connect the stages; nothing runs here."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -24,7 +24,6 @@ from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, 
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
 from rankbeam.transforms.read import Dataset, ReadDataset
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
@@ -63,7 +62,6 @@ def build(
     experiment: Experiment,
     execution: Run,
     options: PipelineOptions,
-    whole: Callable[[Iterable[Usage]], Iterable[Usage]] | None = None,
 ) -> beam.Pipeline:
     """The pipeline of an experiment.
 
@@ -76,7 +74,6 @@ def build(
         experiment: what is evaluated.
         execution: the run.
         options: of Beam.
-        whole: makes the use of quota pools by the whole run from that by this pipeline; None where they are the same.
     """
     experiment = experiment.pinned(pin_of(execution))
     evaluation = experiment.evaluation
@@ -90,7 +87,7 @@ def build(
     if answers is not None:
         rows |= answers.together(rows)
     rows |= dict(_corpus_rows(pipeline, experiment, rows))
-    if (usage := _usage(pipeline, experiment, scores.usage, whole)) is not None:
+    if (usage := _usage(pipeline, experiment, scores.usage)) is not None:
         pools = {**experiment.pools, DATA: experiment.corpus_quotas.data}
         rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools, evaluation, _needed_by(experiment))
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
@@ -205,13 +202,9 @@ def _usage(
     pipeline: beam.Pipeline,
     experiment: Experiment,
     of_calls: list[beam.PCollection],
-    whole: Callable[[Iterable[Usage]], Iterable[Usage]] | None,
 ) -> beam.PCollection | None:
     """The usage of all quota pools; None where none is used."""
     parts = [*of_calls]
-    if parts and whole is not None:
-        every = parts | "EveryCall" >> beam.Flatten() | "AllUsage" >> beam.combiners.ToList()
-        parts = [every | "WholeUsage" >> beam.FlatMap(whole)]
     if experiment.corpus_usage:
         from rankbeam.transforms.call import together
 

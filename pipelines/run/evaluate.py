@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import notices, overheads
 from rankbeam.pipelines.run.build import build
-from rankbeam.pipelines.run.race import raced, together
+from rankbeam.pipelines.run.race import raced
 from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.load import failure_behind
 from rankbeam.transforms.records import tables
@@ -60,9 +59,8 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     _delete_previous_rows(experiment, execution)
     try:
         with refusals(), quiet_beam(), notices.shown(), on_this_machine(options):
-            ready, rounds = raced(_with_corpora(experiment, execution), execution, options)
-            whole = partial(together, rounds=rounds) if rounds else None
-            state = build(ready, execution, options, whole).run().wait_until_finish()
+            ready = raced(_with_corpora(experiment, execution), execution, options)
+            state = build(ready, execution, options).run().wait_until_finish()
     except BaseException as error:
         if (not_loaded := failure_behind(error)) is not None:  # all files are complete
             raise RunFailed(not_loaded) from error

@@ -10,7 +10,6 @@ import base64
 import copy
 import logging
 import pickle
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -28,8 +27,6 @@ from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.outcomes import Usage
-from rankbeam.transforms.records.calls.reply import Tokens
-from rankbeam.transforms.records.calls.took import Took, summed
 from rankbeam.transforms.records.race import Look, order_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.racing import left_after
@@ -38,16 +35,14 @@ from rankbeam.transforms.records.slices import ALL
 _logger = logging.getLogger(__name__)
 
 
-def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> tuple[Experiment, tuple[Usage, ...]]:
-    """Run the rounds of a race.
+def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> Experiment:
+    """Run the rounds of a race; returns the experiment with what was dropped.
 
-    Returns:
-        The experiment with what was dropped, and the use of quota pools by the rounds.
+    What the last pipeline says of usage includes these rounds, since the ledger's records of a run hold all its calls.
     """
     race = experiment.evaluation.race
     if race is None:
-        return experiment, ()
-    used: list[Usage] = []
+        return experiment
     pinned = experiment.pinned(pin_of(execution))
     with race_folder(experiment.output, execution) as folder:
         order = _order_of_all(pinned, options, folder)
@@ -55,33 +50,12 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> t
             last = int(order[look.queries - 1])
             left, usage = _round(pinned, execution, options, look, last, folder)
             pinned, dropped = _without(pinned, left, look, last)
-            pinned = replace(pinned, max_cost=_left_of(pinned, experiment.max_cost, together(usage, used)))
-            used += usage
+            pinned = replace(pinned, max_cost=_left_of(pinned, experiment.max_cost, usage))
             _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(left))
             if len(left) < 2:
                 break
     evaluation = replace(experiment.evaluation, configurations=pinned.evaluation.configurations)
-    return replace(experiment, evaluation=evaluation, max_cost=pinned.max_cost), tuple(used)
-
-
-def together(usage: Iterable[Usage], rounds: Iterable[Usage]) -> Iterator[Usage]:
-    """The use of quota pools by a whole race.
-
-    The ledger's records of a run hold the calls of all its pipelines, and so does what the last one says of calls and
-    hits. They hold neither tokens nor durations: each pipeline knows its own.
-
-    Args:
-        usage: by the last pipeline.
-        rounds: by those before.
-    """
-    tokens: defaultdict[tuple[str, str, str | None], Tokens] = defaultdict(Tokens)
-    took: defaultdict[tuple[str, str, str | None], list[Took]] = defaultdict(list)
-    for each in rounds:
-        tokens[each.pool, each.stage, each.model] += each.tokens
-        took[each.pool, each.stage, each.model] += each.took
-    for each in usage:
-        name = each.pool, each.stage, each.model
-        yield replace(each, tokens=each.tokens + tokens[name], took=summed([*each.took, *took[name]]))
+    return replace(experiment, evaluation=evaluation, max_cost=pinned.max_cost)
 
 
 def _left_of(experiment: Experiment, limit: float | None, used: Iterable[Usage]) -> float | None:

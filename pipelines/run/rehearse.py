@@ -68,7 +68,7 @@ def count_models(
         | "GatherContexts"
         >> GatherContexts(experiment.evaluation, wanted, experiment.corpus, of_documents(experiment.corpus))
         | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown))
-        | "CountsTogether" >> beam.combiners.ToList()
+        | "ModelCountsTogether" >> beam.combiners.ToList()
         | "JoinCounts" >> beam.Map(join_counts, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
     )
 

@@ -48,7 +48,7 @@ _LONGEST_S = 3600.0
 TABLES = {
     "query_metrics": (),
     "verdicts": (),
-    "claims": (),
+    "claims": ("quote_start", "quote_end"),  # a broken quote costs no repair, and the claim has no place
     "texts": (),
     "answers": ("input_tokens", "cached_tokens", "output_tokens", "cost"),
     "failures": ("attempts",),

@@ -27,19 +27,19 @@ def lost(folder: Path, counted: Counted) -> Ledger:
     return ledger
 
 
-@given(took=st.lists(st.tuples(MODELS, TOOK), max_size=5))
+@given(took=st.lists(st.tuples(st.sampled_from(["answer", "judge"]), MODELS, TOOK), max_size=5))
 def test_usage_of_a_lost_worker_is_restored_by_model_and_configuration(
-    took: list[tuple[str, Took]], tmp_path_factory: pytest.TempPathFactory
+    took: list[tuple[str, str, Took]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     ledger = lost(tmp_path_factory.mktemp("ledger"), Counted(2, 7, 5, tuple(took)))
     assert ledger.uses()[0].took == tuple(took)
     own = Took(None, 1, 0, Tokens(1, 1, 1), {0: 1})
-    used = [Usage("pool", 1, 6, model=model, tokens=own.tokens, took=(own,)) for model in ("small", "large")]
+    used = [Usage("pool", 1, 6, (), "judge", model, own.tokens, (own,)) for model in ("small", "large")]
     restored = {usage.model: usage for usage in with_lost_attempts(used, ledger)}
     assert sum(usage.calls for usage in restored.values()) == 2 + 7
     assert sum(usage.ledger_hits for usage in restored.values()) == 12 - 5
     for model, usage in restored.items():
-        here = [each for name, each in took if name == model]
+        here = [each for stage, name, each in took if (stage, name) == ("judge", model)]
         for position in {each.position for each in here} | {None}:
             parts = [each for each in [own, *here] if each.position == position]
             (found,) = [each for each in usage.took if each.position == position]

@@ -133,7 +133,7 @@ class Seen:
     Attributes:
         imports: by display name of the corpus and file, how often it was imported.
         most_imports: that ran at once.
-        most_embeddings: per minute that running imports asked for together.
+        most_embeddings: per minute that running imports asked one model for together.
         created, deleted: corpora.
     """
 
@@ -269,7 +269,8 @@ class RagState:
         operation = self._begin("import", name, seconds, end)
         operation.embeddings, operation.sink = embeddings, sink
         self.seen.most_imports = max(self.seen.most_imports, len(running) + 1)
-        together = sum(each.embeddings for each in running) + embeddings
+        alike = {each.name for each in self._corpora.values() if each.model == corpus.model}  # each has its own quota
+        together = sum(each.embeddings for each in running if each.corpus in alike) + embeddings
         self.seen.most_embeddings = max(self.seen.most_embeddings, together)
         self._times["import"] += 1
         if self._times["import"] <= self.behaviour.failed_operations:

@@ -338,5 +338,6 @@ class LaneRun:
         hits, calls = (
             sum(tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
         )
-        took = tuple((self._stage.model(name) or "", took) for name, took in self.sums.took() if name in services)
+        stage = self._stage
+        took = tuple((stage.name, stage.model(name) or "", took) for name, took in self.sums.took() if name in services)
         return Counted(hits, calls, self._answered_of[pool], took)

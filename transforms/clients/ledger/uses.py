@@ -35,13 +35,13 @@ class Counted:
         hits: answers found in the ledger.
         calls: attempts that were made.
         answered: calls that were answered, and added to the ledger.
-        took: tokens and durations of the calls that have ended, each with the name of their model ("" for none).
+        took: tokens and durations of the calls that have ended, with their stage and their model ("" for none).
     """
 
     hits: int
     calls: int
     answered: int
-    took: tuple[tuple[str, Took], ...] = ()
+    took: tuple[tuple[str, str, Took], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Use:
     calls: int
     answered: int
     at: datetime
-    took: tuple[tuple[str, Took], ...] = ()
+    took: tuple[tuple[str, str, Took], ...] = ()
 
     @property
     def attempted(self) -> tuple[str, str, str, int]:
@@ -115,7 +115,7 @@ class UseRecord:
             paused = self._clock() - self._written_at >= self._pause_s
             if counted == (self._written or Counted(0, 0, 0)) or not (paused or at_once):
                 return
-            took = [{"model": model, **asdict(each)} for model, each in counted.took]
+            took = [{"stage": stage, "model": model, **asdict(each)} for stage, model, each in counted.took]
             content = {**self._about, **asdict(replace(counted, took=())), "took": took}
             content["at"] = datetime.now(UTC).isoformat()
             with suppress(InputError):
@@ -138,7 +138,7 @@ def read(stored: Stored) -> Use | None:
             calls=int(values["calls"]),
             answered=int(values.get("answered", 0)),
             at=datetime.fromisoformat(values["at"]),
-            took=tuple((str(row["model"]), _took(row)) for row in values.get("took", ())),
+            took=tuple((str(row["stage"]), str(row["model"]), _took(row)) for row in values.get("took", ())),
         )
     except (InputError, BeamIOError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
