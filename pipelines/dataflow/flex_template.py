@@ -20,13 +20,7 @@ _IMAGE = "RANKBEAM_IMAGE"  # the Dockerfile sets it to the address of its image
 
 @dataclass(frozen=True)
 class Parameters:
-    """The template's parameters, under their names in metadata.json.
-
-    Attributes:
-        experiment: the YAML file.
-        output: the folder to write to instead of the experiment's own.
-        run_id: names the run.
-    """
+    """The template's parameters, under their names in metadata.json."""
 
     experiment: str
     output: str | None = None
@@ -34,11 +28,7 @@ class Parameters:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build the job that the launcher requests; end the process with the exit statuses of `rankbeam`.
-
-    Args:
-        arguments: such as `--experiment=gs://bucket/experiment.yaml --runner=DataflowRunner`; by default the process's.
-    """
+    """Build the job that the launcher requests; end the process with the exit statuses of `rankbeam`."""
     with messages():
         parameters, beam_options = read(sys.argv[1:] if arguments is None else arguments)
         click.echo(hand_over(parameters, beam_options), err=True)
@@ -46,9 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def read(arguments: Sequence[str]) -> tuple[Parameters, list[str]]:
     """The template's parameters, and Beam's options; empty values, which forms send, count as not given.
-
-    Raises:
-        InputError: the experiment is missing.
 
     >>> read(["--experiment=gs://b/e.yaml", "--run_id=", "--region=us-central1"])
     (Parameters(experiment='gs://b/e.yaml', output=None, run_id=None), ['--region=us-central1'])
@@ -66,12 +53,7 @@ def read(arguments: Sequence[str]) -> tuple[Parameters, list[str]]:
 
 
 def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
-    """Build the job and give it to the runner; return a line for the log.
-
-    Raises:
-        InputError: the experiment or an option cannot be used, or names files that workers cannot read.
-        ServiceError: the job cannot be written to its file.
-    """
+    """Build the job and give it to the runner; return a line for the log."""
     from tempfile import TemporaryDirectory
 
     from apache_beam.options.pipeline_options import WorkerOptions
@@ -98,11 +80,7 @@ def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
 
 
 def _known(arguments: Sequence[str]) -> Iterator[str]:
-    """The options that Beam knows. A launcher newer than this Beam may add others, which must not fail every launch.
-
-    Raises:
-        InputError: an option has an invalid value.
-    """
+    """The options that Beam knows. A launcher newer than this Beam may add others, which must not fail every launch."""
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.records.errors import InputError
 

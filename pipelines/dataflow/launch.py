@@ -23,18 +23,7 @@ _NOT_LOADED = f"{LoadFailed.__name__}: "
 
 
 def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool) -> Job:
-    """Submit a run as a job; return as soon as Dataflow has accepted it.
-
-    Args:
-        experiment: what is evaluated.
-        execution: the run.
-        options: of Beam.
-        waits: whether this process follows the job to its end.
-
-    Raises:
-        InputError: an option is missing, or another job is still writing the same run.
-        RankbeamError: Dataflow refuses the job.
-    """
+    """Submit a run as a job; return as soon as Dataflow has accepted it."""
     settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     _refuse_no_job(options)
     _refuse_unwritable(options)
@@ -63,18 +52,7 @@ def follow(
     show: Callable[[Snapshot], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until a job is done; the job goes on when this ends early.
-
-    Args:
-        job: that was submitted.
-        options: Beam's options.
-        show: receives every snapshot of the job.
-        sleep: waits some seconds.
-
-    Raises:
-        InputError: the job failed because an input cannot be used.
-        RunFailed: the job failed for another reason.
-    """
+    """Wait until a job is done; the job goes on when this ends early."""
     service = Service(job.endpoint, options, _LOST_AFTER_S)
     for pause_s in _pauses():
         try:

@@ -31,10 +31,6 @@ def stage(options: PipelineOptions, folder: str) -> None:
     """Have the workers install rankbeam, unless the options already name its source.
 
     Such options are `--setup_file`, `--sdk_container_image`, and an `--extra_package` that is named rankbeam-….
-
-    Args:
-        options: Beam's options; the wheel is added to their packages.
-        folder: for the wheel; it must exist until the job is submitted.
     """
     setup = options.view_as(SetupOptions)
     given = setup.extra_packages or []

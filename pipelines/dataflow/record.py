@@ -39,17 +39,7 @@ _RECORDED = (
 
 @dataclass(frozen=True)
 class Job:
-    """A job that was submitted.
-
-    Attributes:
-        job_id: Dataflow's id of the job.
-        project, region: where it runs.
-        run_id, experiment: of the run; empty where only the job is known.
-        output: the folder that it writes to.
-        submitted_at: in UTC, in ISO 8601.
-        endpoint: of Dataflow's API, where that is not Google's own.
-        options: of Beam and Dataflow.
-    """
+    """A job that was submitted."""
 
     job_id: str
     project: str
@@ -98,33 +88,17 @@ def is_job_id(text: str) -> bool:
 
 
 def save(job: Job) -> None:
-    """Write the record of a job beside its output.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Write the record of a job beside its output."""
     jobs.save(job.output, job.run_id, asdict(job))
 
 
 def find(output: str, run_id: str | None = None) -> Job:
-    """The job of a run.
-
-    Args:
-        output: the folder of all tables.
-        run_id: of the run; None for the one that was submitted last.
-
-    Raises:
-        InputError: the folder has no record of such a job.
-    """
+    """The job of a run."""
     return of_record(jobs.find(output, run_id), output)
 
 
 def of_record(record: dict[str, Any], output: str) -> Job:
-    """The job that a record describes.
-
-    Raises:
-        InputError: it is not a record of a job on Dataflow.
-    """
+    """The job that a record describes."""
     try:
         return Job(**record)
     except TypeError as error:

@@ -32,13 +32,7 @@ class ServiceError(RankbeamError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A job at one moment.
-
-    Attributes:
-        state: Dataflow's name of the state, such as "running".
-        counts: of rankbeam's counters; the pool is always "", because Dataflow adds up all pools.
-        problems: the error messages of a failed job, in order.
-    """
+    """A job at one moment."""
 
     state: str
     counts: Counts
@@ -66,13 +60,7 @@ def gist(problem: str) -> str:
 
 
 class Service:
-    """Dataflow's API.
-
-    Args:
-        endpoint: address of the API; None for Google's own.
-        options: Beam's options, which choose the credentials.
-        patience_s: how long to retry while the API fails.
-    """
+    """Dataflow's API."""
 
     def __init__(
         self, endpoint: str | None, options: PipelineOptions | None = None, patience_s: float = _PATIENCE_S
@@ -88,12 +76,7 @@ class Service:
         self._call = {"timeout": _TIMEOUT_S, "retry": Retry(timeout=patience_s)}  # retries what Google calls transient
 
     def snapshot(self, job: Job) -> Snapshot:
-        """A job as it is now.
-
-        Raises:
-            InputError: there is no such job.
-            ServiceError: Dataflow does not answer.
-        """
+        """A job as it is now."""
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
         with translated(job.job_id):
             state = self._state(place)
@@ -103,11 +86,7 @@ class Service:
             return Snapshot(state, snapshot.counts, self._problems(place)) if snapshot.has_failed else snapshot
 
     def cancel(self, job: Job) -> None:
-        """Ask for the end of a job; it goes on for a while.
-
-        Raises:
-            ServiceError: Dataflow does not answer, or refuses.
-        """
+        """Ask for the end of a job; it goes on for a while."""
         wanted = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
         with translated(job.job_id):
@@ -139,10 +118,6 @@ def counts_of(metrics: "Iterable[dataflow.MetricUpdate]", *, is_final: bool) -> 
     While a job runs, Dataflow has two values for each counter: a committed one of finished bundles, and a tentative one
     of all bundles, running and failed ones included. A lane is one bundle for hours, so the larger value is closer to
     the truth. For a finished job only the committed value is right.
-
-    Args:
-        metrics: from Dataflow.
-        is_final: whether the job has ended.
     """
     by_step: dict[tuple[str, str], dict[bool, int]] = {}
     for metric in metrics:
@@ -159,14 +134,7 @@ def counts_of(metrics: "Iterable[dataflow.MetricUpdate]", *, is_final: bool) -> 
 
 @contextmanager
 def translated(about: str) -> Iterator[None]:
-    """Translate errors of Google's libraries.
-
-    Args:
-        about: the job, for the message.
-
-    Raises:
-        ServiceError: a request to Google Cloud failed.
-    """
+    """Translate errors of Google's libraries."""
     try:
         yield
     except (GoogleAPIError, GoogleAuthError, RequestException) as error:

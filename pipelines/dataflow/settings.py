@@ -25,16 +25,7 @@ _REQUIRED = ("project", "region", "temp_location")
 
 
 def set_defaults(options: PipelineOptions, execution: Run, lanes: int) -> None:
-    """Set options that the user did not set.
-
-    Args:
-        options: Beam's options from the user; they are changed.
-        execution: the run, after which the job is named.
-        lanes: of all quota pools.
-
-    Raises:
-        InputError: an option that Dataflow needs is missing, or an option names a missing file.
-    """
+    """Set options that the user did not set."""
     _refuse_incomplete(options)
     cloud, debug = options.view_as(GoogleCloudOptions), options.view_as(DebugOptions)
     workers = options.view_as(WorkerOptions)

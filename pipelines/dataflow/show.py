@@ -14,12 +14,7 @@ from rankbeam.transforms.records.counters import Counter
 
 @dataclass
 class StatusLine:
-    """The status line of a job that a user waits for.
-
-    Attributes:
-        sources: number of retrievers that answer in process.
-        configurations: number of configurations that are scored.
-    """
+    """The status line of a job that a user waits for."""
 
     sources: int
     configurations: int

@@ -16,11 +16,7 @@ _ANY_BUCKET = "gs://BUCKET"
 
 
 def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
-    """Refuse an experiment that names paths which workers on other machines cannot read or write.
-
-    Raises:
-        InputError: it names paths of this machine; the message lists them, and the commands that upload them.
-    """
+    """Refuse an experiment that names paths which workers on other machines cannot read or write."""
     read = {place: path for place, path in _inputs(experiment).items() if files.is_local(path)}
     written = {"output": experiment.output}
     if experiment.makes_calls:

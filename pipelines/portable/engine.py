@@ -27,11 +27,7 @@ def address_of(options: PipelineOptions) -> str | None:
 
 
 def refuse_unreachable(options: PipelineOptions) -> None:
-    """Refuse a cluster that does not answer.
-
-    Raises:
-        InputError: no Flink answers at the address.
-    """
+    """Refuse a cluster that does not answer."""
     if (address := address_of(options)) is None:
         return
     try:
@@ -41,21 +37,13 @@ def refuse_unreachable(options: PipelineOptions) -> None:
 
 
 class Flink:
-    """A Flink cluster.
-
-    Args:
-        address: of its REST API, with the scheme.
-    """
+    """A Flink cluster."""
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def get(self, path: str) -> Mapping[str, Any]:
-        """An answer of the API.
-
-        Raises:
-            ServiceError: Flink does not answer, or refuses.
-        """
+        """An answer of the API."""
         return self._request("GET", path)
 
     def job(self, name: str) -> str | None:

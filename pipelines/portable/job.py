@@ -26,12 +26,7 @@ _FAILED = frozenset({"gone", "failed", "canceled", "cancelled", "drained"})
 
 
 class Snapshot(NamedTuple):
-    """A job at one moment.
-
-    Attributes:
-        state: as `Job.state` names it.
-        counts: rankbeam's counters, as far as the engine reports them; the pool is always "".
-    """
+    """A job at one moment."""
 
     state: str
     counts: Counts
@@ -49,22 +44,7 @@ class Snapshot(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """A submitted job.
-
-    Attributes:
-        runner: Beam's runner.
-        job_id: the job server's id of the job; empty while it is being submitted.
-        job_name: the engine's name of the job.
-        run_id, run_started, experiment: of the run.
-        output: the folder that it writes to.
-        ledger: the folder of its answers; None where no call is made.
-        submitted_at: in UTC, in ISO 8601.
-        endpoint: of a job server that outlives the submitting process; None where that process started its own.
-        flink: the address of Flink's REST API; None on another engine.
-        workers: Beam's type of their environment.
-        machine, pid, pid_started: identify the submitting process.
-        is_cancelled: whether its end was requested.
-    """
+    """A submitted job."""
 
     runner: str
     job_id: str
@@ -106,9 +86,6 @@ class Job:
         """The engine's name of the job's state; where it no longer knows the job, "done" or "gone".
 
         A job whose end was requested is "cancelled", also where its engine calls the end of its calls a failure.
-
-        Raises:
-            ServiceError: the engine does not answer.
         """
         state = self._state_at_engine()
         is_finished = state == "gone" and files.exists(files.join(self.output, "runs", self.run_id))
@@ -117,11 +94,7 @@ class Job:
         return "cancelled" if self.is_cancelled and state in _FAILED else state
 
     def snapshot(self) -> Snapshot:
-        """The job as it is now.
-
-        Raises:
-            ServiceError: the engine does not answer.
-        """
+        """The job as it is now."""
         state, counts = self.state(), Counts()
         with suppress(ServiceError):  # an engine may know a job longer than its counters
             counts = self._counts()
@@ -159,9 +132,6 @@ class Job:
         """Record that the job is cancelled, and have its lanes begin no further call.
 
         An engine that cancels a job may leave its lanes to their end.
-
-        Raises:
-            InputError: the record or the ledger cannot be written.
         """
         replace(self, is_cancelled=True).save()
         if (ledger := self.calls) is not None:
@@ -173,12 +143,7 @@ class Job:
             ledger.withdraw_stop()
 
     def cancel(self, within_s: float) -> bool:
-        """Cancel the job, and wait until it has ended; returns whether it has.
-
-        Raises:
-            InputError: the ledger cannot be written.
-            ServiceError: the engine does not answer.
-        """
+        """Cancel the job, and wait until it has ended; returns whether it has."""
         try:
             self._ask_for_end()
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
@@ -205,11 +170,7 @@ class Job:
 
 
 def of_record(record: dict[str, Any], output: str) -> Job:
-    """The job that a record describes.
-
-    Raises:
-        InputError: the record cannot be read.
-    """
+    """The job that a record describes."""
     try:
         return Job(**record)
     except TypeError as error:
@@ -222,11 +183,7 @@ def is_record_of_engine(record: dict[str, Any]) -> bool:
 
 
 def refuse_second(output: str, run_id: str) -> None:
-    """Refuse a run that another job is still writing: that job would lose its rows.
-
-    Raises:
-        InputError: such a job is at work.
-    """
+    """Refuse a run that another job is still writing: that job would lose its rows."""
     try:
         record = jobs.find(output, run_id)
     except InputError:  # no job was submitted

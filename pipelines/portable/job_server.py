@@ -48,11 +48,7 @@ _SHOWN = 600  # characters of a job server's log
 
 @contextmanager
 def job_server(options: PipelineOptions) -> Iterator[JobService]:
-    """The job server of a run; the options name it afterwards.
-
-    Raises:
-        InputError: there is no server at the endpoint, or none can be started.
-    """
+    """The job server of a run; the options name it afterwards."""
     _refuse_no_job(options)
     portable = options.view_as(PortableOptions)
     if runner_name(options) == "FlinkRunner":

@@ -34,13 +34,7 @@ _LONGEST = 600
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job that this process has submitted and follows.
-
-    Attributes:
-        job: its record.
-        result: Beam's handle.
-        service: the job server.
-    """
+    """A job that this process has submitted and follows."""
 
     job: Job
     result: PipelineResult
@@ -88,11 +82,7 @@ class Submitted:
 
 
 def submit(experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService) -> Submitted:
-    """Submit a run, and record its job beside the output.
-
-    Raises:
-        InputError: an input or an option cannot be used, or another job is still writing the same run.
-    """
+    """Submit a run, and record its job beside the output."""
     refuse_unset(experiment, options)
     refuse_second(experiment.output, execution.run_id)
     evaluate.refuse_taken(experiment.output, execution)
@@ -138,16 +128,7 @@ def _job_name(execution: Run) -> str:
 
 
 def follow(submitted: Submitted, look: Callable[[], None]) -> None:
-    """Wait until a job is done.
-
-    Args:
-        submitted: the job.
-        look: called every two seconds.
-
-    Raises:
-        InputError: the job failed because an input cannot be used.
-        RunFailed: the job failed for another reason.
-    """
+    """Wait until a job is done."""
     end = in_thread(submitted.result.wait_until_finish)
     with evaluate.quiet_beam():
         while not wait([end], timeout=_LOOK_S).done:

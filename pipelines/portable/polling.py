@@ -10,13 +10,7 @@ PAUSE_S = 0.25
 
 
 def asked_until(ask: Callable[[], Answer | None], within_s: float, clock: Clock = SYSTEM_CLOCK) -> Answer | None:
-    """The first answer that is not None; None where there is none in time.
-
-    Args:
-        ask: asks once; called at least once.
-        within_s: for how long.
-        clock: measures it, and waits between two questions.
-    """
+    """The first answer that is not None; None where there is none in time."""
     deadline, condition = clock.monotonic() + within_s, clock.condition()
     with condition, clock.at_work():
         while (answer := ask()) is None and (left := deadline - clock.monotonic()) > 0:

@@ -22,13 +22,7 @@ class ServiceError(RankbeamError):
 
 
 class JobService:
-    """Beam's Job API.
-
-    Args:
-        channel: to the server.
-        endpoint: its host and port.
-        is_external: whether the server outlives this process.
-    """
+    """Beam's Job API."""
 
     def __init__(self, channel: grpc.Channel, endpoint: str, is_external: bool = True) -> None:
         self._stub = beam_job_api_pb2_grpc.JobServiceStub(channel)
@@ -77,11 +71,7 @@ class JobService:
 
 
 def counts_of(infos: Iterable[Any]) -> Counts:
-    """The values of rankbeam's counters, summed over all steps.
-
-    Args:
-        infos: Beam's `MonitoringInfo` messages.
-    """
+    """The values of rankbeam's counters, summed over all steps."""
     total: Counts = Tally()
     for info in infos:
         if info.urn == monitoring_infos.USER_COUNTER_URN and info.labels.get("NAMESPACE") == NAMESPACE:

@@ -18,11 +18,7 @@ _EXTERNAL = "EXTERNAL"
 
 
 def refuse_unset(experiment: Experiment, options: PipelineOptions) -> None:
-    """Refuse an experiment whose secrets are in variables that its workers do not have, as far as they can be asked.
-
-    Raises:
-        InputError: variables are not set, or no pool of workers answers on this machine.
-    """
+    """Refuse an experiment whose secrets are in variables that its workers do not have, as far as they can be asked."""
     places = {name: place for reference, place in experiment.secrets.items() if (name := _name(reference))}
     portable = options.view_as(PortableOptions)
     if portable.environment_type == "LOOPBACK":

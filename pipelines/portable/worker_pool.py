@@ -35,11 +35,7 @@ Worker = tuple[str, str, "subprocess.Popen[bytes]"]
 
 
 class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
-    """Starts and stops workers.
-
-    Args:
-        start: starts a worker, from the address of its control service and its number.
-    """
+    """Starts and stops workers."""
 
     def __init__(self, start: Callable[[str, str], "subprocess.Popen[bytes]"]) -> None:
         self._start, self._lock = start, threading.Lock()
@@ -85,15 +81,7 @@ def named(workers: Iterable[tuple[str, str, Started]], worker_id: str, peer: str
 
 
 def started(port: int, start: Callable[[str, str], "subprocess.Popen[bytes]"]) -> tuple[grpc.Server, WorkerPool, int]:
-    """A server with a pool, and its port.
-
-    Args:
-        port: to listen on; 0 for a free one.
-        start: as `WorkerPool`.
-
-    Raises:
-        RuntimeError: another process listens on the port.
-    """
+    """A server with a pool, and its port."""
     server = grpc.server(shared_unbounded_instance(), options=_OPTIONS)
     pool = WorkerPool(start)
     beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
