@@ -31,8 +31,8 @@ def cancel(place: str, run_id: str | None) -> None:
 
 def _on_engine(record: dict[str, object], place: str) -> str:
     from rankbeam.pipelines.portable.job import of_record
-    from rankbeam.pipelines.portable.launch import kept
-    from rankbeam.pipelines.portable.service import ServiceError
+    from rankbeam.pipelines.portable.launch import recovery_hint
+    from rankbeam.pipelines.portable.service import JobServerError
     from rankbeam.pipelines.run.evaluate import delete_rows
     from rankbeam.transforms.records.errors import InputError
 
@@ -40,18 +40,18 @@ def _on_engine(record: dict[str, object], place: str) -> str:
     if not job.is_at_work():
         raise InputError(f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel", path=place)
     if not job.cancel(_CANCELLING_S):
-        raise ServiceError(f"the job {job.job_name} was asked to end, and has not within {_CANCELLING_S:.0f} s")
+        raise JobServerError(f"the job {job.job_name} was asked to end, and has not within {_CANCELLING_S:.0f} s")
     delete_rows(job.output, job.run_id)
-    return f"cancelled {job.job_name}; {kept(job)}"
+    return f"cancelled {job.job_name}; {recovery_hint(job)}"
 
 
 def _on_dataflow(record: dict[str, object], place: str) -> str:
     from rankbeam.pipelines.dataflow.record import of_record
-    from rankbeam.pipelines.dataflow.service import Service
+    from rankbeam.pipelines.dataflow.service import DataflowService
     from rankbeam.transforms.records.errors import InputError
 
     job = of_record(record, place)
-    service = Service(job.endpoint)
+    service = DataflowService(job.endpoint)
     if (snapshot := service.snapshot(job)).has_ended:
         raise InputError(f"the job {job.job_id} has ended ({snapshot.state}); there is nothing to cancel", path=place)
     service.cancel(job)

@@ -87,10 +87,10 @@ class _Shown:
 
     def look(self) -> None:
         """Ask the engine."""
-        from rankbeam.pipelines.portable.service import ServiceError
+        from rankbeam.pipelines.portable.service import JobServerError
         from rankbeam.transforms.records.errors import InputError
 
-        with suppress(ServiceError, InputError):  # the next look may succeed; Beam reports the end of the job
+        with suppress(JobServerError, InputError):  # the next look may succeed; Beam reports the end of the job
             state, calls = self.submitted.state(), self.submitted.calls_made()
             self._state = f"{state}, {calls:,} calls made" if calls else state
             self._counts = self.submitted.counts()
@@ -110,12 +110,12 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
     """Cancel a job that this process has submitted; the partial output is deleted once the job has ended."""
     from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job import LOOPBACK
-    from rankbeam.pipelines.portable.service import ServiceError
+    from rankbeam.pipelines.portable.service import JobServerError
     from rankbeam.pipelines.run import evaluate as evaluation
     from rankbeam.transforms.records.errors import InputError
 
     job = submitted.job
-    left = f"the job may go on; `{job.cancel_command}` cancels it"
+    left = f"the job may continue; `{job.cancel_command}` cancels it"
     if not job.outlives_submission:
         left = "the job's workers or its job server end with this process, and so does the job"
     click.echo(f"rankbeam: {_CANCELLING}", err=True)
@@ -124,13 +124,13 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
             submitted.cancel()
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
             job.stop_calls()
-        kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.kept(job)
+        kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.recovery_hint(job)
         if not submitted.wait_until_ended():
             return Interrupted([], f"the job does not end; {left}")
         job.withdraw_stop()
     except KeyboardInterrupt:
         return Interrupted([], left)
-    except (ServiceError, InputError) as error:
+    except (JobServerError, InputError) as error:
         return Interrupted([], f"{error}; {left}")
     evaluation.delete_rows(job.output, job.run_id)
     return Interrupted(evaluation.run_folders(job.output, job.run_id), f"the job is cancelled; {kept}")

@@ -11,9 +11,9 @@ from rankbeam.pipelines.run.messages import FAILED, messages
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from rankbeam.pipelines.dataflow.record import Job
+    from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.experiment.experiment import Experiment
-    from rankbeam.pipelines.portable.job import Job as EngineJob
+    from rankbeam.pipelines.portable.job import EngineJob
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
 
@@ -43,7 +43,7 @@ def status(
         from dataclasses import replace
 
         from rankbeam.pipelines.dataflow import show
-        from rankbeam.pipelines.dataflow.service import Service
+        from rankbeam.pipelines.dataflow.service import DataflowService
         from rankbeam.pipelines.portable import show as show_engine
 
         if (on_engine := _on_engine(place, run_id)) is not None:
@@ -53,7 +53,7 @@ def status(
         else:
             job = _job(place, run_id, project, region)
             job = job if dataflow_endpoint is None else replace(job, endpoint=dataflow_endpoint)
-            snapshot = Service(job.endpoint).snapshot(job)
+            snapshot = DataflowService(job.endpoint).snapshot(job)
             click.echo(show.as_json(job, snapshot) if form == "json" else show.as_text(job, snapshot))
             has_failed = snapshot.has_failed
     if has_failed:
@@ -90,10 +90,10 @@ def on_dataflow(
     return Results(experiment.output, execution.run_id)
 
 
-def _follow(job: "Job", experiment: "Experiment", options: "PipelineOptions") -> None:
+def _follow(job: "DataflowJob", experiment: "Experiment", options: "PipelineOptions") -> None:
     from rankbeam.pipelines.dataflow import launch, show
 
-    status_line = show.StatusLine(len(experiment.local), len(experiment.evaluation.configurations))
+    status_line = show.DataflowStatusLine(len(experiment.local), len(experiment.evaluation.configurations))
     try:
         launch.follow(job, options, lambda snapshot: click.echo(status_line.line(snapshot), err=True))
     except KeyboardInterrupt:
@@ -112,11 +112,11 @@ def _on_engine(place: str, run_id: str | None) -> "EngineJob | None":
     return of_record(record, place) if is_record_of_engine(record) else None
 
 
-def _job(place: str, run_id: str | None, project: str | None, region: str | None) -> "Job":
+def _job(place: str, run_id: str | None, project: str | None, region: str | None) -> "DataflowJob":
     from rankbeam.pipelines.dataflow import record
 
     if not record.is_job_id(place):
         return record.find(place, run_id)
     if project is None or region is None:
         raise click.UsageError("a job id needs --project and --region")
-    return record.Job(place, project, region)
+    return record.DataflowJob(place, project, region)

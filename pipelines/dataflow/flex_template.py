@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def read(arguments: Sequence[str]) -> tuple[Parameters, list[str]]:
-    """The template's parameters, and Beam's options; empty values, which forms send, count as not given.
+    """Split the template's parameters from Beam's options; an empty value, which a form sends, counts as absent.
 
     >>> read(["--experiment=gs://b/e.yaml", "--run_id=", "--region=us-central1"])
     (Parameters(experiment='gs://b/e.yaml', output=None, run_id=None), ['--region=us-central1'])
@@ -46,10 +46,10 @@ def read(arguments: Sequence[str]) -> tuple[Parameters, list[str]]:
     for name in Parameters.__dataclass_fields__:
         parser.add_argument(f"--{name}")
     parameters, beam_options = parser.parse_known_args(arguments)
-    given = {name: value for name, value in vars(parameters).items() if value}
-    if "experiment" not in given:
+    arguments_set = {name: value for name, value in vars(parameters).items() if value}
+    if "experiment" not in arguments_set:
         raise InputError("the template needs the parameter experiment")
-    return Parameters(**given), beam_options
+    return Parameters(**arguments_set), beam_options
 
 
 def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
@@ -80,7 +80,7 @@ def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
 
 
 def _known(arguments: Sequence[str]) -> Iterator[str]:
-    """The options that Beam knows. A launcher newer than this Beam may add others, which must not fail every launch."""
+    """Options that Beam knows. A launcher newer than this Beam may add others, which must not fail every launch."""
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.records.errors import InputError
 

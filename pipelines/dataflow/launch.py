@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, TestOptions
 
 from rankbeam.pipelines.dataflow import package, record, settings
-from rankbeam.pipelines.dataflow.record import Job
-from rankbeam.pipelines.dataflow.service import DONE, Service, ServiceError, Snapshot, gist, translated
+from rankbeam.pipelines.dataflow.record import DataflowJob
+from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, DataflowSnapshot, gist, translated
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run import evaluate
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
@@ -22,7 +22,7 @@ _LOST_AFTER_S = 600.0
 _NOT_LOADED = f"{LoadFailed.__name__}: "
 
 
-def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool) -> Job:
+def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool) -> DataflowJob:
     """Submit a run as a job; return as soon as Dataflow has accepted it."""
     settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     _refuse_no_job(options)
@@ -33,7 +33,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
         cloud = options.view_as(GoogleCloudOptions)
         with translated(cloud.job_name):
             result = evaluate.submit(experiment, execution, options, waits=waits)
-    return Job(
+    return DataflowJob(
         job_id=result.job_id(),
         project=cloud.project,
         region=cloud.region,
@@ -47,18 +47,18 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
 
 
 def follow(
-    job: Job,
+    job: DataflowJob,
     options: PipelineOptions,
-    show: Callable[[Snapshot], None],
+    show: Callable[[DataflowSnapshot], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until a job is done; the job goes on when this ends early."""
-    service = Service(job.endpoint, options, _LOST_AFTER_S)
+    """Wait until a job is done, and show its snapshots; the job continues if this process stops earlier."""
+    service = DataflowService(job.endpoint, options, _LOST_AFTER_S)
     for pause_s in _pauses():
         try:
             snapshot = service.snapshot(job)
-        except ServiceError as error:
-            raise ServiceError(f"{error}; the job continues") from error
+        except DataflowError as error:
+            raise DataflowError(f"{error}; the job continues") from error
         show(snapshot)
         if snapshot.has_ended:
             break
@@ -104,7 +104,7 @@ def _refuse_second(output: str, run_id: str, options: PipelineOptions) -> None:
     """Refuse a run that another job is still writing: that job would lose its rows."""
     try:
         earlier = record.find(output, run_id)
-        has_ended = Service(earlier.endpoint, options).snapshot(earlier).has_ended
+        has_ended = DataflowService(earlier.endpoint, options).snapshot(earlier).has_ended
     except InputError:  # no job was submitted, or Dataflow no longer has it
         return
     if not has_ended:

@@ -1,9 +1,9 @@
 """The package that workers install: a wheel of the running rankbeam, made without network and without build tools.
 
-The wheel holds the same modules that submit the job, from an installed wheel or from a checkout with its uncommitted
-changes. Its metadata names rankbeam's dependencies, which pip installs on the workers, and those of the extras that are
-installed here, since a job that was checked with them needs them there. Workers use neither duckdb nor
-jinja2, rich and click, so a custom image may leave those out.
+The wheel has the modules that submit the job, from an installed wheel or from a checkout with its uncommitted changes.
+Its metadata names rankbeam's dependencies, which pip installs on the workers, and those of the extras that are
+installed here, since a job that was checked with them needs them there. Workers use neither duckdb nor jinja2, rich and
+click, so a custom image may leave those out.
 """
 
 import base64
@@ -24,7 +24,7 @@ _DATA = ("deploy/bigquery", "deploy/duckdb")
 _TABLES = ("entry_points.txt", "top_level.txt")
 _WHEEL = "Wheel-Version: 1.0\nGenerator: rankbeam\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 _EXTRA = re.compile(r"^(Requires-Dist: ([\w.-]+)[^;\n]*); extra == [\"'](\w+)[\"']$", flags=re.MULTILINE)
-_MADE = (1980, 1, 1, 0, 0, 0)  # a fixed date: the same code makes the same file, which Beam does not upload again
+_TIMESTAMP = (1980, 1, 1, 0, 0, 0)  # a fixed date: the same code makes the same file, which Beam does not upload again
 
 
 def stage(options: PipelineOptions, folder: str) -> None:
@@ -33,10 +33,10 @@ def stage(options: PipelineOptions, folder: str) -> None:
     Such options are `--setup_file`, `--sdk_container_image`, and an `--extra_package` that is named rankbeam-….
     """
     setup = options.view_as(SetupOptions)
-    given = setup.extra_packages or []
-    named = any(Path(path).name.startswith(f"{_NAME}-") for path in given)
+    packages = setup.extra_packages or []
+    named = any(Path(path).name.startswith(f"{_NAME}-") for path in packages)
     if not (named or setup.setup_file or options.view_as(WorkerOptions).sdk_container_image):
-        setup.extra_packages = [*given, write_wheel(folder)]
+        setup.extra_packages = [*packages, write_wheel(folder)]
 
 
 def write_wheel(folder: str) -> str:
@@ -52,7 +52,7 @@ def write_wheel(folder: str) -> str:
     path = Path(folder) / f"{_NAME}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in content.items():
-            archive.writestr(zipfile.ZipInfo(name, _MADE), data, zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name, _TIMESTAMP), data, zipfile.ZIP_DEFLATED)
     return str(path)
 
 

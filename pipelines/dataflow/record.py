@@ -38,8 +38,8 @@ _RECORDED = (
 
 
 @dataclass(frozen=True)
-class Job:
-    """A job that was submitted."""
+class DataflowJob:
+    """A submitted job: `run_id` and `experiment` are empty where only the job is known; `submitted_at` is in UTC."""
 
     job_id: str
     project: str
@@ -53,33 +53,33 @@ class Job:
 
     @property
     def console(self) -> str:
-        """Its page in Google Cloud's console."""
+        """The job's page in Google Cloud's console."""
         return f"https://console.cloud.google.com/dataflow/jobs/{self.region}/{self.job_id}?project={self.project}"
 
     @property
     def cancel(self) -> str:
-        """The command that cancels it."""
+        """The command that cancels the job."""
         return f"gcloud dataflow jobs cancel {self.job_id} --project {self.project} --region {self.region}"
 
 
 def endpoint_of(options: PipelineOptions) -> str | None:
-    """The endpoint of Dataflow's API, where that is not Google's own."""
+    """The address of Dataflow's API; None for Google's own."""
     endpoint: str = options.view_as(GoogleCloudOptions).dataflow_endpoint
     return None if endpoint == GoogleCloudOptions.DATAFLOW_ENDPOINT else endpoint
 
 
 def recorded(options: PipelineOptions) -> dict[str, Any]:
-    """The options that a job's record holds.
+    """Options that belong in a job's record.
 
     >>> recorded(PipelineOptions(["--runner=DataflowRunner", "--num_workers=2", "--gbek=type:gcpsecret"]))
     {'runner': 'DataflowRunner', 'num_workers': 2}
     """
-    given = options.get_all_options(drop_default=True)
-    return {name: given[name] for name in _RECORDED if given.get(name) is not None}
+    options_set = options.get_all_options(drop_default=True)
+    return {name: options_set[name] for name in _RECORDED if options_set.get(name) is not None}
 
 
 def is_job_id(text: str) -> bool:
-    """Whether a text has the form of Dataflow's job ids.
+    """Return whether a text looks like a Dataflow job id.
 
     >>> is_job_id("2026-01-02_03_04_05-1234567890"), is_job_id("out/helpdesk")
     (True, False)
@@ -87,19 +87,17 @@ def is_job_id(text: str) -> bool:
     return _JOB_ID.fullmatch(text) is not None
 
 
-def save(job: Job) -> None:
-    """Write the record of a job beside its output."""
+def save(job: DataflowJob) -> None:
     jobs.save(job.output, job.run_id, asdict(job))
 
 
-def find(output: str, run_id: str | None = None) -> Job:
-    """The job of a run."""
+def find(output: str, run_id: str | None = None) -> DataflowJob:
+    """The job of a run; by default the latest one."""
     return of_record(jobs.find(output, run_id), output)
 
 
-def of_record(record: dict[str, Any], output: str) -> Job:
-    """The job that a record describes."""
+def of_record(record: dict[str, Any], output: str) -> DataflowJob:
     try:
-        return Job(**record)
+        return DataflowJob(**record)
     except TypeError as error:
         raise InputError(f"holds no job on Dataflow: {error}", path=output) from error

@@ -16,7 +16,7 @@ from google.auth.exceptions import GoogleAuthError
 from google.cloud import dataflow
 from requests.exceptions import RequestException
 
-from rankbeam.pipelines.dataflow.record import Job
+from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 from rankbeam.transforms.records.errors import InputError, RankbeamError
 from rankbeam.transforms.records.visible import visible
@@ -26,13 +26,13 @@ _FAILED = frozenset({"failed", "cancelled", "updated", "drained"})
 _TIMEOUT_S, _PATIENCE_S = 30.0, 60.0
 
 
-class ServiceError(RankbeamError):
+class DataflowError(RankbeamError):
     """Dataflow does not answer, or refuses a request: exit status 1."""
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A job at one moment."""
+class DataflowSnapshot:
+    """State and counters of a job at one moment; Dataflow adds up all pools, so the pool of every counter is empty."""
 
     state: str
     counts: Counts
@@ -40,12 +40,10 @@ class Snapshot:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the job ended without finishing."""
         return self.state in _FAILED
 
     @property
     def has_ended(self) -> bool:
-        """Whether the state is final."""
         return self.state == DONE or self.has_failed
 
 
@@ -59,8 +57,8 @@ def gist(problem: str) -> str:
     return lines[-1] if "Traceback (most recent call last)" in problem else "\n".join(lines)
 
 
-class Service:
-    """Dataflow's API."""
+class DataflowService:
+    """Client of Dataflow's API, which retries for `patience_s` while the API fails."""
 
     def __init__(
         self, endpoint: str | None, options: PipelineOptions | None = None, patience_s: float = _PATIENCE_S
@@ -75,22 +73,21 @@ class Service:
         }
         self._call = {"timeout": _TIMEOUT_S, "retry": Retry(timeout=patience_s)}  # retries what Google calls transient
 
-    def snapshot(self, job: Job) -> Snapshot:
-        """A job as it is now."""
+    def snapshot(self, job: DataflowJob) -> DataflowSnapshot:
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
         with translated(job.job_id):
             state = self._state(place)
             request = dataflow.GetJobMetricsRequest(place)
             metrics = dataflow.MetricsV1Beta3Client(**self._client).get_job_metrics(request, **self._call).metrics
-            snapshot = Snapshot(state, counts_of(metrics, is_final=state == DONE))
-            return Snapshot(state, snapshot.counts, self._problems(place)) if snapshot.has_failed else snapshot
+            snapshot = DataflowSnapshot(state, counts_of(metrics, is_final=state == DONE))
+            return DataflowSnapshot(state, snapshot.counts, self._problems(place)) if snapshot.has_failed else snapshot
 
-    def cancel(self, job: Job) -> None:
-        """Ask for the end of a job; it goes on for a while."""
-        wanted = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
+    def cancel(self, job: DataflowJob) -> None:
+        """Request cancellation; the job continues for a while."""
+        cancelled = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
         with translated(job.job_id):
-            request = dataflow.UpdateJobRequest(job=wanted, **place)
+            request = dataflow.UpdateJobRequest(job=cancelled, **place)
             dataflow.JobsV1Beta3Client(**self._client).update_job(request, **self._call)
 
     def _state(self, place: dict[str, str]) -> str:
@@ -113,7 +110,7 @@ class Service:
 
 
 def counts_of(metrics: "Iterable[dataflow.MetricUpdate]", *, is_final: bool) -> Counts:
-    """The values of rankbeam's counters, summed over all steps.
+    """Sum rankbeam's counters over all steps.
 
     While a job runs, Dataflow has two values for each counter: a committed one of finished bundles, and a tentative one
     of all bundles, running and failed ones included. A lane is one bundle for hours, so the larger value is closer to
@@ -139,4 +136,4 @@ def translated(about: str) -> Iterator[None]:
         yield
     except (GoogleAPIError, GoogleAuthError, RequestException) as error:
         reason = error.message if isinstance(error, GoogleAPICallError) else error
-        raise ServiceError(f"{about}: a request to Google Cloud failed: {reason}") from error
+        raise DataflowError(f"{about}: a request to Google Cloud failed: {reason}") from error

@@ -25,7 +25,7 @@ _REQUIRED = ("project", "region", "temp_location")
 
 
 def set_defaults(options: PipelineOptions, execution: Run, lanes: int) -> None:
-    """Set options that the user did not set."""
+    """Set the options that the user did not set; `lanes` counts those of all quota pools."""
     _refuse_incomplete(options)
     cloud, debug = options.view_as(GoogleCloudOptions), options.view_as(DebugOptions)
     workers = options.view_as(WorkerOptions)
@@ -42,7 +42,7 @@ def set_defaults(options: PipelineOptions, execution: Run, lanes: int) -> None:
 
 
 def labels(execution: Run) -> list[str]:
-    """The labels of a run's job, in the form of Beam's option.
+    """Labels of a run's job, in the form of Beam's option.
 
     >>> from datetime import datetime
     >>> labels(Run("r_1.A", "FiQA", datetime(2026, 1, 2), ""))

@@ -6,38 +6,36 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rankbeam.pipelines.dataflow.record import Job
-from rankbeam.pipelines.dataflow.service import DONE, Snapshot, gist
+from rankbeam.pipelines.dataflow.record import DataflowJob
+from rankbeam.pipelines.dataflow.service import DONE, DataflowSnapshot, gist
 from rankbeam.pipelines.run.progress import counter_lines, status_line
 from rankbeam.transforms.records.counters import Counter
 
 
 @dataclass
-class StatusLine:
-    """The status line of a job that a user waits for."""
+class DataflowStatusLine:
+    """Status line of a job that the user waits for: sources are the retrievers that run in process."""
 
     sources: int
     configurations: int
     _began: float = field(default_factory=time.monotonic)
 
-    def line(self, snapshot: Snapshot) -> str:
-        """The state and the counters, in one line."""
+    def line(self, snapshot: DataflowSnapshot) -> str:
         seconds = time.monotonic() - self._began
         return status_line(snapshot.state, snapshot.counts, self.sources, self.configurations, seconds)
 
 
-def submitted(job: Job) -> str:
-    """A job that was just submitted, and the commands that show and cancel it."""
+def submitted(job: DataflowJob) -> str:
+    """Describe a new job, with the commands that show and cancel it."""
     return "\n".join([*_about(job), f"status   {command(job)}", f"cancel   {job.cancel}"])
 
 
-def command(job: Job) -> str:
+def command(job: DataflowJob) -> str:
     """The command that shows the status of a job."""
     return shlex.join(["rankbeam", "status", job.output, "--run-id", job.run_id])
 
 
-def as_text(job: Job, snapshot: Snapshot) -> str:
-    """A job and its counters."""
+def as_text(job: DataflowJob, snapshot: DataflowSnapshot) -> str:
     lines = [*_about(job), f"state    {snapshot.state}"]
     if snapshot.state == DONE and job.output:
         lines.append(f"report   {shlex.join(['rankbeam', 'report', job.output, '--run-id', job.run_id])}")
@@ -46,7 +44,7 @@ def as_text(job: Job, snapshot: Snapshot) -> str:
     return "\n".join(lines)
 
 
-def as_json(job: Job, snapshot: Snapshot | None = None) -> str:
+def as_json(job: DataflowJob, snapshot: DataflowSnapshot | None = None) -> str:
     """A job as one JSON document, with its state and counters where they are known."""
     document: dict[str, Any] = {**asdict(job), "console": job.console}
     if snapshot is not None:
@@ -55,7 +53,7 @@ def as_json(job: Job, snapshot: Snapshot | None = None) -> str:
     return json.dumps(document, indent=2)
 
 
-def _about(job: Job) -> list[str]:
+def _about(job: DataflowJob) -> list[str]:
     run = [f"run      {job.run_id} of {job.experiment}"] if job.run_id else []
     when = f", submitted {job.submitted_at}" if job.submitted_at else ""
     return [*run, f"job      {job.job_id}{when}", f"console  {job.console}"]

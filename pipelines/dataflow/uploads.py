@@ -16,7 +16,7 @@ _ANY_BUCKET = "gs://BUCKET"
 
 
 def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
-    """Refuse an experiment that names paths which workers on other machines cannot read or write."""
+    """Refuse an experiment with local paths; the message lists them and the commands that upload them."""
     read = {place: path for place, path in _inputs(experiment).items() if files.is_local(path)}
     written = {"output": experiment.output}
     if experiment.makes_calls:
@@ -53,7 +53,7 @@ def _inputs(experiment: Experiment) -> dict[str, str]:
 
 
 def _places(paths: list[str], folder: str) -> dict[str, str]:
-    """The target of each path: its path relative to the common parent of all, below a folder.
+    """Map each path to its target: its path relative to the common parent of all, below a folder.
 
     >>> _places(["/a/qrels/test.tsv", "/a/runs/*.run"], "gs://b/e")
     {'/a/qrels/test.tsv': 'gs://b/e/qrels/test.tsv', '/a/runs/*.run': 'gs://b/e/runs/*.run'}
@@ -64,7 +64,7 @@ def _places(paths: list[str], folder: str) -> dict[str, str]:
 
 
 def _commands(places: Mapping[str, str]) -> Iterator[str]:
-    """The commands that upload: one for the files of each target folder, and one for each whole folder."""
+    """Upload commands: one for the files of each target folder, and one for each whole folder."""
     together: dict[str, list[str]] = {}
     for path, place in places.items():
         fixed = _fixed(Path(path))

@@ -10,8 +10,8 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOpt
 from apache_beam.portability.api import metrics_pb2
 from google.protobuf.json_format import ParseDict
 
-from rankbeam.pipelines.portable.polling import asked_until
-from rankbeam.pipelines.portable.service import ServiceError, counts_of
+from rankbeam.pipelines.portable.polling import poll_until
+from rankbeam.pipelines.portable.service import JobServerError, counts_of
 from rankbeam.transforms.records.counters import Counts
 from rankbeam.transforms.records.errors import InputError
 
@@ -32,18 +32,17 @@ def refuse_unreachable(options: PipelineOptions) -> None:
         return
     try:
         Flink(address).get("/config")
-    except ServiceError as error:
+    except JobServerError as error:
         raise InputError(f"--flink_master: {error}; it is the address of Flink's REST API and dashboard") from error
 
 
 class Flink:
-    """A Flink cluster."""
+    """A Flink cluster, by the address of its REST API with the scheme."""
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def get(self, path: str) -> Mapping[str, Any]:
-        """An answer of the API."""
         return self._request("GET", path)
 
     def job(self, name: str) -> str | None:
@@ -52,45 +51,43 @@ class Flink:
         return max(jobs, key=lambda job: int(job["start-time"]))["jid"] if jobs else None
 
     def page(self, job: str) -> str:
-        """A job's page in the dashboard."""
         return f"{self._address}/#/job/running/{job}"
 
     def state(self, job: str) -> str:
-        """Flink's name of a job's state."""
         return str(self.get(f"/jobs/{job}")["state"])
 
     def state_and_tasks(self, job: str) -> str:
-        """A job's state, and how many of its tasks have ended, such as "running, 24 of 88 tasks done"."""
-        found = self.get(f"/jobs/{job}")
-        tasks = [vertex["tasks"] for vertex in found["vertices"]]
-        done, every = sum(each["FINISHED"] for each in tasks), sum(sum(each.values()) for each in tasks)
-        return f"{found['state'].lower()}, {done} of {every} tasks done"
+        """State and finished tasks, such as "running, 24 of 88 tasks done"."""
+        details = self.get(f"/jobs/{job}")
+        tasks = [vertex["tasks"] for vertex in details["vertices"]]
+        done, total = sum(states["FINISHED"] for states in tasks), sum(sum(states.values()) for states in tasks)
+        return f"{details['state'].lower()}, {done} of {total} tasks done"
 
     def counts(self, job: str) -> Counts:
-        """Rankbeam's counters of a job, summed over all steps, as the latest heartbeats of its tasks brought them."""
-        for each in self.get(f"/jobs/{job}/accumulators?includeSerializedValue=false")["user-task-accumulators"]:
-            if each["type"] == "MetricsAccumulator":
-                infos = json.loads(each["value"])["metrics"].get("attempted", ())
+        """Rankbeam's counters, summed over all steps, as of the latest heartbeats of the job's tasks."""
+        for accumulator in self.get(f"/jobs/{job}/accumulators?includeSerializedValue=false")["user-task-accumulators"]:
+            if accumulator["type"] == "MetricsAccumulator":
+                infos = json.loads(accumulator["value"])["metrics"].get("attempted", ())
                 return counts_of(ParseDict(info, metrics_pb2.MonitoringInfo()) for info in infos)
         return counts_of(())
 
     def cancel(self, job: str) -> None:
-        """Ask for the end of a job; it goes on for a while."""
+        """Request cancellation; the job continues for a while."""
         self._request("PATCH", f"/jobs/{job}?mode=cancel")
 
     def wait_until_ended(self, job: str, within_s: float) -> str | None:
-        """Wait for the end of a job; returns its last state, or None if it is still at work."""
+        """Wait for the end of a job; return its last state, or None if it still runs."""
 
         def ended() -> str | None:
             return state if (state := self.state(job)) in _ENDED else None
 
-        return asked_until(ended, within_s)
+        return poll_until(ended, within_s)
 
     def _request(self, method: str, path: str) -> Mapping[str, Any]:
         try:
             answer = httpx.request(method, f"{self._address}{path}", timeout=_TIMEOUT_S, follow_redirects=True)
             answer.raise_for_status()
-            found: Mapping[str, Any] = answer.json() if answer.content else {}
+            body: Mapping[str, Any] = answer.json() if answer.content else {}
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise ServiceError(f"no Flink answers at {self._address}: {error}") from error
-        return found
+            raise JobServerError(f"no Flink answers at {self._address}: {error}") from error
+        return body

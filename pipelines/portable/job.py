@@ -1,4 +1,4 @@
-"""A job on an engine behind Beam's Job API: what is recorded beside its output, and how it is reached again."""
+"""A job on an engine behind Beam's Job API: its record beside the output, its state, and its end."""
 
 import os
 import shlex
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import grpc
 
 from rankbeam.pipelines.portable.engine import Flink
-from rankbeam.pipelines.portable.polling import asked_until
-from rankbeam.pipelines.portable.service import JobService, ServiceError
+from rankbeam.pipelines.portable.polling import poll_until
+from rankbeam.pipelines.portable.service import JobServerError, JobService
 from rankbeam.pipelines.run import jobs
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
@@ -25,25 +25,23 @@ _DONE = frozenset({"done", "finished"})
 _FAILED = frozenset({"gone", "failed", "canceled", "cancelled", "drained"})
 
 
-class Snapshot(NamedTuple):
-    """A job at one moment."""
+class EngineSnapshot(NamedTuple):
+    """State of a job, and the counters that the engine reports; their pool is always empty."""
 
     state: str
     counts: Counts
 
     @property
     def has_failed(self) -> bool:
-        """Whether the job ended without finishing."""
         return self.state in _FAILED
 
     @property
     def has_ended(self) -> bool:
-        """Whether the state is final."""
         return self.has_failed or self.state in _DONE
 
 
 @dataclass(frozen=True)
-class Job:
+class EngineJob:
     """A submitted job."""
 
     runner: str
@@ -64,12 +62,11 @@ class Job:
     is_cancelled: bool = False
 
     def save(self) -> None:
-        """Write the record beside the output."""
         jobs.save(self.output, self.run_id, asdict(self))
 
     @property
     def calls(self) -> Ledger | None:
-        """The ledger of its calls; None where it makes none."""
+        """The ledger; None for a job without calls."""
         return None if self.ledger is None else Ledger(self.ledger, Owner(self.run_id, self.run_started))
 
     @property
@@ -79,13 +76,13 @@ class Job:
 
     @property
     def outlives_submission(self) -> bool:
-        """Whether the job can go on without the process that submitted it."""
+        """Whether the job can continue without the process that submitted it."""
         return self.workers != LOOPBACK and (self.flink is not None or self.endpoint is not None)
 
     def state(self) -> str:
-        """The engine's name of the job's state; where it no longer knows the job, "done" or "gone".
+        """The engine's name for the state; "done" or "gone" if the engine no longer knows the job.
 
-        A job whose end was requested is "cancelled", also where its engine calls the end of its calls a failure.
+        A job whose cancellation was requested is "cancelled", even where the engine reports a failure.
         """
         state = self._state_at_engine()
         is_finished = state == "gone" and files.exists(files.join(self.output, "runs", self.run_id))
@@ -93,15 +90,14 @@ class Job:
             return "done"
         return "cancelled" if self.is_cancelled and state in _FAILED else state
 
-    def snapshot(self) -> Snapshot:
-        """The job as it is now."""
+    def snapshot(self) -> EngineSnapshot:
         state, counts = self.state(), Counts()
-        with suppress(ServiceError):  # an engine may know a job longer than its counters
+        with suppress(JobServerError):  # an engine may know a job longer than its counters
             counts = self._counts()
         if (ledger := self.calls) is not None:  # lanes note their calls there; engines count those of finished tasks
-            made = sum(use.calls for use in ledger.uses())
-            counts[Counter.CALLS_MADE, ""] = max(counts[Counter.CALLS_MADE, ""], made)
-        return Snapshot(state, counts)
+            finished = sum(use.calls for use in ledger.uses())
+            counts[Counter.CALLS_MADE, ""] = max(counts[Counter.CALLS_MADE, ""], finished)
+        return EngineSnapshot(state, counts)
 
     def _counts(self) -> Counts:
         if self.flink is not None:
@@ -122,14 +118,14 @@ class Job:
         return "running" if self._is_submitter_alive() else "gone"
 
     def is_at_work(self) -> bool:
-        """Whether the job has not ended, as far as its engine can be asked."""
+        """Whether the job still runs, as far as its engine can tell."""
         try:
-            return not Snapshot(self.state(), Counts()).has_ended
-        except ServiceError:
+            return not EngineSnapshot(self.state(), Counts()).has_ended
+        except JobServerError:
             return self._is_submitter_alive()
 
     def stop_calls(self) -> None:
-        """Record that the job is cancelled, and have its lanes begin no further call.
+        """Record the cancellation, so that the job's lanes begin no further call.
 
         An engine that cancels a job may leave its lanes to their end.
         """
@@ -138,21 +134,21 @@ class Job:
             ledger.request_stop()
 
     def withdraw_stop(self) -> None:
-        """Remove what `stop_calls` has left, once the job has ended."""
+        """Undo `stop_calls` after the job has ended."""
         if (ledger := self.calls) is not None:
             ledger.withdraw_stop()
 
     def cancel(self, within_s: float) -> bool:
-        """Cancel the job, and wait until it has ended; returns whether it has."""
+        """Cancel the job, wait for its end, and return whether it ended in time."""
         try:
-            self._ask_for_end()
+            self._request_end()
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
             self.stop_calls()
-        if is_over := bool(asked_until(lambda: True if not self.is_at_work() else None, within_s)):
+        if is_over := bool(poll_until(lambda: True if not self.is_at_work() else None, within_s)):
             self.withdraw_stop()
         return is_over
 
-    def _ask_for_end(self) -> None:
+    def _request_end(self) -> None:
         if self.flink is not None:
             flink = Flink(self.flink)
             if (job := flink.job(self.job_name)) is not None:
@@ -169,16 +165,15 @@ class Job:
         return process.started(self.pid) == self.pid_started
 
 
-def of_record(record: dict[str, Any], output: str) -> Job:
-    """The job that a record describes."""
+def of_record(record: dict[str, Any], output: str) -> EngineJob:
     try:
-        return Job(**record)
+        return EngineJob(**record)
     except TypeError as error:
         raise InputError(f"holds a record of a job that cannot be read: {error}", path=output) from error
 
 
 def is_record_of_engine(record: dict[str, Any]) -> bool:
-    """Whether a record is of a job behind Beam's Job API, not of one on Dataflow."""
+    """Whether a record describes a job behind Beam's Job API rather than on Dataflow."""
     return "runner" in record
 
 

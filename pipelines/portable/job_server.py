@@ -48,7 +48,7 @@ _SHOWN = 600  # characters of a job server's log
 
 @contextmanager
 def job_server(options: PipelineOptions) -> Iterator[JobService]:
-    """The job server of a run; the options name it afterwards."""
+    """Connect to the job server, or start one, and name it in the options."""
     _refuse_no_job(options)
     portable = options.view_as(PortableOptions)
     if runner_name(options) == "FlinkRunner":
@@ -72,7 +72,7 @@ def job_server(options: PipelineOptions) -> Iterator[JobService]:
 
 
 def _refuse_closed(endpoint: str) -> None:
-    """Refuse an endpoint that no process listens on: gRPC would try again until its time is over."""
+    """Refuse an endpoint that no process listens on: gRPC would retry until its deadline."""
     host, _, port = endpoint.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECTING_S).close()
@@ -87,14 +87,14 @@ def _refuse_no_job(options: PipelineOptions) -> None:
     if options.view_as(PortableOptions).output_executable_path:
         raise InputError("--output_executable_path writes a jar instead of running a job")
     flink, spark = options.view_as(FlinkRunnerOptions), options.view_as(SparkRunnerOptions)
-    for name, is_given in {"flink": flink.flink_submit_uber_jar, "spark": spark.spark_submit_uber_jar}.items():
-        if is_given:
+    for name, is_set in {"flink": flink.flink_submit_uber_jar, "spark": spark.spark_submit_uber_jar}.items():
+        if is_set:
             raise InputError(f"leave out --{name}_submit_uber_jar: rankbeam follows and cancels jobs at a job server")
 
 
 @contextmanager
 def _started(options: PipelineOptions) -> Iterator[str]:
-    """A job server of our own, at a free port of this machine."""
+    """Start a job server at a free port of this machine."""
     with tempfile.TemporaryDirectory(prefix="rankbeam-job-server-", ignore_cleanup_errors=True) as folder:
         server = options.view_as(JobServerOptions)
         server.artifacts_dir = server.artifacts_dir or f"{folder}/artifacts"
@@ -111,7 +111,7 @@ def _started(options: PipelineOptions) -> Iterator[str]:
 
 
 def _command(options: PipelineOptions) -> tuple[list[str], str]:
-    """The command that starts the server, and its address; Beam downloads what it needs for it."""
+    """The command that starts the server, and its address; Beam downloads the server's jar or program."""
     try:
         command, endpoint = _SERVERS[runner_name(options)](options).subprocess_cmd_and_endpoint()
     except (ValueError, RuntimeError, URLError, OSError) as error:
@@ -145,4 +145,4 @@ def _wait_for(endpoint: str, process: "subprocess.Popen[bytes]", log: Path) -> N
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    process.communicate()  # the end of its input is what the guard waits for
+    process.communicate()  # closes its input, which ends the guard

@@ -14,8 +14,8 @@ from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.portable import engine
-from rankbeam.pipelines.portable.job import Job, refuse_second
-from rankbeam.pipelines.portable.service import JobService, ServiceError
+from rankbeam.pipelines.portable.job import EngineJob, refuse_second
+from rankbeam.pipelines.portable.service import JobServerError, JobService
 from rankbeam.pipelines.portable.variables import refuse_unset
 from rankbeam.pipelines.run import evaluate, jobs
 from rankbeam.pipelines.run.interrupt import in_thread
@@ -36,31 +36,30 @@ _LONGEST = 600
 class Submitted:
     """A job that this process has submitted and follows."""
 
-    job: Job
+    job: EngineJob
     result: PipelineResult
     service: JobService
 
     def page(self) -> str | None:
-        """The engine's page about the job; None where it has none, or does not know the job yet."""
+        """The job's page in the engine's dashboard; None if there is none yet."""
         if self.job.flink is None:
             return None
         flink = engine.Flink(self.job.flink)
         return None if (job := flink.job(self.job.job_name)) is None else flink.page(job)
 
     def state(self) -> str:
-        """The job's state in words, with how many of its tasks have ended where the engine says so."""
+        """The job's state, with the number of finished tasks where the engine reports it."""
         if self.job.flink is None:
             return self.service.state(self.job.job_id).lower()
         flink = engine.Flink(self.job.flink)
         return "starting" if (job := flink.job(self.job.job_name)) is None else flink.state_and_tasks(job)
 
     def calls_made(self) -> int:
-        """The calls so far, as the lanes note them in the ledger: engines report counters of finished tasks only."""
+        """Calls so far, as recorded in the ledger: engines report counters of finished tasks only."""
         ledger = self.job.calls
         return 0 if ledger is None else sum(use.calls for use in ledger.uses())
 
     def counts(self) -> Counts:
-        """Rankbeam's counters, as far as the engine reports them now."""
         if self.job.flink is not None:
             flink = engine.Flink(self.job.flink)
             job = flink.job(self.job.job_name)
@@ -68,11 +67,11 @@ class Submitted:
         return self.service.counts(self.job.job_id)
 
     def cancel(self) -> None:
-        """Ask for the end of the job; it goes on for a while."""
+        """Request cancellation; the job continues for a while."""
         self.service.cancel(self.job.job_id)
 
     def wait_until_ended(self) -> bool:
-        """Wait for the end of the job after `cancel`; returns whether it has come."""
+        """Wait for the end of the job after `cancel`; return whether it ended in time."""
         has_ended = self.service.wait_until_ended(self.job.job_id, _CANCELLING_S) is not None
         if self.job.flink is None:
             return has_ended
@@ -93,17 +92,17 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
     try:
         result = evaluate.submit(experiment, execution, options, waits=True)
     except grpc.RpcError as error:
-        said = error.details() if isinstance(error, grpc.Call) else error
-        raise ServiceError(f"the job server at {service.endpoint} refused the job: {said}") from error
+        details = error.details() if isinstance(error, grpc.Call) else error
+        raise JobServerError(f"the job server at {service.endpoint} refused the job: {details}") from error
     job = replace(job, job_id=result._job_id)  # Beam has no public name for it
     job.save()
     return Submitted(job, result, service)
 
 
-def _job(experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService) -> Job:
+def _job(experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService) -> EngineJob:
     """The record of a job that is about to be submitted."""
     runner = runner_name(options)
-    return Job(
+    return EngineJob(
         runner=runner,
         job_id="",
         job_name=options.view_as(GoogleCloudOptions).job_name,
@@ -136,7 +135,7 @@ def follow(submitted: Submitted, look: Callable[[], None]) -> None:
     look()
     if (error := end.exception()) is None:
         if (state := end.result()) != "DONE":
-            raise evaluate.RunFailed(f"the job ended in state {state}; {kept(submitted.job)}")
+            raise evaluate.RunFailed(f"the job ended in state {state}; {recovery_hint(submitted.job)}")
         return
     if (not_loaded := failure_behind(error)) is not None:  # all files are complete
         raise evaluate.RunFailed(not_loaded) from error
@@ -144,7 +143,7 @@ def follow(submitted: Submitted, look: Callable[[], None]) -> None:
     evaluate.delete_rows(submitted.job.output, submitted.job.run_id)
     if (refused := evaluate.find_input_error(error)) is not None:
         raise refused from error
-    raise evaluate.RunFailed(f"{reason(str(error))}; {kept(submitted.job)}") from error
+    raise evaluate.RunFailed(f"{reason(str(error))}; {recovery_hint(submitted.job)}") from error
 
 
 def reason(message: str) -> str:
@@ -164,17 +163,17 @@ def reason(message: str) -> str:
     return f"the job failed: {shortened(first.strip().partition(chr(10))[0], _LONGEST)}"
 
 
-def kept(job: Job) -> str:
-    """A message about the parts of an unfinished run that are kept, and how to go on."""
+def recovery_hint(job: EngineJob) -> str:
+    """Say which parts of an unfinished run are stored, and how to continue it."""
     if job.ledger is None:
         return "nothing of this run was kept, other runs are unchanged"
-    return f"all answers that had come are in {job.ledger}, and the same command continues from there"
+    return f"all answers so far are in {job.ledger}, and the same command continues from there"
 
 
 def _refuse_lost(submitted: Submitted, error: BaseException) -> None:
-    """Say that a job may go on, where the connection to the job server was lost rather than the job."""
+    """Report a lost connection to the job server: the job itself may continue."""
     try:
         submitted.service.state(submitted.job.job_id)
-    except ServiceError as lost:
-        advice = f"the job may go on; {submitted.job.cancel_command} cancels it"
+    except JobServerError as lost:
+        advice = f"the job may continue; {submitted.job.cancel_command} cancels it"
         raise evaluate.RunFailed(f"{lost}; {advice}") from error

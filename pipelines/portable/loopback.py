@@ -9,7 +9,7 @@ from apache_beam.runners.worker import worker_pool_main
 from apache_beam.runners.worker.sdk_worker import SdkHarness
 from apache_beam.utils.sentinel import Sentinel
 
-from rankbeam.pipelines.portable.worker_pool import named
+from rankbeam.pipelines.portable.worker_pool import workers_to_stop
 
 
 class LoopbackPool(worker_pool_main.BeamFnExternalWorkerPoolServicer):
@@ -35,8 +35,8 @@ class LoopbackPool(worker_pool_main.BeamFnExternalWorkerPoolServicer):
     def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802  gRPC's name
         """Stop the worker of this number that the same TaskManager has started."""
         with self._lock:
-            stopped = named(self._harnesses, request.worker_id, context.peer())
-            self._harnesses = [each for each in self._harnesses if each not in stopped]
+            stopped = workers_to_stop(self._harnesses, request.worker_id, context.peer())
+            self._harnesses = [harness for harness in self._harnesses if harness not in stopped]
         for *_, harness in stopped:
             harness._responses.put(Sentinel.sentinel)  # as Beam's pool ends a thread
         return super().StopWorker(request, context)

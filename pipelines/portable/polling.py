@@ -1,4 +1,4 @@
-"""Ask again until there is an answer: engines say how a job is, and not when that changes."""
+"""Polling: engines report the state of a job, but not when it changes."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,10 +9,10 @@ Answer = TypeVar("Answer")
 PAUSE_S = 0.25
 
 
-def asked_until(ask: Callable[[], Answer | None], within_s: float, clock: Clock = SYSTEM_CLOCK) -> Answer | None:
-    """The first answer that is not None; None where there is none in time."""
+def poll_until(poll: Callable[[], Answer | None], within_s: float, clock: Clock = SYSTEM_CLOCK) -> Answer | None:
+    """Poll until the first answer that is not None; return None after `within_s`."""
     deadline, condition = clock.monotonic() + within_s, clock.condition()
     with condition, clock.at_work():
-        while (answer := ask()) is None and (left := deadline - clock.monotonic()) > 0:
+        while (answer := poll()) is None and (left := deadline - clock.monotonic()) > 0:
             condition.wait(min(PAUSE_S, left))
     return answer

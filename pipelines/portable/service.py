@@ -10,19 +10,19 @@ from apache_beam.metrics import monitoring_infos
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 from apache_beam.runners.runner import PipelineState
 
-from rankbeam.pipelines.portable.polling import asked_until
+from rankbeam.pipelines.portable.polling import poll_until
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 from rankbeam.transforms.records.errors import RankbeamError
 
 _TIMEOUT_S = 10.0
 
 
-class ServiceError(RankbeamError):
+class JobServerError(RankbeamError):
     """The job server does not answer, or refuses a request: exit status 1."""
 
 
 class JobService:
-    """Beam's Job API."""
+    """Client of Beam's Job API; an external server outlives this process."""
 
     def __init__(self, channel: grpc.Channel, endpoint: str, is_external: bool = True) -> None:
         self._stub = beam_job_api_pb2_grpc.JobServiceStub(channel)
@@ -36,7 +36,7 @@ class JobService:
             return described
 
     def state(self, job_id: str) -> str:
-        """The state of a job, as `PipelineState` names it."""
+        """A job's state, by its name in `PipelineState`."""
         with self._translated():
             request = beam_job_api_pb2.GetJobStateRequest(job_id=job_id)
             state = self._stub.GetState(request, timeout=_TIMEOUT_S).state
@@ -49,17 +49,17 @@ class JobService:
             return counts_of(self._stub.GetJobMetrics(request, timeout=_TIMEOUT_S).metrics.attempted)
 
     def cancel(self, job_id: str) -> None:
-        """Ask for the end of a job; it goes on for a while."""
+        """Request cancellation; the job continues for a while."""
         with self._translated():
             self._stub.Cancel(beam_job_api_pb2.CancelJobRequest(job_id=job_id), timeout=_TIMEOUT_S)
 
     def wait_until_ended(self, job_id: str, within_s: float) -> str | None:
-        """Wait for the end of a job; returns its last state, or None if it is still at work."""
+        """Wait for the end of a job; return its last state, or None if it still runs."""
 
         def ended() -> str | None:
             return state if PipelineState.is_terminal(state := self.state(job_id)) else None
 
-        return asked_until(ended, within_s)
+        return poll_until(ended, within_s)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -67,11 +67,11 @@ class JobService:
             yield
         except grpc.RpcError as error:
             reason = error.details() if isinstance(error, grpc.Call) else error
-            raise ServiceError(f"the job server at {self.endpoint} refused a request: {reason}") from error
+            raise JobServerError(f"the job server at {self.endpoint} refused a request: {reason}") from error
 
 
 def counts_of(infos: Iterable[Any]) -> Counts:
-    """The values of rankbeam's counters, summed over all steps."""
+    """Sum rankbeam's counters over all steps, from Beam's `MonitoringInfo` messages."""
     total: Counts = Tally()
     for info in infos:
         if info.urn == monitoring_infos.USER_COUNTER_URN and info.labels.get("NAMESPACE") == NAMESPACE:

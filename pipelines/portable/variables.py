@@ -18,7 +18,7 @@ _EXTERNAL = "EXTERNAL"
 
 
 def refuse_unset(experiment: Experiment, options: PipelineOptions) -> None:
-    """Refuse an experiment whose secrets are in variables that its workers do not have, as far as they can be asked."""
+    """Refuse an experiment whose secrets are in variables that its workers lack, as far as workers can report that."""
     places = {name: place for reference, place in experiment.secrets.items() if (name := _name(reference))}
     portable = options.view_as(PortableOptions)
     if portable.environment_type == "LOOPBACK":
@@ -28,8 +28,10 @@ def refuse_unset(experiment: Experiment, options: PipelineOptions) -> None:
         if (unset := _unset_at(address, sorted(places))) is not None:
             _refuse(unset, places, f"in the pool of workers at {address}; set it there and start the pool again")
         elif places:
-            said = "Beam's own pool does not say which variables it has"
-            warn(f"not checked: {', '.join(sorted(places))} must be set for the pool of workers at {address}; {said}")
+            unknown = "Beam's own pool cannot report its variables"
+            warn(
+                f"not checked: {', '.join(sorted(places))} must be set for the pool of workers at {address}; {unknown}"
+            )
     elif places:
         warn(f"not checked: {', '.join(sorted(places))} must be set where the workers are")
 

@@ -29,13 +29,13 @@ VARIABLES = "/rankbeam.WorkerPool/Unset"
 
 _OPTIONS = [("grpc.http2.max_pings_without_data", 0), ("grpc.http2.max_ping_strikes", 0), ("grpc.so_reuseport", 0)]
 
-Started = TypeVar("Started")
+Handle = TypeVar("Handle")
 Worker = tuple[str, str, "subprocess.Popen[bytes]"]
 """The number of a worker, the connection that started it, and its process."""
 
 
 class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
-    """Starts and stops workers."""
+    """Starts workers, each from the address of its control service and its number, and stops them."""
 
     def __init__(self, start: Callable[[str, str], "subprocess.Popen[bytes]"]) -> None:
         self._start, self._lock = start, threading.Lock()
@@ -52,11 +52,11 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         return beam_fn_api_pb2.StartWorkerResponse()
 
     def StopWorker(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802  gRPC's name
-        """Stop the worker of this number that the same TaskManager has started."""
+        """Stop the worker of this number that the same TaskManager started."""
         with self._lock:
-            self._workers = [each for each in self._workers if each[2].poll() is None]
-            stopped = named(self._workers, request.worker_id, context.peer())
-            self._workers = [each for each in self._workers if each not in stopped]
+            self._workers = [worker for worker in self._workers if worker[2].poll() is None]
+            stopped = workers_to_stop(self._workers, request.worker_id, context.peer())
+            self._workers = [worker for worker in self._workers if worker not in stopped]
         for *_, process in stopped:
             kill_process_gracefully(process)
         return beam_fn_api_pb2.StopWorkerResponse()
@@ -69,19 +69,23 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
             kill_process_gracefully(process)
 
 
-def named(workers: Iterable[tuple[str, str, Started]], worker_id: str, peer: str) -> list[tuple[str, str, Started]]:
-    """The worker of a number.
+def workers_to_stop(
+    workers: Iterable[tuple[str, str, Handle]], worker_id: str, peer: str
+) -> list[tuple[str, str, Handle]]:
+    """Workers of this number that the peer started.
 
-    A TaskManager may have connected again since it started its worker. Then its worker is known where there is one of
-    that number only; one of several ends by itself when its TaskManager closes its stream.
+    A TaskManager may have reconnected since it started its worker. Then the worker is identified if it is the only one
+    of that number; one of several ends by itself when its TaskManager closes its stream.
     """
-    same = [each for each in workers if each[0] == worker_id]
-    own = [each for each in same if each[1] == peer]
+    same = [worker for worker in workers if worker[0] == worker_id]
+    own = [worker for worker in same if worker[1] == peer]
     return own or (same if len(same) == 1 else [])
 
 
-def started(port: int, start: Callable[[str, str], "subprocess.Popen[bytes]"]) -> tuple[grpc.Server, WorkerPool, int]:
-    """A server with a pool, and its port."""
+def start_server(
+    port: int, start: Callable[[str, str], "subprocess.Popen[bytes]"]
+) -> tuple[grpc.Server, WorkerPool, int]:
+    """Start a server with a pool at a port, 0 for a free one; raise RuntimeError if the port is taken."""
     server = grpc.server(shared_unbounded_instance(), options=_OPTIONS)
     pool = WorkerPool(start)
     beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(pool, server)
@@ -108,14 +112,14 @@ def main() -> None:
     """Serve until SIGINT or SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, required=True, help="for --environment_config=HOST:PORT")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     try:
-        server, pool, port = started(given.port, start_worker)
+        server, pool, port = start_server(arguments.port, start_worker)
     except RuntimeError:
-        sys.exit(f"rankbeam: port {given.port} is in use; choose another --port")
+        sys.exit(f"rankbeam: port {arguments.port} is in use; choose another --port")
     sys.stderr.write(f"rankbeam: workers at port {port}\n")
     ended.wait()
     server.stop(0)

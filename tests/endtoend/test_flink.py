@@ -50,7 +50,7 @@ def test_an_interrupt_cancels_the_job_and_ends_its_calls(flink: Cluster, tmp_pat
         assert ended.status == 130, ended.stderr
         assert begun.calls < QUERIES
         assert flink.jobs()[-1]["state"] in ("CANCELED", "FAILED")  # whichever Flink hears of first
-        assert "interrupted; the job is cancelled; all answers that had come are in" in ended.stderr
+        assert "interrupted; the job is cancelled; all answers so far are in" in ended.stderr
         assert not (tmp_path / "out" / "runs" / "r1").exists()
         time.sleep(5)  # a worker that was left behind would go on
         assert standin.stats().calls == begun.calls

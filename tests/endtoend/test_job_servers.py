@@ -185,7 +185,7 @@ def test_a_job_that_fails_is_one_message(server: str, tmp_path: Path, own: str) 
     assert (outcome.status, outcome.stdout) == (1, "")
     last = outcome.stderr.splitlines()[-1]
     assert last.startswith("rankbeam: the job failed: ValueError: a bug (in step CallServices/")
-    assert last.endswith(f"; all answers that had come are in {tmp_path}/out/ledger, and {GO_ON}")
+    assert last.endswith(f"; all answers so far are in {tmp_path}/out/ledger, and {GO_ON}")
     assert "Traceback" not in outcome.stderr
     assert not (tmp_path / "out" / "query_metrics" / "r1").exists()
 
@@ -217,7 +217,7 @@ def test_a_run_whose_job_is_at_work_is_refused_until_it_is_cancelled(server: str
             cancelled = rankbeam("cancel", str(tmp_path / "out"))
             assert cancelled.status == 0, cancelled.stderr
             assert cancelled.stdout.startswith("cancelled rankbeam-remote-r1-")
-            assert "; all answers that had come are in " in cancelled.stdout
+            assert "; all answers so far are in " in cancelled.stdout
         outcome = rankbeam(*arguments)
         assert outcome.status == 0, outcome.stderr
 

@@ -53,7 +53,7 @@ def test_a_second_interrupt_leaves_the_job_and_says_how_to_cancel_it(tmp_path: P
             assert process.wait(WITHIN_S) == 130
         server.send_signal(signal.SIGCONT)
         command = shlex.join(["rankbeam", "cancel", f"{tmp_path}/out", "--run-id", "r"])
-        assert last.endswith(f"interrupted; the job may go on; `{command}` cancels it")
+        assert last.endswith(f"interrupted; the job may continue; `{command}` cancels it")
         cancelled = rankbeam(*shlex.split(command)[1:])
         # The lanes were asked to stop before the engine was: the job may have failed for want of their answers.
         assert cancelled.status == 0 or "has ended (failed)" in cancelled.stderr

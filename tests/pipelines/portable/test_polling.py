@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rankbeam.pipelines.portable.polling import PAUSE_S, asked_until
+from rankbeam.pipelines.portable.polling import PAUSE_S, poll_until
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 
 
@@ -22,7 +22,7 @@ def test_the_first_answer_is_taken(clock: VirtualClock, after_s: float) -> None:
         asked.append(clock.monotonic() - began)
         return "FINISHED" if asked[-1] >= after_s else None
 
-    assert asked_until(ask, 7200.0, clock) == "FINISHED"
+    assert poll_until(ask, 7200.0, clock) == "FINISHED"
     assert after_s <= clock.monotonic() - began <= after_s + PAUSE_S
     assert len(asked) == 1 + after_s // PAUSE_S + bool(after_s % PAUSE_S)
 
@@ -34,7 +34,7 @@ def test_it_ends_in_time_without_an_answer(clock: VirtualClock, within_s: float)
     def ask() -> None:
         asked.append(clock.monotonic() - began)
 
-    assert asked_until(ask, within_s, clock) is None
+    assert poll_until(ask, within_s, clock) is None
     assert clock.monotonic() - began == pytest.approx(within_s, abs=1e-6)
     assert asked[0] == 0.0
 
@@ -44,4 +44,4 @@ def test_an_error_of_the_engine_is_raised(clock: VirtualClock) -> None:
         raise ConnectionError("gone")
 
     with pytest.raises(ConnectionError, match="gone"):
-        asked_until(ask, 1.0, clock)
+        poll_until(ask, 1.0, clock)

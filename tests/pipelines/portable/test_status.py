@@ -15,7 +15,7 @@ from google.protobuf.json_format import MessageToDict
 from support.memory_filesystem import MemoryFileSystem
 from support.runs import rankbeam
 
-from rankbeam.pipelines.portable.job import Job
+from rankbeam.pipelines.portable.job import EngineJob
 from rankbeam.transforms.records.counters import NAMESPACE, Counter
 
 
@@ -52,10 +52,10 @@ def flink(state: str) -> dict[str, Any]:
     }
 
 
-def job(folder: Path, address: str) -> Job:
+def job(folder: Path, address: str) -> EngineJob:
     """The record of a job on that Flink, whose submitting process has ended."""
     at = ("2026-01-02T03:04:05+00:00", "e", str(folder), None, "2026-01-02T03:04:06.000+00:00", None, address)
-    return Job("FlinkRunner", "j1", "rankbeam-e", "r1", *at, "EXTERNAL", "elsewhere", 1, "1")
+    return EngineJob("FlinkRunner", "j1", "rankbeam-e", "r1", *at, "EXTERNAL", "elsewhere", 1, "1")
 
 
 @pytest.mark.parametrize(

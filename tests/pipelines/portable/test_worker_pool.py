@@ -30,7 +30,7 @@ def address(started: list["subprocess.Popen[bytes]"]) -> Iterator[str]:
         started.append(subprocess.Popen([sys.executable, "-c", LIVES, worker_id], stdin=subprocess.PIPE))
         return started[-1]
 
-    server, pool, port = worker_pool.started(0, start)
+    server, pool, port = worker_pool.start_server(0, start)
     yield f"localhost:{port}"
     server.stop(0)
     pool.close()
@@ -88,4 +88,4 @@ def test_it_names_the_variables_that_it_lacks(address: str, monkeypatch: pytest.
 
 def test_a_port_that_is_taken_is_refused(address: str) -> None:
     with pytest.raises(RuntimeError):
-        worker_pool.started(int(address.rpartition(":")[2]), worker_pool.start_worker)
+        worker_pool.start_server(int(address.rpartition(":")[2]), worker_pool.start_worker)
