@@ -14,17 +14,19 @@ class GenerateParameters(Parameters):
     """`generate:` of a configuration.
 
     Attributes:
-        service: name of the model, under `services:`.
-        template: a text file in which `{query}`, `{contexts}` and attributes of the query, such as `{language}`, are
-            replaced; `{{` is a brace, and a line `---` parts system from user text. By default rankbeam's own.
-        contexts: so many of the first results are given to the model, at most.
-        max_context_tokens: of all contexts together; whole ones are left out from the end.
-        temperature: of sampling.
-        seed: of sampling.
-        max_output_tokens: of an answer.
-        thinking: tokens that the model may think; by default as many as it does.
-        samples: answers for each query.
-        without_contexts: queries for which nothing was retrieved are asked, too.
+        service: name of the model under `services:`.
+        template: prompt file in which `{query}`, `{contexts}` and query attributes such as `{language}` are replaced.
+            `{{` is a literal brace, and a line `---` separates the system prompt from the user prompt. By default
+            rankbeam's own prompt.
+        contexts: number of results that the model receives; it receives at most this many of the top results.
+        max_context_tokens: maximum tokens of all contexts together. Contexts that do not fit are left out whole, the
+            last ones first.
+        temperature: sampling temperature.
+        seed: sampling seed.
+        max_output_tokens: maximum tokens in an answer.
+        thinking: thinking-token budget; by default the model decides.
+        samples: number of answers generated for each query.
+        without_contexts: if true, the model also answers queries for which nothing was retrieved.
     """
 
     model_config = ConfigDict(strict=True)  # as all other keys of an experiment
@@ -42,16 +44,17 @@ class GenerateParameters(Parameters):
 
 
 class JudgeModel(Section):
-    """`judge:`, how answers and contexts are judged.
+    """`judge:`, the settings for judging answers and contexts.
 
     Attributes:
-        service: name of the model that judges, under `services:`.
-        embeddings: name of the model that embeds texts, for metrics by similarity.
-        samples: verdicts for each item.
-        repeat_share: the share of items that are judged three times, to show how far verdicts repeat.
-        prompts: a folder with prompts that replace those of rankbeam.
-        max_output_tokens: of a verdict, or of all that one call asks for.
-        strict_version: a run with verdicts of more than one version of the model ends with status 3; else it warns.
+        service: name of the judging model under `services:`.
+        embeddings: name of the embedding model, for metrics based on similarity.
+        samples: number of verdicts for each item.
+        repeat_share: share of items that are judged three times, to measure how consistent verdicts are.
+        prompts: folder of prompts that replace rankbeam's own.
+        max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
+        strict_version: if true, a run whose verdicts come from more than one version of the model ends with status 3;
+            otherwise it only warns.
     """
 
     service: Word

@@ -10,11 +10,11 @@ _SECTION = "Attributes:\n"
 
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What the docstrings of a model and its bases say of each key.
+    """The meaning of each key, from the docstrings of a model and its bases.
 
     >>> from rankbeam.pipelines.experiment.models import OutputModel
     >>> meanings(OutputModel)["path"]
-    'the folder for all results.'
+    'folder for all results.'
     """
     known: dict[str, str] = {}
     for base in reversed(model.__mro__):
@@ -24,7 +24,7 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
 
 
 def summary(model: type[BaseModel]) -> str:
-    """What the docstring of a model says before its keys."""
+    """The part of a model's docstring before its keys."""
     return inspect.cleandoc(model.__doc__ or "").partition(_SECTION)[0].strip()
 
 

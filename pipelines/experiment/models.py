@@ -18,8 +18,8 @@ class ReferencesModel(Section):
     """`dataset.answers`: the name of an attribute, or a mapping with one of these keys.
 
     Attributes:
-        attribute: of the queries, whose value is the reference answer.
-        path: JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}.
+        attribute: query attribute that holds the reference answer.
+        path: file of JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}.
     """
 
     attribute: Word | None = None
@@ -38,29 +38,29 @@ class ReferencesModel(Section):
 
 
 class DatasetModel(Section):
-    """`dataset:`, paths relative to the experiment file, or on any of Beam's filesystems.
+    """`dataset:`, with paths relative to the experiment file or on any Beam filesystem.
 
-    In place of each path there may be a table or view of BigQuery, `bigquery://project.dataset.table`, or a mapping
-    with `query`, `project` and `parameters`; columns are named as in Parquet files.
+    Each path can also be a BigQuery table or view, `bigquery://project.dataset.table`, or a mapping with `query`,
+    `project` and `parameters`; columns have the same names as in Parquet files.
 
     Attributes:
-        qrels: judgements: TREC, BEIR or Parquet; needed by metrics of rankings.
-        queries: JSON lines, TREC topics or Parquet; needed by whatever is asked.
-        corpus: documents: JSON lines, tab separated text or Parquet; needed by whatever indexes them, and by models
-            that read documents which a run only names.
-        answers: reference answers, as `ReferencesModel` describes them.
-        evidence: with `unit: span`, the judgements: JSON lines or Parquet with query_id, doc_id, start, end, quote
-            and, where given, group and grade; [start, end) counts code points of the document's text. Quotes are
-            compared with the corpus.
-        unit: what the judgements judge. With "document", several chunks of one document count as that document, at
-            the best of their ranks; with "chunk", an id names one chunk and must not stand twice in a ranking. With
-            "span", chunks are judged by the evidence that they overlap, however documents are cut.
-        goldens: instead of the files above, the folder of a benchmark that `rankbeam goldens` made.
-        beir: instead of files, the name of one of BEIR's collections, such as `fiqa`. It is fetched once, into the
-            folder that RANKBEAM_COLLECTIONS names, or ~/.cache/rankbeam/collections.
-        ir_datasets: instead of files, the name of a collection of the library ir_datasets, such as `beir/fiqa/test`. It
-            needs `rankbeam[ir-datasets]`, and is fetched once as well.
-        split: of that benchmark, or of BEIR's collection; `test` by default.
+        qrels: relevance judgements as TREC, BEIR or Parquet files; required by ranking metrics.
+        queries: queries as JSON lines, TREC topics or Parquet; required unless all configurations are existing runs.
+        corpus: documents as JSON lines, tab-separated text or Parquet; required by retrievers that index them, and by
+            models that read documents of which a run holds only the ids.
+        answers: reference answers.
+        evidence: judgements for `unit: span`, as JSON lines or Parquet with query_id, doc_id, start, end, quote and
+            optionally group and grade. [start, end) counts code points of the document's text. Every quote is checked
+            against the corpus.
+        unit: kind of item that a judgement refers to. With "document", several chunks of one document count once, at
+            their best rank. With "chunk", every id names one chunk and may occur only once in a ranking. With "span",
+            chunks are judged by the evidence that they overlap, however documents are cut.
+        goldens: folder of a benchmark made by `rankbeam goldens`, instead of the files above.
+        beir: name of a BEIR collection, such as `fiqa`, instead of files. It is downloaded once, into the folder named
+            by RANKBEAM_COLLECTIONS or else into ~/.cache/rankbeam/collections.
+        ir_datasets: name of a collection in the ir_datasets library, such as `beir/fiqa/test`, instead of files. It is
+            downloaded once and requires `rankbeam[ir-datasets]`.
+        split: part of the benchmark or of the BEIR collection to use; `test` by default.
     """
 
     qrels: Location | None = None
@@ -85,13 +85,13 @@ class ConfigurationModel(Section):
     """One item of `configurations:`.
 
     Attributes:
-        name: for people; every configuration has its own.
-        retriever: `type` and that type's parameters.
-        answers: instead of a retriever, answers that exist already: {type: replay, path}.
-        generate: the model that answers from the first results, as `GenerateParameters` describes it.
-        top_k: results per query.
-        vector_distance_threshold: only results nearer than this count; for retrievers whose scores are distances. It
-            may stand inside `retriever:` as well. Not together with a similarity threshold.
+        name: unique name that tables and reports show.
+        retriever: a `type` and that type's parameters.
+        answers: answers that exist already, {type: replay, path}, instead of a retriever.
+        generate: the model that answers from the top results.
+        top_k: number of results per query.
+        vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also
+            be written inside `retriever:`. It excludes a similarity threshold.
     """
 
     name: Word
@@ -111,14 +111,16 @@ class ConfigurationModel(Section):
 
 
 class StatisticsModel(Section):
-    """`statistics:`, how intervals and comparisons are made.
+    """`statistics:`, the settings for intervals and comparisons.
 
     Attributes:
-        replicates: of the bootstrap; with 0, intervals of differences are Student's, and there are no joint ones.
-        confidence: of intervals.
-        seed: of the bootstrap's weights and the randomisation test's signs.
-        pairs: with "baseline", every configuration is compared with the baseline; with "all", also with each other.
-        min_slice: slices of fewer queries have means, but no interval and no comparison.
+        replicates: number of bootstrap replicates. With 0, intervals of differences are Student's, and there are no
+            simultaneous intervals.
+        confidence: confidence level of intervals.
+        seed: random seed of the bootstrap weights and of the signs in the randomisation test.
+        pairs: pairs of configurations to compare. "baseline" compares every configuration with the baseline, "all" also
+            compares them with each other.
+        min_slice: minimum number of queries for intervals and comparisons of a slice; smaller slices have means only.
     """
 
     replicates: Annotated[int, Field(ge=0, le=100_000)] = 1000
@@ -129,15 +131,15 @@ class StatisticsModel(Section):
 
 
 class RaceModel(Section):
-    """`race:`, by which configurations that cannot be the best are asked no further query.
+    """`race:`, the rules for dropping configurations that can no longer be the best.
 
-    After each look, a configuration is dropped that is significantly worse than the best; the best is dropped with a
-    probability of alpha at most, all looks together. It needs the bootstrap (`statistics.replicates`).
+    After each look, configurations that are significantly worse than the best are dropped. Over all looks together, the
+    best is dropped with a probability of at most `alpha`. A race needs the bootstrap (`statistics.replicates`).
 
     Attributes:
-        metric: by which configurations are compared; one of `metrics`.
-        alpha: the probability with which the best may be dropped.
-        looks: after how many queries configurations are dropped; the order of queries is that of a hash of their ids.
+        metric: metric by which configurations are compared; one of `metrics`.
+        alpha: highest acceptable probability of dropping the best configuration.
+        looks: numbers of queries after which configurations can be dropped. Queries are ordered by a hash of their ids.
     """
 
     metric: Word
@@ -156,18 +158,18 @@ class OutputModel(Section):
     """`output:`.
 
     Attributes:
-        path: the folder for all results.
-        rankings: whether the rankings themselves are written, not only their scores. By default those are that were
-            asked for; those of an existing run stand in its file.
-        ledger: the folder that keeps the answers of remote services, so that none is paid for twice; experiments may
-            share one. "user" names one for all runs of the user, in the user's data folder. By default the folder that
-            RANKBEAM_LEDGER names, else `ledger` below `path`. With a ledger for all runs, answers in `ledger` below
-            `path` are read as well.
-        leases: where runs note which of them makes the calls of a quota pool: "ledger", or "user" for one folder of the
-            user, so that runs with different ledgers keep one quota together.
-        private: only the owner may read the folders and files that are written, ledger and results; else the umask
+        path: folder for all results.
+        rankings: if true, write all rankings, not only their scores. By default only rankings from called retrievers
+            are written; those of an existing run are already in its file.
+        ledger: folder that stores the answers of remote services, so that no call is paid for twice; experiments may
+            share it. "user" is one folder in the user's data directory, for all of the user's runs. By default the
+            folder named by RANKBEAM_LEDGER, or else `ledger` in `path`. A shared ledger does not hide answers that are
+            already in `path`'s own `ledger`: both are read.
+        leases: place where runs record which of them may call a quota pool: "ledger" for the ledger's folder, or "user"
+            for one folder of the user, so that runs with different ledgers respect one quota together.
+        private: if true, only the owner can read the files and folders of results and ledger; otherwise the umask
             decides.
-        bigquery: the dataset, project.dataset, that the run is loaded into when all its files are written.
+        bigquery: dataset project.dataset into which the run is loaded after all its files are written.
     """
 
     path: Word
@@ -190,32 +192,33 @@ class ExperimentModel(Section):
     """The whole file.
 
     Attributes:
-        name: of the experiment.
-        dataset: what is asked and judged.
+        name: name of the experiment.
+        dataset: queries, judgements and documents.
         configurations: the systems under test.
-        grid: parameters and their values, a list or values by labels, which stand for long ones in names
-            (`corpus: {small: projects/…}`); every configuration is repeated for each combination. `top_k` and
+        grid: parameters to sweep, each with a list of values. Every configuration is repeated for each combination. A
+            mapping of labels to values (`corpus: {small: projects/…}`) keeps long values out of names. `top_k` and
             `vector_distance_threshold` cost no further calls.
-        services: models that answer and judge, each named once: its type and that type's parameters.
-        corpora: what the documents are cut into, each named once: its type and that type's parameters. A retriever
-            searches one that it names: `corpus: NAME`; without it, the documents themselves.
-        quotas: budgets of remote services, by name, as `QuotaModel` describes them; those of building corpora are
-            called `rag_engine_data` and `rag_engine_import`.
-        judge: the model that judges answers and contexts, as `JudgeModel` describes it.
-        max_cost: of all calls of one run to services together, in the currency of the prices under `quotas:`, which
-            then have to be there. What is planned to cost more at the least is refused; a call that might cost more
-            than is left is not made, and the run ends with status 3.
-        max_failure_rate: the share of a configuration's rankings, answers or values of a metric that may fail (0 to 1);
-            above it, exit status 3.
-        metrics: names, as ir_measures or trec_eval write them.
-        slices: attributes of queries to average by, besides all queries; `intent×difficulty` crosses two.
-        statistics: how intervals and comparisons are made.
-        ties: also find how far each value depends on the order of documents with equal scores.
-        dialects: tools by whose rules every configuration is scored, side by side.
-        race: when configurations that cannot be the best are dropped, as `RaceModel` describes it; by default never.
-        baseline: name of the configuration the others are compared with; the first by default.
-        gates: thresholds that the results must keep; else exit status 3.
-        output: where results go; `--output` may say it instead.
+        services: models that answer, judge or embed. Each has a name, a `type` and that type's parameters.
+        corpora: chunked copies of the documents. Each has a name, a `type` and that type's parameters. A retriever with
+            `corpus: NAME` searches that corpus; a local one without `corpus` searches whole documents.
+        quotas: budgets of remote services, by name. The names `rag_engine_data` and
+            `rag_engine_import` are the budgets for building corpora.
+        judge: the model that judges answers and contexts.
+        max_cost: maximum total cost of one run's service calls, in the currency of the prices under `quotas:` (required
+            when this is set). An experiment whose lowest forecast is higher is refused. During the run, a call that
+            might exceed the remaining budget is not made, and the run ends with status 3.
+        max_failure_rate: highest acceptable share (0 to 1) of failed rankings, answers or metric values of a
+            configuration. Above it, the run ends with status 3.
+        metrics: names of metrics, as ir_measures or trec_eval write them.
+        slices: query attributes to report means for, besides all queries; `intent×difficulty` crosses two attributes.
+        statistics: settings for intervals and comparisons.
+        ties: if true, also report how far each value depends on the order of documents with equal scores.
+        dialects: tools whose scoring rules are applied side by side to every configuration.
+        race: rules for dropping configurations that can no longer be the best. By
+            default none is dropped.
+        baseline: name of the configuration that the others are compared with; by default the first one.
+        gates: thresholds that the results must meet; otherwise the run ends with status 3.
+        output: location of the results; the option `--output` overrides it.
     """
 
     name: Word

@@ -9,9 +9,9 @@ class PricesModel(Section):
     """Prices of a million tokens, in any currency.
 
     Attributes:
-        input: of a request.
-        cached: of that part of a request which the service has in its cache; by default as `input`.
-        output: of an answer, thinking among it.
+        input: price of input tokens.
+        cached: price of cached input tokens; defaults to `input`.
+        output: price of output tokens, including thinking tokens.
     """
 
     input: Price
@@ -22,22 +22,22 @@ class PricesModel(Section):
 class QuotaModel(Section):
     """One item of `quotas:`; omitted keys take the defaults of the retriever's or the model's type.
 
-    The name is a service's, else a type's, else one that retrievers call with `quota:`. Retrievers of one type share
-    a budget, one for each project and region, or host; all that call one name share that. Services of one type,
-    project, region and model share one.
+    A quota is named after a service, a type of retriever or model, or the `quota:` of retrievers. Retrievers of one
+    type share a budget for each project and region, or host; retrievers with the same `quota:` share that one. Services
+    with the same type, project, region and model share a budget.
 
     Attributes:
-        requests_per_minute: calls begun in any minute, at most; every attempt counts.
-        requests_per_second: the same by the second; give one of both.
-        concurrent_calls: calls in flight at once, at most; by default as many as there are at the full rate.
-        timeout_s: after which one attempt is given up.
-        attempts: how often a call is tried, at most.
-        give_up_after_s: after which no further attempt of a call is begun, pauses included.
-        lanes: streams that share the budget, each on one worker at a time. By default as many as hold the calls that
-            are in flight when an answer takes 5 s, a thousand each; usually 1.
-        tokens_per_minute: tokens of the calls begun in any minute, at most; for services that charge by the token.
-        price_per_1000: of a thousand calls, in any currency, for `rankbeam plan`.
-        price_per_million: of tokens, in any currency.
+        requests_per_minute: maximum number of calls begun in any minute; every attempt counts.
+        requests_per_second: the same limit per second; set only one of the two.
+        concurrent_calls: maximum number of calls in flight; by default only the rate limits it.
+        timeout_s: time limit of one attempt.
+        attempts: maximum number of attempts at one call.
+        give_up_after_s: time after which no further attempt at a call begins, pauses included.
+        lanes: number of streams that share the budget, each on one worker at a time. The default is one for every 1,000
+            calls in flight, assuming answers that take 5 s; usually 1.
+        tokens_per_minute: maximum tokens of the calls begun in any minute, for services that limit tokens.
+        price_per_1000: price of 1,000 calls, in whatever currency you use; `rankbeam plan` and `max_cost` use it.
+        price_per_million: prices of one million tokens, in the same currency.
     """
 
     requests_per_minute: Positive | None = None
@@ -62,10 +62,12 @@ class ImportQuotaModel(Section):
     """`quotas: {rag_engine_import}`: the budget of imports into the corpora of one project and region.
 
     Attributes:
-        concurrent_calls: imports that run at once, at most; 3 by default.
-        embeddings_per_minute: requests for embeddings of all of them with one model, at most; 1,400 by default.
-        price_per_million: of a million tokens that are embedded, in any currency, for `rankbeam plan`.
-        give_up_after_s: time without progress after which an import is no longer waited for; six hours by default.
+        concurrent_calls: maximum number of simultaneous imports; 3 by default.
+        embeddings_per_minute: maximum number of embedding requests per minute that all imports with one model make
+            together; 1,400 by default.
+        price_per_million: price of embedding one million tokens, in whatever currency you use; `rankbeam plan` and
+            `max_cost` use it.
+        give_up_after_s: time without progress after which rankbeam stops waiting for an import; six hours by default.
     """
 
     concurrent_calls: Count | None = None

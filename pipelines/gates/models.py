@@ -15,19 +15,20 @@ class GateModel(BaseModel):
     """One item of `gates:`, a threshold for results.
 
     Attributes:
-        metric: its name, as under `metrics:`; the failure rate of none is that of the metric with the most failures.
-        value: the value that is compared with the limit. `low` and `high` are the ends of the mean's interval,
-            `difference_low` and `difference_high` those of the difference from the baseline; `failure_rate` is the
-            share of queries without an answer.
-        at_least: the lowest value that is met. Either this or the next.
-        at_most: the highest value that is met.
-        configuration: a name, or the name before the grid's values for all of these; all by default, of differences
-            all but the baseline.
-        slice: "all" queries by default, one slice ("intent=how_to"), or an attribute for each of its values.
-        if_missing: what a difference from another run is where that run lacks the configuration, the metric or the
-            slice: "miss" misses the gate, "skip" shows it as new and misses nothing.
-        judge: with "sentinels", the limit is on the share of known items that the judge gets right, in the step where
-            that is lowest; such a gate has no metric.
+        metric: name of a metric, as under `metrics:`. For `failure_rate` it can be omitted, and the highest failure
+            rate of any metric is used.
+        value: value to compare with the limit. `low` and `high` are the ends of the mean's interval, `difference_low`
+            and `difference_high` those of the difference from the baseline; `failure_rate` is the share of queries that
+            failed.
+        at_least: lowest value that passes. Set either `at_least` or `at_most`.
+        at_most: highest value that passes.
+        configuration: name of a configuration, or the part of the name before the grid's values to match all of them.
+            By default the gate applies to all configurations, or, for differences, to all but the baseline.
+        slice: slice to check: "all" queries, one slice ("intent=how_to"), or an attribute name for each of its values.
+        if_missing: outcome of a comparison with another run that lacks the configuration, metric or slice. With "miss"
+            the gate is missed; with "skip" it is shown as new and passes.
+        judge: the value "sentinels" limits the share of known items that the judge gets right, in the step with the
+            lowest share. Such a gate has no metric.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)

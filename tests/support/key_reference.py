@@ -1,11 +1,14 @@
-"""The reference of an experiment's keys, `docs/experiment.md`, made from the models that read them.
+"""The tables of `docs/experiment.md`, generated from the models that read experiments.
 
-python tests/support/key_reference.py > docs/experiment.md
+A table follows a line `<!-- keys: NAME -->` of the page. Everything else on the page is written by hand.
+
+python tests/support/key_reference.py rewrites the tables.
 """
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -28,50 +31,52 @@ from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.replay import Replay
 
-SECTIONS: Sequence[tuple[str, type[BaseModel]]] = (
-    ("The file", ExperimentModel),
-    ("`dataset:`", DatasetModel),
-    ("`dataset.answers:`", ReferencesModel),
-    ("`configurations:`, each item", ConfigurationModel),
-    ("`generate:` of a configuration", GenerateParameters),
-    ("`answers:` of a configuration, with `type: replay`", Replay),
-    ("`judge:`", JudgeModel),
-    ("`quotas:`, each item", QuotaModel),
-    ("`price_per_million:` of a quota", PricesModel),
-    ("`quotas:`, the item `rag_engine_import`", ImportQuotaModel),
-    ("`statistics:`", StatisticsModel),
-    ("`race:`", RaceModel),
-    ("`gates:`, each item", GateModel),
-    ("`output:`", OutputModel),
-)
-
-_MODEL = re.compile(r",\s+as\s+`\w+`\s+describes\s+(?:it|them)")
-
-_START = """\
-# The experiment file
-
-Every key of an experiment, with its default and what it means. Paths are relative to the file, or on any of Beam's
-filesystems. An unknown key is refused with its line and the nearest valid name.
-
-This file is made from the models that read experiments (`python tests/support/key_reference.py > docs/experiment.md`).
-"""
+PAGE = Path(__file__).parents[2] / "docs" / "experiment.md"
+_TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n\n)(?:\|.*\n)*")
+_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "experiment": ExperimentModel,
+    "dataset": DatasetModel,
+    "dataset.answers": ReferencesModel,
+    "configurations": ConfigurationModel,
+    "generate": GenerateParameters,
+    "answers replay": Replay,
+    "judge": JudgeModel,
+    "quotas": QuotaModel,
+    "price_per_million": PricesModel,
+    "rag_engine_import": ImportQuotaModel,
+    "statistics": StatisticsModel,
+    "race": RaceModel,
+    "gates": GateModel,
+    "output": OutputModel,
+}
 
 
-def reference() -> str:
-    """The whole reference, as Markdown."""
-    parts = [_START, *(_section(title, model) for title, model in SECTIONS)]
-    kinds = (("`retriever:`", RETRIEVERS), ("`corpora:`, each item", CORPORA), ("`services:`, each item", MODELS))
-    for heading, kind in kinds:
+def sections() -> Iterator[tuple[str, type[BaseModel]]]:
+    """Names of the tables, each with its model."""
+    yield from _SECTIONS.items()
+    for heading, kind in (("retriever", RETRIEVERS), ("corpora", CORPORA), ("services", MODELS)):
         for name, point in sorted(kind.types.items()):
             if point.value.startswith("rankbeam."):
-                parts.append(_section(f"{heading} with `type: {name}`", kind.load(name)))
-    return "\n".join(parts)
+                yield f"{heading} {name}", kind.load(name)
 
 
-def _section(title: str, model: type[BaseModel]) -> str:
+def named_tables(text: str) -> list[str]:
+    """Names of the tables of a page."""
+    return [match[2] for match in _TABLE.finditer(text)]
+
+
+def with_tables(text: str) -> str:
+    """The page with the tables that the models make."""
+    models = dict(sections())
+    return _TABLE.sub(lambda match: match[1] + _table(models[match[2]]), text)
+
+
+def _table(model: type[BaseModel]) -> str:
     known = meanings(model)
-    rows = [f"| `{name}` | {_default(field)} | {_written(known[name])} |" for name, field in model.model_fields.items()]
-    return "\n".join([f"## {title}", "", "| key | default | meaning |", "|---|---|---|", *rows, ""])
+    rows = [
+        f"| `{name}` | {_default(field)} | {_sentence(known[name])} |" for name, field in model.model_fields.items()
+    ]
+    return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows, ""])
 
 
 def _default(field: FieldInfo) -> str:
@@ -83,11 +88,11 @@ def _default(field: FieldInfo) -> str:
     return "" if value is None or value in ([], {}) else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _written(text: str) -> str:
+def _sentence(text: str) -> str:
     """The meaning of a key as a sentence in a cell of a table."""
-    text = _MODEL.sub("; see below", text).replace("|", "\\|").removesuffix(".")
+    text = text.replace("|", "\\|").removesuffix(".")
     return text[0].upper() + text[1:] + "."
 
 
 if __name__ == "__main__":
-    print(reference(), end="")  # noqa: T201  what it is for
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

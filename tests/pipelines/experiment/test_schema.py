@@ -99,5 +99,5 @@ def test_every_type_is_there_and_every_reference_leads_somewhere(schema: Any) ->
 
 
 def test_keys_have_the_meanings_of_the_documentation(schema: Any) -> None:
-    assert schema["properties"]["name"]["description"] == "of the experiment."
+    assert schema["properties"]["name"]["description"] == "name of the experiment."
     assert "Attributes:" not in json.dumps(schema)

@@ -20,8 +20,8 @@ class CorpusParameters(Parameters):
     """The parameters that corpora of all types have; a subclass adds its own.
 
     Attributes:
-        chunk_size: the most of a chunk, in the units of the type.
-        chunk_overlap: the most that a chunk repeats of the one before it; less than `chunk_size`.
+        chunk_size: maximum size of a chunk, in the type's units.
+        chunk_overlap: maximum overlap of a chunk with the previous one; less than `chunk_size`.
         needs: the files of the dataset that it is made of.
     """
 

@@ -9,9 +9,9 @@ class Chunks(CorpusParameters):
     """Chunks of the text of documents; a title belongs to no chunk.
 
     Attributes:
-        by: the unit that size and overlap count: "words", "tokens" (four characters each) or "characters". With
-            "sentences", "paragraphs" or "headings" (sections of Markdown) whole ones are packed, up to `chunk_size`
-            words; a longer one is a chunk of its own.
+        by: unit of size and overlap: "words", "tokens" (four characters each) or "characters". With "sentences",
+            "paragraphs" or "headings" (Markdown sections), whole units are packed into chunks of up to `chunk_size`
+            words; a longer unit becomes a chunk of its own.
     """
 
     by: By = "words"

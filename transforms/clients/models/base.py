@@ -128,8 +128,9 @@ class ModelParameters(Parameters):
     """The parameters that all models have; a subclass adds its own.
 
     Attributes:
-        model: the service's name of it; "" where there is one only.
-        allow_alias: take a name that may mean another model tomorrow, such as one that ends in `-latest`.
+        model: the service's name for the model; may be "" if the service has only one.
+        allow_alias: if true, accept a name that may refer to a different model later, such as one that ends in
+            `-latest`.
         of_roles: parameters that decide how texts are embedded in their roles; calls hold what follows from them.
         default_quota: the budget where `quotas:` says nothing.
         offline: for models that need no service: what they are, said wherever their numbers show.

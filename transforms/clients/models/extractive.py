@@ -23,7 +23,7 @@ class Extractive(LocalModel):
     As the writer of a benchmark it takes sentences as facts, and makes questions of them that are cloze-like.
 
     Attributes:
-        most_sentences: of an answer.
+        most_sentences: maximum number of sentences in an answer.
     """
 
     most_sentences: Annotated[int, Field(ge=1, le=20)] = 2

@@ -27,17 +27,17 @@ class Gemini(RemoteModel):
     """A model of Google's, for text or for embeddings.
 
     Attributes:
-        model: such as "gemini-x-001", or the name of an embedding model.
-        project: on Vertex AI.
-        location: on Vertex AI, such as "us-central1" or "global".
-        api_key: for the Developer API, as `${env:NAME}` or `${secret:…}`.
-        api_endpoint: address of the service, where it is not the public one.
-        thinking: tokens that the model may think, where a prompt does not say; None leaves it to the model, and some
-            models refuse 0.
-        dimensions: of embeddings; None for as many as the model has.
-        task_type: what queries are embedded for, such as RETRIEVAL_QUERY; documents are embedded as RETRIEVAL_DOCUMENT
-            then. SEMANTIC_SIMILARITY, CLASSIFICATION and CLUSTERING are those of every text, a judge's too. None sends
-            none.
+        model: name of a text model, such as "gemini-x-001", or of an embedding model.
+        project: Google Cloud project, for Vertex AI.
+        location: region for Vertex AI, such as "us-central1" or "global".
+        api_key: key for the Developer API, as `${env:NAME}` or `${secret:…}`.
+        api_endpoint: address of the service, if it is not the public one.
+        thinking: thinking-token budget for prompts that do not set one. By default the model decides; some models
+            refuse 0.
+        dimensions: embedding dimensions; by default the model's own.
+        task_type: purpose of query embeddings, such as RETRIEVAL_QUERY; documents are then embedded as
+            RETRIEVAL_DOCUMENT. SEMANTIC_SIMILARITY, CLASSIFICATION and CLUSTERING apply to all texts, including those
+            that a judge compares. By default no purpose is sent.
     """
 
     model: Name

@@ -16,7 +16,7 @@ class Hashed(LocalModel):
     """Feature hashing with signs (Weinberger et al., ICML 2009) over the set of stems.
 
     Attributes:
-        dimensions: of a vector.
+        dimensions: embedding dimensions.
     """
 
     dimensions: Annotated[int, Field(ge=2, le=4096)] = 256

@@ -64,7 +64,7 @@ class LocalModel(ModelParameters):
     """A model in this process; a subclass says what it answers to a prompt.
 
     Attributes:
-        language: of the texts.
+        language: language of the texts.
     """
 
     model: str = "1"

@@ -40,13 +40,13 @@ class OpenAi(RemoteModel):
     """A model behind an endpoint that is compatible with OpenAI's, for text or for embeddings.
 
     Attributes:
-        base_url: what stands before `/chat/completions` and `/embeddings`.
-        model: as the service calls it.
-        api_key: as `${env:NAME}` or `${secret:…}`; None where the service wants none.
-        limit_name: how the request names the limit of tokens; newer models of OpenAI's want `max_completion_tokens`.
-        dimensions: of embeddings; None for as many as the model has.
-        reasoning_effort: how much a reasoning model thinks, in the service's words, such as "low".
-        extra_body: further fields of every request, such as `{top_p: 0.9}`.
+        base_url: address of the API without `/chat/completions` or `/embeddings`.
+        model: the service's name for the model.
+        api_key: API key as `${env:NAME}` or `${secret:…}`; omit it if the service needs none.
+        limit_name: request field that limits output tokens; newer OpenAI models require `max_completion_tokens`.
+        dimensions: embedding dimensions; by default the model's own.
+        reasoning_effort: reasoning effort in the service's own terms, such as "low".
+        extra_body: additional fields for every request, such as `{top_p: 0.9}`.
     """
 
     base_url: Annotated[str, AfterValidator(_checked_url)]

@@ -45,13 +45,12 @@ class RemoteModel(ModelParameters):
     """The parameters of models that are called over a network; a subclass adds its own.
 
     Attributes:
-        api_key: as `${env:NAME}` or `${secret:…}`.
-        allow_http: send the key without encryption to an address that is not in a private network.
-        temperature: sampling temperature, instead of that of `generate:` or of the judge's prompts; some models take 1
-            only.
-        query_prefix: what queries begin with where they are embedded, such as "query: "; or an instruction.
-        document_prefix: what documents begin with where they are embedded, such as "passage: ".
-        texts_per_request: texts that one request embeds, at most; by default what services of this type take.
+        api_key: API key as `${env:NAME}` or `${secret:…}`.
+        allow_http: if true, send the key unencrypted to an address outside private networks.
+        temperature: sampling temperature that overrides `generate:` and the judge's prompts; some models accept only 1.
+        query_prefix: text prepended to queries before embedding, such as "query: " or an instruction.
+        document_prefix: text prepended to documents before embedding, such as "passage: ".
+        texts_per_request: maximum number of texts in one embedding request; the default depends on the type of service.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret

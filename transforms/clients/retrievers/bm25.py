@@ -18,10 +18,10 @@ class Bm25(LexicalParameters):
     """Okapi BM25 and its variants (Robertson and Zaragoza, 2009; Kamphuis et al., ECIR 2020).
 
     Attributes:
-        k1: saturation of term frequency.
-        b: normalisation by document length, from 0 (none) to 1 (full).
-        delta: the bonus of bm25l and bm25+; other methods ignore it.
-        method: the variant of the formula.
+        k1: term-frequency saturation.
+        b: document-length normalisation, from 0 (none) to 1 (full).
+        delta: bonus per matching term in bm25l and bm25+; other methods ignore it.
+        method: variant of the formula.
     """
 
     k1: Annotated[float, Field(ge=0.0, le=100.0)] = 1.2

@@ -30,12 +30,12 @@ class Dense(RetrieverParameters):
     """Cosine of embeddings, compared with all of them. They are a model's, or stand in Parquet files.
 
     Attributes:
-        embedding_model: the model under `services:` that embeds documents or chunks, and queries. Its calls are paced
-            and kept in the ledger as all others are.
-        vectors: instead, a Parquet file of documents or chunks, with columns `id` (of a chunk `doc#start-end`) and
-            `vector`.
-        query_vectors: instead, a Parquet file of queries, with the same columns.
-        fields: the parts of a document that are embedded; chunks are embedded with the title of their document.
+        embedding_model: name of the model under `services:` that embeds queries and documents or chunks. Its calls are
+            paced and stored in the ledger like all others.
+        vectors: Parquet file of document or chunk vectors, with columns `id` (`doc#start-end` for a chunk) and
+            `vector`, instead of a model.
+        query_vectors: Parquet file of query vectors with the same columns, instead of a model.
+        fields: parts of a document that are embedded; chunks are embedded with their document's title.
     """
 
     embedding_model: Annotated[str, Field(min_length=1)] | None = None

@@ -16,12 +16,14 @@ class Fusion(RetrieverParameters):
     """Reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009) or a weighted sum of normalised scores.
 
     Attributes:
-        parts: names of the configurations whose rankings, as scored, are combined.
-        weights: factors of each part's votes; by default 1.
-        method: "rrf" sums weight / (c + rank), "weighted" sums weight × normalised score.
-        c: the larger, the less the first ranks differ from the next; "weighted" ignores it.
-        normalisation: of the scores of each part and query: "min_max" from 0 to 1, "z_score" in standard deviations
-            from the mean, "sum" from 0 and with sum 1, or "none"; "rrf" ignores it.
+        parts: names of the configurations whose scored rankings are combined.
+        weights: weight of each part; 1 by default.
+        method: formula to sum over the parts. "rrf" sums weight / (c + rank), "weighted" sums weight × normalised
+            score.
+        c: rank constant of "rrf": a larger value reduces the advantage of the first ranks. "weighted" ignores it.
+        normalisation: normalisation of scores, for each part and query: "min_max" scales them to 0–1, "z_score" to
+            standard deviations from the mean, "sum" to start at 0 and add up to 1, and "none" leaves them unchanged.
+            "rrf" ignores it.
     """
 
     parts: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=2)

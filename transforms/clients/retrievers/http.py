@@ -65,22 +65,23 @@ class Http(RemoteRetriever):
     part of the keys of calls.
 
     Attributes:
-        url: of the search; inserted values are percent-encoded.
-        api_endpoint: another address to call, such as "http://127.0.0.1:9200", instead of the one in `url`.
-        method: of the request.
-        headers: of the request, besides those that JSON needs.
-        params: added to the query string of `url`.
-        body: JSON. A text that consists of one placeholder is replaced by the value in its own type. By default a POST
-            or PUT sends the query as "query" and the number of results as "top_k", and a GET sends no body.
-        results: JMESPath of the list of results in the answer, best first.
-        results_required: whether an answer without that list is malformed. By default it is an empty ranking, because
-            many services omit empty lists; but `results` must be names only, and the answer an object without error.
-        id: JMESPath of a document's id in a result; a number counts as its digits.
-        score: JMESPath of the score in a result.
-        text: JMESPath of the text in a result.
-        lower_is_better: whether the scores are distances.
-        derive: whether a ranking of fewer results is the beginning of one of more. False where the service reranks the
-            results that it returns.
+        url: search URL; inserted values are percent-encoded.
+        api_endpoint: address to call instead of the one in `url`, such as "http://127.0.0.1:9200".
+        method: HTTP method.
+        headers: HTTP headers, besides those that JSON requires.
+        params: parameters added to the query string of `url`.
+        body: JSON body. A string that consists of one placeholder is replaced by the value in its own type. By default
+            POST and PUT send the query as "query" and the number of results as "top_k", and GET sends no body.
+        results: JMESPath to the list of results in the answer, best first.
+        results_required: if true, an answer without the list is malformed. By default it is an empty ranking, because
+            many services omit empty lists; this requires that `results` consists of names only and that the answer is
+            an object without an error.
+        id: JMESPath to the document id in a result; a number is converted to its digits.
+        score: JMESPath to the score in a result.
+        text: JMESPath to the text in a result.
+        lower_is_better: if true, scores are distances.
+        derive: if true, the service's ranking for a smaller `top_k` is the beginning of a longer one, so a smaller
+            `top_k` costs no call. Set it to false if the service reranks the results that it returns.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # a refused value may be a secret

@@ -17,11 +17,12 @@ class LexicalParameters(RetrieverParameters):
     """The parameters of retrievers by words.
 
     Attributes:
-        stemming: a Snowball algorithm such as "english", or "none".
-        stop_words: a language whose stop words are dropped, "none", or a list of words.
-        tokenizer: "words" takes runs of two or more letters, digits and underscores, accents kept; "bigrams" takes
-            pairs of neighbouring characters in Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese.
-        fields: the parts of a document that are indexed; chunks are indexed with the title of their document.
+        stemming: Snowball algorithm such as "english", or "none".
+        stop_words: language whose stop words are removed, "none", or a list of words.
+        tokenizer: way to split a text. "words" extracts runs of two or more letters, digits and underscores and keeps
+            accents; "bigrams" extracts pairs of adjacent characters in Chinese, Japanese, Korean, Thai, Lao, Khmer and
+            Burmese.
+        fields: parts of a document that are indexed; chunks are indexed with their document's title.
     """
 
     stemming: str = "english"

@@ -25,7 +25,7 @@ class Lsa(LexicalParameters):
     """Latent semantic analysis (Deerwester et al., JASIS 1990): a truncated decomposition of the tf-idf vectors.
 
     Attributes:
-        dimension: of the vectors that words, documents and queries have.
+        dimension: number of dimensions of word, document and query vectors.
     """
 
     dimension: Annotated[int, Field(ge=1, le=4096)] = 100

@@ -61,15 +61,16 @@ class RagEngine(RemoteRetriever):
     https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
 
     Attributes:
-        corpus: the name of an entry of `corpora:`, or the full name of a corpus: projects/P/locations/L/ragCorpora/C.
-        rag_file_ids: search only these files of the corpus.
-        vector_similarity_threshold: only contexts more similar than this; not together with a distance threshold.
-        metadata_filter: search only files whose metadata match, in the service's own language.
+        corpus: name of an entry under `corpora:`, or the full name of a corpus: projects/P/locations/L/ragCorpora/C.
+        rag_file_ids: files of the corpus to search; by default all of them.
+        vector_similarity_threshold: minimum similarity of a context; it excludes a distance threshold.
+        metadata_filter: filter on file metadata, in the service's own language.
         rank_service: model of the ranking service that reorders the contexts, such as "semantic-ranker-default@latest".
-        llm_ranker: language model that reorders the contexts instead.
-        api_endpoint: address of the service; by default the public one of the corpus's location.
-        doc_id: how to find a document's id.
-        lower_is_better: whether scores are distances; false if the corpus's vector database gives similarities.
+        llm_ranker: language model that reorders the contexts, instead of a ranking service.
+        api_endpoint: address of the service; by default the public address of the corpus's location.
+        doc_id: rules for extracting a document's id.
+        lower_is_better: if true, scores are distances; set it to false if the corpus's vector database returns
+            similarities.
     """
 
     corpus: Annotated[str, AfterValidator(_checked_corpus)] | None = None

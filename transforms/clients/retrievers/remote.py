@@ -28,8 +28,9 @@ class RemoteRetriever(RetrieverParameters):
     """The parameters that all remote retrievers have; a subclass adds its own.
 
     Attributes:
-        quota: name of the pool in `quotas:` that pays for the calls; by default the pool of the service in this scope.
-        version: of the data that the service searches. Answers of another version are not reused.
+        quota: name of the pool under `quotas:` that pays for the calls; by default the service's own pool in this
+            project and region, or host.
+        version: version of the data the service searches. Answers of another version are not reused.
         default_quota: the budget where `quotas:` gives none.
         reading: parameters that only affect how an answer is read: stored answers stay valid when they change.
     """

@@ -10,8 +10,8 @@ class Replay(RetrieverParameters):
     """Answers that exist already: `answers: {type: replay, path: …}` of a configuration.
 
     Attributes:
-        path: JSON lines {query_id, answer, contexts?: [{doc_id?, text}], config?}.
-        config: only lines whose `config` is this; by default all.
+        path: file of JSON lines {query_id, answer, contexts?: [{doc_id?, text}], config?}.
+        config: value of `config` that selects lines of the file; by default all lines are used.
     """
 
     path: str

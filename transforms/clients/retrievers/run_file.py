@@ -14,10 +14,10 @@ class RunFile(RetrieverParameters):
     """Existing rankings; they are read in parallel, and no call is made.
 
     Attributes:
-        path: a TREC run (may be gzip), Parquet, a glob pattern of them, or a folder of Parquet files; or a
-            table of BigQuery, `bigquery://project.dataset.table`, or a query, as for the dataset.
-        duplicates: "refuse" a document that is twice in one ranking, as trec_eval does; "collapse" keeps its best rank
-            only, for runs of chunks that carry the ids of their documents.
+        path: TREC run (optionally gzipped), Parquet file, glob pattern of these, or folder of Parquet files; or a
+            BigQuery table, `bigquery://project.dataset.table`, or query, as for the dataset.
+        duplicates: treatment of a document that occurs twice in one ranking: "refuse" it, as trec_eval does, or
+            "collapse" it to its best rank, for runs of chunks that carry the ids of their documents.
     """
 
     path: Location

@@ -112,15 +112,16 @@ class VertexSearch(RemoteRetriever):
     https://cloud.google.com/generative-ai-app-builder/quotas
 
     Attributes:
-        serving_config: full name: projects/P/locations/L/collections/C/engines/E/servingConfigs/S, or with dataStores.
-        mode: search for "documents", or for "chunks" (in a data store with chunking).
+        serving_config: full name: projects/P/locations/L/collections/C/engines/E/servingConfigs/S, or the same with
+            dataStores.
+        mode: kind of result: "documents", or "chunks" from a data store with chunking.
         previous_chunks: number of preceding chunks whose texts are added to each chunk's text.
-        next_chunks: number of following chunks.
-        texts: the text of a document: its "titles", its "snippets", or its "segments" (for apps of the Enterprise
+        next_chunks: number of following chunks whose texts are added to each chunk's text.
+        texts: source of a document's text: its "titles", its "snippets", or its "segments" (for apps of the Enterprise
             edition).
-        filter: only documents that match, in the service's own language.
-        api_endpoint: address of the service; by default the public one of the location.
-        doc_id: how to find a document's id.
+        filter: filter on documents, in the service's own language.
+        api_endpoint: address of the service; by default the public address of the location.
+        doc_id: rules for extracting a document's id.
     """
 
     serving_config: Annotated[str, AfterValidator(_checked_serving_config)]

@@ -51,18 +51,19 @@ class RagEngineCorpus(CorpusParameters):
 
     Attributes:
         location: project and region: projects/P/locations/L.
-        staging: the folder gs://BUCKET/FOLDER to which documents are uploaded, for the service to read them.
-        fields: the parts of a document that are imported: `[text]`, or `[title, text]`, joined by a line break. Spans
-            of evidence and ids of chunks count from the beginning of the text in both cases.
-        embedding_model: of Google's, by its name, or an endpoint by its full name.
-        chunk_size: the most of a chunk, in the service's tokens.
-        chunk_overlap: what a chunk repeats of the one before it.
-        database: how the nearest chunks are searched: "knn" compares all, "ann" approximately.
+        staging: folder gs://BUCKET/FOLDER to which documents are uploaded for the service to import.
+        fields: parts of a document that are imported: `[text]`, or `[title, text]` joined by a line break. Evidence
+            spans and chunk ids count from the beginning of the text in both cases.
+        embedding_model: name of a Google model, or the full name of an endpoint.
+        chunk_size: maximum size of a chunk, in the service's tokens.
+        chunk_overlap: overlap of a chunk with the previous one, in the same tokens.
+        database: nearest-neighbour search of the corpus: "knn" is exact, "ann" approximate.
         layout_parser: full name of a Document AI processor that parses documents.
         llm_parser: name of a model that parses documents.
-        keep: how long it exists: "run" until the run ends, "always", or a number of days after its last use, "14d".
-        max_import_failures: how many documents it may lack; by default one in a hundred.
-        api_endpoint: address of the service; by default the public one of the region.
+        keep: lifetime of the corpus: "run" deletes it at the end of the run, "always" never expires, and a number of
+            days such as "14d" counts from its last use.
+        max_import_failures: maximum number of documents that may fail to import; by default 1% of the documents.
+        api_endpoint: address of the service; by default the region's public address.
     """
 
     location: Annotated[str, AfterValidator(_checked_location)]
