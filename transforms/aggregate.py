@@ -26,11 +26,7 @@ SliceAggregate = tuple[str, RunAggregate]
 
 @dataclass
 class AggregateScores(beam.PTransform):
-    """The state of each slice.
-
-    Attributes:
-        evaluation: configurations, metrics, slices and the baseline.
-    """
+    """The state of each slice."""
 
     evaluation: Evaluation
 
@@ -45,11 +41,7 @@ class AggregateScores(beam.PTransform):
 
 @dataclass
 class EstimateScores(beam.PTransform):
-    """One `RunEstimates` of all slices; as a side input it also shows that all queries are scored.
-
-    Attributes:
-        evaluation: configurations, metrics, slices and the baseline.
-    """
+    """One `RunEstimates` of all slices; as a side input it also shows that all queries are scored."""
 
     evaluation: Evaluation
 
@@ -75,11 +67,7 @@ def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimate
 
 
 class MergeFn(beam.CombineFn, Generic[State]):
-    """Forwards to a value that merges.
-
-    Args:
-        kind: its class, whose value without arguments is neutral.
-    """
+    """Forwards to a value that merges."""
 
     def __init__(self, kind: type[State]) -> None:
         self._kind: type[State] = kind
@@ -137,14 +125,6 @@ def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstim
     """The estimates, after a check that the ids of every run that was read match those of the judgements.
 
     Only a run without a judged document is read again: it may be bad, or its ids may differ.
-
-    Args:
-        estimates: of all queries.
-        evaluation: the sources of rankings.
-        qrels: path of the judgements.
-
-    Raises:
-        InputError: a run shares no query, or no document, with the judgements.
     """
     if not evaluation.allow_disjoint:
         paths = [evaluation.sources[source].path for source in sorted(_without_judged(estimates, evaluation))]

@@ -60,14 +60,7 @@ class Called(NamedTuple):
 
 @dataclass
 class CallServices(beam.PTransform):
-    """Do all tasks, at the pace of their pools; tasks of one name are done once, calls in the ledger are not made.
-
-    Attributes:
-        stage: the works of the tasks, and their services.
-        ledger: the ledger of the run.
-        summary: the dataset's: no call is made before the whole dataset is checked.
-        earlier: what earlier stages used, and took from the budget; None where there are none.
-    """
+    """Do all tasks, at the pace of their pools; tasks of one name are done once, calls in the ledger are not made."""
 
     stage: Stage
     ledger: Ledger
@@ -97,11 +90,7 @@ class CallServices(beam.PTransform):
 
 @dataclass
 class DistinctTasks(beam.PTransform):
-    """Batches of tasks by shard of connected pools, with one row a name.
-
-    Attributes:
-        stage: that the tasks belong to.
-    """
+    """Batches of tasks by shard of connected pools, with one row a name."""
 
     stage: Stage
 
@@ -196,11 +185,6 @@ def with_lost_attempts(used: list[Usage], ledger: Ledger, earlier: Sequence[Usag
 
     Beam keeps only the result of the last attempt at a bundle. The calls of earlier attempts are in the ledger, where
     the last attempt found them. This run has paid for them, so they do not count as hits.
-
-    Args:
-        used: what the bundles returned.
-        ledger: the ledger with the records of all bundles.
-        earlier: what earlier stages used, maybe of the same pools.
     """
     known = {name for usage in (*used, *earlier) for name in usage.records}
     try:
@@ -235,13 +219,7 @@ def _summed(used: list[Usage]) -> Usage:
 
 
 def _with(usage: Usage, lost: list[Use], *, is_first: bool) -> Usage:
-    """The use of a pool and model with that of lost bundles.
-
-    Args:
-        usage: of the bundles that were not lost.
-        lost: the records of the others.
-        is_first: whether it is the pool's first. Records count calls of all models together, those in flight included.
-    """
+    """The use of a pool and model with that of lost bundles."""
     of_pool = [use for use in lost if use.pool == usage.pool]
     own = usage.stage, usage.model or ""
     took = [took for use in of_pool for *name, took in use.took if tuple(name) == own]

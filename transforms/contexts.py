@@ -42,16 +42,10 @@ class GatherContexts(beam.PTransform):
 
     The input is what `ScoreRankings` takes, and "replayed": pairs of source and `columns.REPLAYED`, where answers exist
     already.
-
-    Attributes:
-        evaluation: configurations and sources.
-        counts: for each configuration that has contexts, how many; None for all that its `top_k` leaves.
-        corpus: the documents, for rankings without texts; None where there are none.
-        buckets: into how many parts documents are divided while they are joined.
     """
 
     evaluation: Evaluation
-    counts: Mapping[int, int | None]
+    counts: Mapping[int, int | None]  # None for all that its `top_k` leaves
     corpus: str | None
     buckets: int
 
@@ -109,13 +103,7 @@ def requests(element: Bucketed, buckets: int) -> Iterator[Request]:
 
 
 def requests_of(bucket: int, doc_ids: StringArray, buckets: int) -> Iterator[Request]:
-    """Requests for documents, by the bucket of the documents.
-
-    Args:
-        bucket: that the texts are sent to.
-        doc_ids: each once.
-        buckets: into how many parts the documents are divided.
-    """
+    """Requests for documents, by the bucket of the documents."""
     if len(doc_ids):
         of_documents = hashing.buckets(doc_ids, buckets)
         for each in np.unique(of_documents).tolist():
@@ -158,13 +146,7 @@ def _place(hashes: HashArray) -> tuple[HashArray, Bits]:
 
 
 def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[Bucketed]:
-    """The documents of a file whose texts are requested, by their bucket, as `DOCUMENTS`, each with its title.
-
-    Args:
-        path: the file.
-        sieve: of all requests, as `SieveFn` makes it.
-        buckets: into how many parts the documents are divided.
-    """
+    """The documents of a file whose texts are requested, by their bucket, as `DOCUMENTS`, each with its title."""
     entries = texts.read_entries(path, "corpus") if sieve.any() else iter(())
     while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
         hashed = hashing.hash_strings(pa.array([entry.id for entry in part], pa.string()))

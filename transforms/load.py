@@ -14,14 +14,7 @@ _MARK = f"{LoadFailed.__module__}.{LoadFailed.__name__}: "
 
 @dataclass
 class LoadTables(beam.PTransform):
-    """Load all tables of a run once its row in `runs` is written; yields the run_id.
-
-    Attributes:
-        dataset: the dataset to load into.
-        run_id: the id of the run.
-        output: the folder of all tables, for messages.
-        folders: where the files of each table lie.
-    """
+    """Load all tables of a run once its row in `runs` is written; yields the run_id."""
 
     dataset: DatasetName
     run_id: str
@@ -36,11 +29,7 @@ class LoadTables(beam.PTransform):
 
 
 def load(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[str, str]) -> str:
-    """Load a run; returns its id. It may be repeated, also by Beam: the rows of the run are replaced.
-
-    Raises:
-        LoadFailed: it was not loaded; the message says how to continue.
-    """
+    """Load a run; returns its id. It may be repeated, also by Beam: the rows of the run are replaced."""
     try:
         return publish.load_run(dataset, run_id, folders).run_id
     except LoadFailed as error:

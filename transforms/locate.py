@@ -34,10 +34,6 @@ class LocateChunks(beam.PTransform):
     The input are pairs of bucket and rows of a source. A result with a text has the place of that text in its document;
     one without a text is the whole document. Places count from the beginning of the document's text; a chunk may begin
     with its title, where a service searches titles, too. The corpus is only read where an id lacks a span.
-
-    Attributes:
-        corpus: the documents.
-        buckets: into how many parts documents are divided while they are joined.
     """
 
     corpus: str

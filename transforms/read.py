@@ -42,23 +42,10 @@ class Dataset(NamedTuple):
 
 @dataclass
 class ReadDataset(beam.PTransform):
-    """Read judgements, and queries where there are any, and join them.
-
-    Attributes:
-        qrels: path or pattern of the judgements, or a table of BigQuery.
-        queries: the same of the queries; None takes the judged ones, without text.
-        buckets: the number of parts that the queries are divided into.
-        slices: attributes that the queries must have.
-        highest: the highest allowed grade, and the metric that sets it.
-        compared: role and path of the files that must share queries, or documents, with the judgements.
-        references: the place of reference answers; None where there are none.
-        everyone: queries without judgements are evaluated, too.
-        spans: the judgements are evidence spans.
-        quoted: the corpus whose text the evidence quotes; None where there is none to compare it with.
-    """
+    """Read judgements, and queries where there are any, and join them."""
 
     qrels: str | None
-    queries: str | None
+    queries: str | None  # the same of the queries; None takes the judged ones, without text
     buckets: int
     slices: tuple[str, ...] = ()
     highest: tuple[float, str] = (math.inf, "")
@@ -66,7 +53,7 @@ class ReadDataset(beam.PTransform):
     references: References | None = None
     everyone: bool = False
     spans: bool = False
-    quoted: str | None = None
+    quoted: str | None = None  # the corpus whose text the evidence quotes; None if there is none to compare it with
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
         """Add the steps."""
@@ -186,31 +173,19 @@ def checked(
     slices: tuple[str, ...],
     references: References | None = None,
 ) -> DatasetSummary:
-    """The summary of a dataset that can be evaluated.
-
-    Raises:
-        InputError: it cannot be evaluated.
-    """
+    """The summary of a dataset that can be evaluated."""
     summary.check(queries, qrels, slices, references)
     return summary
 
 
 def compared(summary: DatasetSummary, qrels: str, others: tuple[tuple[str, str], ...]) -> DatasetSummary:
-    """The summary of a dataset whose judgements share ids with other files.
-
-    Raises:
-        InputError: they share none.
-    """
+    """The summary of a dataset whose judgements share ids with other files."""
     overlap.refuse_disjoint(qrels, others)
     return summary
 
 
 def quoting(summary: DatasetSummary, evidence: str, corpus: str | None) -> DatasetSummary:
-    """The summary of a dataset whose evidence quotes its corpus.
-
-    Raises:
-        InputError: a quote is not the text of its span.
-    """
+    """The summary of a dataset whose evidence quotes its corpus."""
     if corpus is not None:
         refuse_misquoted(evidence, corpus)
     return summary

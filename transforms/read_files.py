@@ -22,13 +22,7 @@ batches.register()
 
 @dataclass
 class ReadRun(beam.PTransform):
-    """Read the rows of a run into buckets, marked with their source.
-
-    Attributes:
-        path: path or pattern of the run, or a table of BigQuery.
-        source: position of the source.
-        buckets: as for the dataset.
-    """
+    """Read the rows of a run into buckets, marked with their source."""
 
     path: str
     source: int
@@ -46,16 +40,7 @@ class ReadRun(beam.PTransform):
 
 @dataclass
 class ReadFiles(beam.PTransform):
-    """Read all files of a pattern, or all streams of a table, and divide the rows by bucket.
-
-    Attributes:
-        pattern: of the files, or the table.
-        role: of the input.
-        reader: yields the rows of one file.
-        schema: of the rows, without their lines.
-        buckets: into how many parts they are divided.
-        in_pieces: yields the rows of a piece of a file; None where a file is one piece, however large it is.
-    """
+    """Read all files of a pattern, or all streams of a table, and divide the rows by bucket."""
 
     pattern: str
     role: str

@@ -34,17 +34,10 @@ batches.register()
 
 @dataclass(frozen=True)
 class ReplayTally:
-    """What users should know of the answers of one source.
-
-    Attributes:
-        foreign: answers to queries that are not evaluated.
-        example: the first id, in order, of such a query.
-        without_contexts: answers that do not say their contexts.
-        without_ids: answers with a context that has no document id.
-    """
+    """What users should know of the answers of one source."""
 
     foreign: int = 0
-    example: str | None = None
+    example: str | None = None  # the first id, in order, of such a query
     without_contexts: int = 0
     without_ids: int = 0
 
@@ -86,12 +79,7 @@ class Replayed(NamedTuple):
 
 @dataclass
 class ReplayAnswers(beam.PTransform):
-    """Read answers that exist already.
-
-    Attributes:
-        replays: by source.
-        buckets: into how many parts the queries are divided.
-    """
+    """Read answers that exist already."""
 
     replays: Mapping[int, Replay]
     buckets: int
@@ -150,18 +138,7 @@ class ReplayFn(beam.DoFn):
 
 
 def replayed(queries: pa.StringArray, rows: Iterable[pa.RecordBatch]) -> tuple[pa.RecordBatch, list[str], ReplayTally]:
-    """The answers to some queries.
-
-    Args:
-        queries: ids of those of one bucket that are evaluated.
-        rows: batches of `columns.REPLAYED`, of the same bucket.
-
-    Returns:
-        `columns.REPLAYED` of these queries, the ids of those without an answer, and what users should know.
-
-    Raises:
-        ReplayConflict: a query has two answers.
-    """
+    """The answers to some queries."""
     table = pa.concat_batches([pa.RecordBatch.from_pylist([], columns.REPLAYED), *rows])
     counts = pc.value_counts(table["query_id"])
     again = counts.filter(pc.greater(counts.field("counts"), 1))

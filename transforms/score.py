@@ -59,9 +59,6 @@ class ScoreRankings(beam.PTransform):
     The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "failures", where
     there is any, pairs of source and failure, "values", where a metric is judged, batches of judged values, and
     whatever begins with "rankings" pairs of source and rows.
-
-    Attributes:
-        evaluation: configurations, metrics and slices.
     """
 
     evaluation: Evaluation
@@ -111,23 +108,7 @@ def score(
     evaluation: Evaluation,
     values: Sequence[JudgedValues] = (),
 ) -> ScoredPartition:
-    """Score some queries under every configuration.
-
-    Args:
-        judged: the queries, at most one batch of `columns.JUDGED_QUERIES`.
-        rows: for each source, batches of `columns.RANKINGS` (ordered by score) or `columns.RETRIEVED` (as given); a
-            fusion has none of its own.
-        failures: for each source, the queries without an answer.
-        evaluation: configurations, metrics and slices.
-        values: of judged metrics.
-
-    Returns:
-        The scores.
-
-    Raises:
-        InputError: a ranking names a document twice, and its source does not allow that; or scores are missing that a
-            distance threshold or a fusion needs.
-    """
+    """Score some queries under every configuration."""
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
     pool, unjudged = pool_of(queries), queries["judgements"].is_null().to_numpy(zero_copy_only=False)
     evidence = Evidence.of(pool.queries, pool.query, pool.doc_id, pool.grade) if evaluation.spans else None

@@ -30,16 +30,7 @@ def names_output(given: Any, replaced: Mapping[str, Any]) -> bool:
 
 
 def read(given: Any, replaced: Mapping[str, Any], output: str | None) -> Experiment:
-    """An experiment, checked.
-
-    Args:
-        given: the path of a file, or what such a file holds as a dict.
-        replaced: keys of the experiment, with the values that stand in the place of the given ones.
-        output: the folder for results; None for the one that the experiment names.
-
-    Raises:
-        InputError: it is neither, or cannot be used.
-    """
+    """An experiment, checked."""
     if not isinstance(given, str | os.PathLike | Mapping):
         raise InputError(f"an experiment is {type(given).__name__}; give the path of a YAML file, or a dict")
     path = name_of(given)

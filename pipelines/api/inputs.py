@@ -19,36 +19,17 @@ _SHAPES = {"qrels": "{query: {document: grade}}", "run": "{query: {document: sco
 
 @dataclass
 class Inputs:
-    """Inputs as paths; those that were given in memory lie in a folder.
-
-    Attributes:
-        folder: for the files.
-        labels: what messages call a file, by its path.
-    """
+    """Inputs as paths; those that were given in memory lie in a folder."""
 
     folder: str
     labels: dict[str, str] = field(default_factory=dict)
 
     def qrels(self, given: Any) -> str:
-        """The path of judgements.
-
-        Args:
-            given: a path, a mapping from queries to mappings from documents to grades, or a table.
-
-        Raises:
-            InputError: it is none of these, an id is no text, or a grade is no number.
-        """
+        """The path of judgements."""
         return self._path(given, "qrels", "qrels")
 
     def runs(self, given: Any) -> tuple[list[str], list[str] | None]:
-        """The paths of runs, and their names; None where they are named after their files.
-
-        Args:
-            given: a path, several paths, or a mapping from names to paths, mappings or tables.
-
-        Raises:
-            InputError: it is none of these, it is empty, or as for `qrels`.
-        """
+        """The paths of runs, and their names; None where they are named after their files."""
         if _is_path(given):
             return [_checked(given)], None
         if isinstance(given, Mapping):

@@ -29,15 +29,7 @@ class _Options(BaseModel):
 
 
 def score_options(output: str, given: Mapping[str, Any]) -> ScoreOptions:
-    """Options by name, checked.
-
-    Args:
-        output: the folder for the tables.
-        given: the options; `metrics` and `dialects` are one name or several.
-
-    Raises:
-        InputErrors: an option is unknown, or has a value that cannot be used.
-    """
+    """Options by name, checked."""
     whole = {**given, **{name: _several(given[name]) for name in ("metrics", "dialects") if name in given}}
     if isinstance(whole.get("corpus"), os.PathLike):
         whole["corpus"] = os.fspath(whole["corpus"])

@@ -21,16 +21,7 @@ from rankbeam.transforms.records.errors import InputError
 
 @dataclass(frozen=True)
 class Shown:
-    """How a result is shown.
-
-    Attributes:
-        form: the output format.
-        per_query: whether to show every query, too.
-        tags: trec_eval's `runid`, by configuration name.
-        temporary: whether the tables are deleted afterwards.
-        sampled: whether DuckDB and the report leave out rows of large tables, which lie elsewhere.
-        wide: whether tables are shown with all columns in a narrow terminal.
-    """
+    """How a result is shown."""
 
     form: str
     per_query: bool
@@ -41,11 +32,7 @@ class Shown:
 
 
 def refuse_foreign(output: str, *, reported: bool) -> None:
-    """Refuse to replace files that rankbeam did not write.
-
-    Raises:
-        InputError: such a file is in the place of the DuckDB file or the report.
-    """
+    """Refuse to replace files that rankbeam did not write."""
     warehouse.refuse_foreign(output)
     if reported:
         report.refuse_foreign(output)

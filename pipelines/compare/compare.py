@@ -20,13 +20,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class NamedComparison:
-    """A comparison of configurations that may be of two runs.
-
-    Attributes:
-        configuration, baseline: names.
-        config_id, baseline_id: ids.
-        row: what the comparison says; it has positions where ids should be.
-    """
+    """A comparison of configurations that may be of two runs."""
 
     configuration: str
     baseline: str
@@ -37,24 +31,13 @@ class NamedComparison:
 
 @dataclass(frozen=True)
 class Question:
-    """The comparison to make.
-
-    Attributes:
-        baseline: name of the configuration that the others are compared with; None for the run's own baseline, or,
-            across two runs, for the one of the same name.
-        metrics: names of metrics; none for all of them.
-        slices: "all", a slice such as "intent=how_to", or an attribute, for each of its values.
-        all_pairs: also compare the others with each other; of one run only.
-        confidence: of intervals; None for that of the run.
-        seed, replicates: of the statistics; None for those of the run.
-        other_dataset: compare the queries that both runs have, even if their datasets differ.
-    """
+    """The comparison to make."""
 
     baseline: str | None = None
     metrics: tuple[str, ...] = ()
-    slices: tuple[str, ...] = (ALL,)
+    slices: tuple[str, ...] = (ALL,)  # "all", a slice such as "intent=how_to", or an attribute, for each of its values
     all_pairs: bool = False
-    confidence: float | None = None
+    confidence: float | None = None  # None for that of the run
     seed: int | None = None
     replicates: int | None = None
     other_dataset: bool = False
@@ -62,17 +45,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Compared:
-    """The result of a comparison.
-
-    Attributes:
-        run: the run whose configurations were compared.
-        other: the run that they were compared with, if it is another one.
-        statistics: how they were compared.
-        rows: by metric and slice.
-        left_out: metrics that only one of the runs has.
-        too_small: requested slices with too few queries to be compared.
-        shared: the queries that both runs have, where these are of different datasets.
-    """
+    """The result of a comparison."""
 
     run: Results
     other: Results | None
@@ -112,18 +85,7 @@ def pair_of_runs(
     other_run_id: str | None,
     experiment: str | None = None,
 ) -> tuple[Results, Results | None]:
-    """The run to compare, and the run of its baseline where that is another one.
-
-    Args:
-        folder: of the run.
-        run_id: its id; the latest by default.
-        other_folder: of the other run; the same folder by default.
-        other_run_id: its id; by default the latest of the same experiment.
-        experiment: the name of the run's experiment, where the folder holds runs of several.
-
-    Raises:
-        InputError: there is no such run, or both are the same.
-    """
+    """The run to compare, and the run of its baseline where that is another one."""
     run = find_run(folder, run_id, experiment)
     if other_folder is None and other_run_id is None:
         return run, None
@@ -131,16 +93,7 @@ def pair_of_runs(
 
 
 def compare(run: Results, other: Results | None, question: Question) -> Compared:
-    """Compare the configurations of a run with a baseline, in it or in another run.
-
-    Args:
-        run: whose configurations are compared.
-        other: where the baseline is; None for the same run.
-        question: what to compare, and how.
-
-    Raises:
-        InputError: the runs are of different datasets or have no metric in common, or a name is unknown.
-    """
+    """Compare the configurations of a run with a baseline, in it or in another run."""
     if other is not None:
         _check_dataset(run, other, question)
     metrics, left_out = _metrics(run, other, question)
@@ -170,10 +123,6 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
 
 def slices_matching(wanted: str, known: Sequence[str]) -> list[str]:
     """The slices that a name matches: the slice itself, or all values of an attribute.
-
-    Args:
-        wanted: "all", "intent=how_to", or for each value "intent" or "intent=*"; "intent×difficulty" crosses two.
-        known: the slices of the runs.
 
     >>> slices_matching("intent", ["all", "intent=a", "intent=b", "intent=a×level=1"])
     ['intent=a', 'intent=b']

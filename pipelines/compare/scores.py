@@ -22,13 +22,7 @@ _STATUSES = pa.array(LABELS)
 
 @dataclass(frozen=True)
 class Member:
-    """One configuration of one run.
-
-    Attributes:
-        results: the run.
-        config_id: which configuration.
-        name: for people.
-    """
+    """One configuration of one run."""
 
     results: Results
     config_id: str
@@ -58,11 +52,6 @@ def partitions_of(
     """The scored queries of some configurations, which may be of several runs, some queries at a time.
 
     A query that a run does not have is MISSING there; its attributes are those of the first run that has it.
-
-    Args:
-        members: the configurations; their positions in the partitions are those in this list.
-        panels: what is compared, in groups that share a status.
-        slices: names of attributes to slice by.
     """
     runs = list(dict.fromkeys((member.results.output, member.results.run_id) for member in members))
     scores_by_member: dict[tuple[str, str, str], _Scores] = {}

@@ -10,12 +10,7 @@ from rankbeam.pipelines.results.run import Results
 
 @dataclass(frozen=True)
 class Shared:
-    """Queries of two runs, scored or not.
-
-    Attributes:
-        both: that both runs have.
-        only_run, only_other: that one of them has.
-    """
+    """Queries of two runs, scored or not."""
 
     both: int
     only_run: int

@@ -17,14 +17,7 @@ _KEY = "[key]"
 
 
 def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], at: Place = ()) -> InputError:
-    """One of pydantic's errors in the user's terms.
-
-    Args:
-        located: the document.
-        model: the model that the value was validated against.
-        error: an item of `ValidationError.errors()`.
-        at: place of the validated value in the document.
-    """
+    """One of pydantic's errors in the user's terms."""
     place: Place = tuple(part for part in (*at, *error["loc"]) if part != _KEY)
     kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":
@@ -56,16 +49,7 @@ def _shown(value: object) -> str:
 
 
 def salvage(model: type[Model], value: object) -> Model:
-    """The valid parts of a value that is not a valid `model`, so that one pass can check them further.
-
-    Args:
-        model: that the value should fit.
-        value: from the file.
-
-    Returns:
-        A model with the valid fields of the value; other fields have their default, or None. The same applies to
-        models inside it, and to those in lists and mappings.
-    """
+    """The valid parts of a value that is not a valid `model`, so that one pass can check them further."""
     given = value if isinstance(value, dict) else {}
     kept = model.model_construct()
     for name, field in model.model_fields.items():

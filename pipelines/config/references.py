@@ -20,24 +20,13 @@ _HINT = "secrets belong into api_key of a service, or into url, headers, params 
 
 
 def resolved(located: Located, problems: list[InputError], kept: Collection[Place] = ()) -> Located:
-    """A document whose strings hold the values of this machine's variables; its text keeps the references.
-
-    Args:
-        located: an experiment, a file of goldens, or gates.
-        problems: unset variables, secrets where none may be, and what only looks like a reference are appended here.
-        kept: places whose references are not resolved.
-    """
+    """A document whose strings hold the values of this machine's variables; its text keeps the references."""
     places = frozenset((*kept, *_own(located.value)))
     return replace(located, value=_resolved(located, located.value, (), places, problems))
 
 
 def without_consequences(problems: list[InputError], unresolved: Collection[InputError]) -> list[InputError]:
-    """All problems but those of values whose references are not resolved, which says it all.
-
-    Args:
-        problems: of a file.
-        unresolved: those among them that `resolved` reported.
-    """
+    """All problems but those of values whose references are not resolved, which says it all."""
     names = {each.problem.partition(": ")[0] for each in unresolved}
     references = {match[0] for each in unresolved for match in REFERENCE.finditer(each.problem)}
 

@@ -18,18 +18,11 @@ _MOST_REPEATED = 100_000
 
 @dataclass(frozen=True)
 class Located:
-    """A YAML document.
+    """A YAML document."""
 
-    Attributes:
-        path: the file, for messages; None for a text that rankbeam made itself.
-        value: its content, as Python values.
-        lines: the line, from 1, of every key and item, by place: ("dataset", "qrels"), ("metrics", 0).
-        repeated: keys that occur twice in one mapping.
-    """
-
-    path: str | None
+    path: str | None  # the file, for messages; None for a text that rankbeam made itself
     value: Any
-    lines: dict[Place, int]
+    lines: dict[Place, int]  # the line, from 1, of every key and item, by place: ("dataset", "qrels"), ("metrics", 0)
     repeated: tuple[Place, ...]
 
     def error(self, place: Place, problem: str) -> InputError:
@@ -55,13 +48,6 @@ def spelled(place: Place) -> str:
 
 def load(text: str, path: str | None) -> Located:
     """Read a YAML document.
-
-    Args:
-        text: its text.
-        path: the file of the text, for messages; None for a text that rankbeam made itself.
-
-    Raises:
-        InputError: the text is not valid YAML.
 
     >>> load("metrics:\\n- AP\\n- RR", "e.yaml").lines[("metrics", 1)]
     3

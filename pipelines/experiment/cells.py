@@ -29,26 +29,14 @@ class Given(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """One configuration of the grid.
-
-    Attributes:
-        name: for people, with the values that the grid chose.
-        given: the name under `configurations:`.
-        place: where it stands under `configurations:`.
-        retriever: what its rankings come from.
-        top_k: results per query; None for all.
-        distance: only results nearer than this; None for all.
-        generator: what answers from its rankings; None where nothing does.
-        dialect: by which it is scored.
-        parts: the cells that it is fused of.
-    """
+    """One configuration of the grid."""
 
     name: str
     given: str
     place: Place
     retriever: Retrieving
-    top_k: int | None
-    distance: float | None = None
+    top_k: int | None  # results per query; None for all
+    distance: float | None = None  # only results nearer than this; None for all
     generator: Generating | None = None
     dialect: Dialect = RANKBEAM
     parts: tuple["Cell", ...] = ()

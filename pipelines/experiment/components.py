@@ -21,16 +21,7 @@ RETRIEVER, GENERATE, ANSWERS = "retriever", "generate", "answers"
 
 @dataclass(frozen=True)
 class Retrieving:
-    """The origin of a configuration's rankings.
-
-    Attributes:
-        role: the key of a configuration that it stands under: `retriever`, or `answers` where these are replayed.
-        place: where it stands in the document.
-        kind: its type.
-        parameters: that type's.
-        corpus: the entry of `corpora:` that it searches; None where it names none.
-        embedder: the model that embeds texts for it; None where it names none.
-    """
+    """The origin of a configuration's rankings."""
 
     role: str
     place: Place
@@ -50,12 +41,7 @@ class Retrieving:
         return replace(self, parameters=self.parameters.resolved(folder), corpus=corpus)
 
     def searching(self, identity: str = "", resource: str = "") -> "Retrieving":
-        """The same, for the corpus of a service that it searches, if it searches one.
-
-        Args:
-            identity: of the corpus; by default of its specification, since the documents are not read yet.
-            resource: its name at the service; "" as long as it is not built.
-        """
+        """The same, for the corpus of a service that it searches, if it searches one."""
         if self.corpus is None:
             return self
         searched = self.corpus.parameters.searched(identity or content_key(self.corpus.decisive()), resource)
@@ -85,13 +71,7 @@ class Retrieving:
 
 @dataclass(frozen=True)
 class Generating:
-    """The generator that answers from the rankings of a configuration.
-
-    Attributes:
-        parameters: as given.
-        service: the model that answers.
-        file: the template of the prompt.
-    """
+    """The generator that answers from the rankings of a configuration."""
 
     parameters: GenerateParameters
     service: Service

@@ -18,15 +18,9 @@ from rankbeam.transforms.records.metrics.dialects import Dialect
 
 @dataclass(frozen=True)
 class Expanded:
-    """The result of `expand`.
+    """The result of `expand`."""
 
-    Attributes:
-        cells: every configuration, in order.
-        configurations: the cells, as the stages see them.
-        sources: where rankings come from.
-    """
-
-    cells: tuple[Cell, ...]
+    cells: tuple[Cell, ...]  # every configuration, in order
     configurations: tuple[Configuration, ...]
     sources: tuple[PlannedSource, ...]
 
@@ -48,16 +42,7 @@ def expand(
     unit: str,
     problems: list[InputError],
 ) -> Expanded:
-    """Cross every configuration with the grid, and group what one ranking can serve.
-
-    Args:
-        around: what the configurations name.
-        given: the configurations.
-        grid: parameters and their values.
-        dialects: by which every configuration is scored; none for rankbeam's own alone.
-        unit: the dataset's unit.
-        problems: problems are appended here.
-    """
+    """Cross every configuration with the grid, and group what one ranking can serve."""
     located = around.located
     base = fusions.with_parts(located, cells(around, given, grid, problems), [each.name for each in given], problems)
     all_cells = [variant for cell in base for variant in cell.in_dialects(dialects)]

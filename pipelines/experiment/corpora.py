@@ -19,13 +19,7 @@ CORPUS = "corpus"
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus that a configuration searches: an entry of `corpora:` with what the grid gives to it.
-
-    Attributes:
-        name: by which the experiment calls it.
-        kind: its type.
-        parameters: that type's.
-    """
+    """A corpus that a configuration searches: an entry of `corpora:` with what the grid gives to it."""
 
     name: str
     kind: str
@@ -47,14 +41,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Entry:
-    """One item of `corpora:`, before the grid replaces any of its parameters.
-
-    Attributes:
-        name: of the corpus.
-        kind: its type.
-        model: that type's parameters.
-        values: those that are given.
-    """
+    """One item of `corpora:`, before the grid replaces any of its parameters."""
 
     name: str
     kind: str
@@ -67,22 +54,13 @@ class Entry:
         return "corpora", self.name
 
     def corpus(self, chosen: Mapping[str, Any]) -> Corpus:
-        """The corpus with some of its parameters replaced.
-
-        Raises:
-            ValidationError: they are not valid.
-        """
+        """The corpus with some of its parameters replaced."""
         return Corpus(self.name, self.kind, self.model.model_validate({**self.values, **chosen}))
 
 
 @dataclass(frozen=True)
 class Corpora:
-    """`corpora:` as a whole.
-
-    Attributes:
-        given: what was given, by name.
-        entries: those whose type is known, by name; what is wrong with the others was reported where they stand.
-    """
+    """`corpora:` as a whole."""
 
     given: Mapping[str, Any]
     entries: Mapping[str, Entry]
@@ -94,15 +72,7 @@ class Corpora:
     def wrong_name(
         self, located: Located, place: Place, kind: str, model: type[RetrieverParameters], value: object
     ) -> Iterator[InputError]:
-        """What is wrong with the `corpus` of a retriever; a type with a field of that name may take other values.
-
-        Args:
-            located: the document, for messages.
-            place: of the value.
-            kind: the retriever's type.
-            model: that type's parameters.
-            value: the corpus that it names.
-        """
+        """What is wrong with the `corpus` of a retriever; a type with a field of that name may take other values."""
         if self.is_named(value):
             entry = self.entries.get(str(value))
             if entry is not None and entry.kind not in model.searches:
@@ -117,14 +87,7 @@ class Corpora:
 def corpora_of(
     located: Located, given: Mapping[str, Any], used: Collection[object], problems: list[InputError]
 ) -> Corpora:
-    """The corpora of an experiment.
-
-    Args:
-        located: the document, for messages.
-        given: `corpora:`.
-        used: names that retrievers give; the others are checked here.
-        problems: problems are appended here.
-    """
+    """The corpora of an experiment."""
     entries = {}
     for name, value in given.items():
         place: Place = ("corpora", name)

@@ -25,10 +25,6 @@ class CorpusQuotas:
     """The budgets of building corpora, each for one project and region.
 
     The defaults are what RAG Engine documents: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
-
-    Attributes:
-        data: of requests that list, make and change corpora.
-        imports: of imports.
     """
 
     data: Quota = field(default_factory=lambda: Quota(requests_per_minute=60))
@@ -36,13 +32,7 @@ class CorpusQuotas:
 
 
 def corpus_quotas_of(located: Located, given: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
-    """The budgets of building corpora.
-
-    Args:
-        located: the document, for messages.
-        given: `quotas:`.
-        problems: problems are appended here.
-    """
+    """The budgets of building corpora."""
     default = CorpusQuotas()
     data = _checked(located, QuotaModel, DATA, given, problems)
     imports = _checked(located, ImportQuotaModel, IMPORT, given, problems)

@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 def refuse_disjoint(experiment: "Experiment") -> None:
-    """Compare the judgements with the runs and the corpus: ids that never meet would score 0.
-
-    Raises:
-        InputErrors: some file shares no query, or no document, with the judgements.
-    """
+    """Compare the judgements with the runs and the corpus: ids that never meet would score 0."""
     others = [(role, path) for role, path in experiment.compared if not is_table(path)]
     qrels = experiment.qrels
     problems = [] if qrels is None or is_table(qrels) else overlap.disjoint(qrels, others)
@@ -38,15 +34,7 @@ def unknown_attributes(
     queries: str | None,
     answers: str | None,
 ) -> Iterator[InputError]:
-    """Attributes that slices or templates name and no query has.
-
-    Args:
-        located: the experiment, for messages.
-        slices: attributes, or crossings of them.
-        templates: what models are asked, and whether without contexts, too.
-        queries: path of the queries; None where none are given, which is another problem.
-        answers: the attribute that holds reference answers, which is neither sliced by nor shown to a model.
-    """
+    """Attributes that slices or templates name and no query has."""
     sliced = {name for each in slices for name in attributes_of(each)}
     filled = {name for each in templates for name in each.attributes}
     try:
@@ -71,18 +59,7 @@ def unknown_attributes(
 
 
 def attributes_in(queries: str | None, wanted: Set[str]) -> set[str] | None:
-    """Attributes of queries, which are read until each that is wanted was seen once.
-
-    Args:
-        queries: path of the queries.
-        wanted: names of attributes.
-
-    Returns:
-        All attributes of the queries that were read; None where they are not read before the run.
-
-    Raises:
-        InputError: a file, as far as it is read, is not what it should be.
-    """
+    """Attributes of queries, which are read until each that is wanted was seen once."""
     known: set[str] = set()
     if queries is None or is_table(queries):
         return None

@@ -30,20 +30,11 @@ Target = tuple[str, str]
 
 @dataclass(frozen=True)
 class Draft:
-    """A component of a configuration.
-
-    Attributes:
-        role: the key of the configuration that it stands under.
-        place: where it stands.
-        kind: its type; empty where there is one only.
-        model: that type's parameters.
-        values: those that are given.
-        fixed: parameters that the grid cannot replace.
-    """
+    """A component of a configuration."""
 
     role: str
     place: Place
-    kind: str
+    kind: str  # empty where there is one only
     model: type[Parameters]
     values: Mapping[str, Any]
     fixed: frozenset[str] = frozenset()
@@ -54,20 +45,11 @@ class Draft:
         return {*self.model.model_fields} - self.fixed
 
     def parameters(self, chosen: Mapping[str, Any]) -> Parameters:
-        """The component with some of its parameters replaced.
-
-        Raises:
-            ValidationError: they are not valid.
-        """
+        """The component with some of its parameters replaced."""
         return self.model.model_validate({**self.values, **chosen})
 
     def wrong_beside(self, located: Located, first: Mapping[str, Any]) -> Iterator[InputError]:
-        """What is wrong with parameters that the grid replaces, and so no cell has.
-
-        Args:
-            located: the document, for messages.
-            first: the first value of each parameter that the grid sweeps.
-        """
+        """What is wrong with parameters that the grid replaces, and so no cell has."""
         try:
             self.model.model_validate({**first, **self.values})
         except ValidationError as error:
@@ -78,17 +60,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Drafts:
-    """The components of one configuration.
-
-    Attributes:
-        place: where the configuration stands.
-        name: under `configurations:`.
-        retriever: what its rankings come from.
-        model: that type's parameters.
-        inside: a threshold of distances that stands inside `retriever:`; None where there is none.
-        generate: what answers; None where nothing does.
-        entry: of `corpora:` that is searched; None where none is named.
-    """
+    """The components of one configuration."""
 
     place: Place
     name: str
@@ -96,7 +68,7 @@ class Drafts:
     model: type[RetrieverParameters]
     inside: Any
     generate: Draft | None
-    entry: Entry | None = None
+    entry: Entry | None = None  # None if none is named
 
     @property
     def all(self) -> list[Draft]:
@@ -134,15 +106,7 @@ class Drafts:
 def drafts_of(
     located: Located, corpora: Corpora, position: int, given: Given, problems: list[InputError]
 ) -> Drafts | None:
-    """The components of a configuration; None where it has none that is known, which is reported.
-
-    Args:
-        located: the document, for messages.
-        corpora: what retrievers may search.
-        position: of the configuration.
-        given: the configuration.
-        problems: problems are appended here.
-    """
+    """The components of a configuration; None where it has none that is known, which is reported."""
     place: Place = ("configurations", position)
     role, values = (RETRIEVER, given.retriever) if given.answers is None else (ANSWERS, given.answers)
     if values is None:

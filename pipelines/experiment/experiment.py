@@ -28,36 +28,7 @@ from rankbeam.transforms.records.metrics.judged import JudgedMetric
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment that can be run.
-
-    Attributes:
-        name: its name.
-        text: the YAML it came from.
-        qrels, queries, corpus: paths, or tables and queries of BigQuery; None where there is none.
-        sources: where rankings come from.
-        evaluation: configurations, metrics, sources and slices.
-        output: the folder for all results.
-        pools: the budget of every quota pool that some source or service uses, by its name.
-        max_failure_rate: the share of a configuration's queries that may fail.
-        ledger_path: the folder of the ledger, where the experiment names one.
-        shares_ledger: that folder is one for all runs of the user.
-        leases_path: the folder of leases; None for that of the ledger.
-        is_private: only the owner may read what is written.
-        gates: thresholds that the results must keep.
-        bigquery: the dataset that runs are loaded into.
-        wait_for_lease_s: how long to wait for another run that makes calls with the same ledger; None for as long as
-            it takes.
-        services: the models that are called, by name.
-        judging: how answers and contexts are judged; None where nothing is.
-        max_cost: of all calls together; None for no limit.
-        references: where reference answers stand; None where there are none.
-        judged: the judged metrics.
-        unit: what the judgements judge.
-        evidence: the path of evidence spans, where they are the judgements.
-        corpus_quotas: the budgets of building corpora.
-        built: the corpora that a service built for the run; none before they are.
-        corpus_usage: what building them used.
-    """
+    """An experiment that can be run."""
 
     name: str
     text: str
@@ -67,16 +38,16 @@ class Experiment:
     sources: tuple[PlannedSource, ...]
     evaluation: Evaluation
     output: str
-    pools: dict[str, Quota]
+    pools: dict[str, Quota]  # the budget of every quota pool that some source or service uses, by its name
     max_failure_rate: float
     ledger_path: str | None = None
     gates: tuple[Gate, ...] = ()
     bigquery: DatasetName | None = None
-    wait_for_lease_s: float | None = None
-    services: Mapping[str, Service] = field(default_factory=dict)
+    wait_for_lease_s: float | None = None  # None to wait as long as it takes
+    services: Mapping[str, Service] = field(default_factory=dict)  # the models that are called, by name
     budgets: Mapping[str, str] = field(default_factory=dict)
     judging: Judging | None = None
-    max_cost: float | None = None
+    max_cost: float | None = None  # None for no limit
     references: References | None = None
     judged: tuple[JudgedMetric, ...] = ()
     unit: str = "document"
@@ -85,7 +56,7 @@ class Experiment:
     built: tuple[BuiltCorpus, ...] = ()
     corpus_usage: tuple[Usage, ...] = ()
     shares_ledger: bool = False
-    leases_path: str | None = None
+    leases_path: str | None = None  # the folder of leases; None for that of the ledger
     is_private: bool = False
 
     @property
@@ -121,11 +92,7 @@ class Experiment:
         return tuple(dict.fromkeys(each for each in corpora if each is not None and each.parameters.searched("")))
 
     def searching(self, found: Mapping[Corpus, tuple[str, str]]) -> "Experiment":
-        """The experiment with the identities and the resources of the corpora that a service builds.
-
-        Args:
-            found: for each corpus, its identity, and its name at the service, "" as long as it is not built.
-        """
+        """The experiment with the identities and the resources of the corpora that a service builds."""
         sources = tuple(each.searching(found) for each in self.sources)
         return replace(self, sources=sources)
 
@@ -210,11 +177,7 @@ class Experiment:
         return replace(self, evaluation=replace(self.evaluation, allow_disjoint=allowed))
 
     def pinned(self, run: str) -> "Experiment":
-        """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read.
-
-        Args:
-            run: names the execution.
-        """
+        """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read."""
         sources = tuple(each.pinned(run) for each in self.sources)
         return replace(
             self,

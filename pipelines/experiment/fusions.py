@@ -16,12 +16,6 @@ def with_parts(located: Located, cells: Sequence[Cell], given: Sequence[str], pr
 
     A part is the name of a cell, such as "bm25:top_k=10", or a name under `configurations:`. That stands for the
     widest of its cells, if all of them are cut from one ranking.
-
-    Args:
-        located: the document, for messages.
-        cells: of the grid, before they are repeated for dialects.
-        given: every name under `configurations:`.
-        problems: problems are appended here.
     """
     whole = []
     for cell in cells:
@@ -38,12 +32,7 @@ def with_parts(located: Located, cells: Sequence[Cell], given: Sequence[str], pr
 
 
 def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
-    """How a cell is fused of others; None where it is none.
-
-    Args:
-        cell: of the grid.
-        positions: of the sources, by what each is asked.
-    """
+    """How a cell is fused of others; None where it is none."""
     if (fusion := cell.retriever.fusion) is None:
         return None
     return fusion.plan(

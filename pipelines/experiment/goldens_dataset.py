@@ -15,16 +15,7 @@ _DEFAULT_SPLIT = "test"
 
 
 def with_files(located: Located, folder: str, problems: list[InputError]) -> Located:
-    """The experiment, in which the files of a benchmark stand in the place of its folder.
-
-    Args:
-        located: the experiment.
-        folder: that its paths are below.
-        problems: problems are appended here.
-
-    Raises:
-        InputErrors: the folder holds no benchmark, or the benchmark has no such split.
-    """
+    """The experiment, in which the files of a benchmark stand in the place of its folder."""
     dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
     if not isinstance(dataset, dict) or not isinstance(dataset.get("goldens"), str):
         return located

@@ -27,15 +27,7 @@ MOST_CELLS = 10_000
 
 @dataclass(frozen=True)
 class Around:
-    """What the components of an experiment name.
-
-    Attributes:
-        located: the document, for messages.
-        services: the models.
-        templates: the files of templates.
-        corpora: what retrievers may search.
-        labels: of the values of the grid.
-    """
+    """What the components of an experiment name."""
 
     located: Located
     services: Services
@@ -49,12 +41,6 @@ def cells(around: Around, given: Sequence[Given], grid: Grid, problems: list[Inp
 
     A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
     and `vector_distance_threshold` to those that have distances.
-
-    Args:
-        around: what the components name.
-        given: the configurations.
-        grid: parameters and their values.
-        problems: problems are appended here.
     """
     drafts: list[InputError] = []
     drafted = [

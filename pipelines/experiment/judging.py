@@ -18,15 +18,7 @@ from rankbeam.transforms.records.metrics.judged_definitions import Need
 def judging_of(
     located: Located, model: JudgeModel | None, services: Services, folder: str, problems: list[InputError]
 ) -> Judging | None:
-    """How answers and contexts are judged; None where nothing is.
-
-    Args:
-        located: the document, for messages.
-        model: `judge:`.
-        services: the models that it may name.
-        folder: that relative paths are below.
-        problems: problems are appended here.
-    """
+    """How answers and contexts are judged; None where nothing is."""
     if model is None or not model.service:  # a judge without a valid name of a service is reported
         return None
     prompts = None if model.prompts is None else files.below(folder, model.prompts)
@@ -61,13 +53,7 @@ def shown(metric: JudgedMetric, judging: Judging | None, services: Services) -> 
 def with_judged(
     configurations: Sequence[Configuration], answered: Collection[int], metrics: Sequence[JudgedMetric]
 ) -> tuple[Configuration, ...]:
-    """Configurations with the names of the judged metrics that each of them has values of.
-
-    Args:
-        configurations: of the experiment.
-        answered: positions of those that have answers, of a model or given.
-        metrics: judged ones.
-    """
+    """Configurations with the names of the judged metrics that each of them has values of."""
     return tuple(
         replace(each, judged=frozenset(str(metric) for metric in metrics if _has_values(metric, position in answered)))
         for position, each in enumerate(configurations)

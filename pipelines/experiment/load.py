@@ -48,15 +48,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 def load_experiment(path: str, output: str | None = None) -> Experiment:
-    """Read an experiment and check everything that can be checked before any work starts.
-
-    Args:
-        path: the YAML file, on any of Beam's filesystems.
-        output: the folder for all results, instead of the file's `output.path`, which may then be missing.
-
-    Raises:
-        InputErrors: every problem of the file, and every input file that is missing or of a wrong format.
-    """
+    """Read an experiment and check everything that can be checked before any work starts."""
     if Path(path).is_dir():
         raise InputError("is a folder; an experiment is a YAML file", path=path)
     try:

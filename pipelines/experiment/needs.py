@@ -19,14 +19,7 @@ AnyMetric = Metric | JudgedMetric
 def unmet(
     located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
 ) -> Iterator[InputError]:
-    """All inputs that the metrics need and the experiment lacks.
-
-    Args:
-        located: the document, for messages.
-        model: the experiment.
-        metrics: each with its position under `metrics:`.
-        cells: every configuration.
-    """
+    """All inputs that the metrics need and the experiment lacks."""
     given = located.value.get("dataset")
     if not isinstance(given, dict):
         return  # reported

@@ -13,15 +13,7 @@ _DEFAULT_SPLIT = "test"
 
 
 def with_public_files(located: Located, problems: list[InputError]) -> Located:
-    """The experiment, in which the files of a public collection stand in the place of its name.
-
-    Args:
-        located: the experiment.
-        problems: problems are appended here.
-
-    Raises:
-        InputErrors: there is no such collection, or it cannot be fetched.
-    """
+    """The experiment, in which the files of a public collection stand in the place of its name."""
     dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
     key = next((each for each in ("beir", "ir_datasets") if isinstance((dataset or {}).get(each), str)), None)
     if not isinstance(dataset, dict) or key is None:

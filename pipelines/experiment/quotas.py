@@ -24,30 +24,17 @@ _LATENCY_S = 5.0  # of a slow answer; see design.md, "rules for calls"
 
 @dataclass(frozen=True)
 class Pools:
-    """The result of `pools_of`.
+    """The result of `pools_of`."""
 
-    Attributes:
-        quotas: the budget of every pool that some source or service uses, by its name.
-        names: per source, its pool; None where asking costs nothing.
-        services: per service, its pool.
-        budgets: by name of a pool, the key of `quotas:` that holds its budget.
-    """
-
-    quotas: dict[str, Quota]
-    names: tuple[str | None, ...]
+    quotas: dict[str, Quota]  # the budget of every pool that some source or service uses, by its name
+    names: tuple[str | None, ...]  # per source, its pool; None if asking costs nothing
     services: dict[str, str]
     budgets: dict[str, str]
 
 
 @dataclass(frozen=True)
 class _Payer:
-    """A retriever or a service whose calls a pool pays for.
-
-    Attributes:
-        pool: its name.
-        budgets: the keys of `quotas:` that may hold the budget; the first that is there does.
-        default: the budget where none of them is.
-    """
+    """A retriever or a service whose calls a pool pays for."""
 
     pool: str
     budgets: tuple[str, ...]
@@ -67,15 +54,6 @@ def pools_of(
 
     A retriever that names no pool shares one with those of its type and scope: at the service a budget belongs to a
     project and region, or to a host. A service shares one with those of its type, scope and model.
-
-    Args:
-        located: the document, for messages.
-        given: `quotas:`.
-        retrieving: the retrievers of every configuration.
-        sources: those that rankings come from.
-        services: the models.
-        used: names of the services that are called.
-        problems: problems are appended here.
     """
     models = dict(_validated(located, given, problems))
     problems += _unknown_names(located, given, retrieving, services)

@@ -16,14 +16,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 def race_of(
     located: Located, model: ExperimentModel, metrics: Iterable[AnyMetric], problems: list[InputError]
 ) -> Race | None:
-    """The rules of the experiment's race; None where it has none, or, with the problem added, no valid one.
-
-    Args:
-        located: the document, for messages.
-        model: the experiment.
-        metrics: of the experiment.
-        problems: problems are appended here.
-    """
+    """The rules of the experiment's race; None where it has none, or, with the problem added, no valid one."""
     if model.race is None or model.race.metric is None:
         return None
     names = {str(_plain(metric)): str(metric) for metric in metrics}

@@ -14,14 +14,7 @@ from rankbeam.transforms.records.errors import InputError
 
 
 def given_reach(located: Located, given: Given, drafts: Drafts, problems: list[InputError]) -> dict[str, Any]:
-    """The reach of a configuration, given by itself or else by its type of retriever.
-
-    Args:
-        located: the document, for messages.
-        given: the configuration.
-        drafts: its components.
-        problems: problems are appended here.
-    """
+    """The reach of a configuration, given by itself or else by its type of retriever."""
     wrong = list(_wrong_given(located, given, drafts))
     problems += wrong
     return {
@@ -45,13 +38,7 @@ def beyond_most(
 
 
 def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
-    """Parameters that the service behind a retriever would refuse.
-
-    Args:
-        located: the document, for messages.
-        cell: a configuration.
-        chosen: what the grid gives to it.
-    """
+    """Parameters that the service behind a retriever would refuse."""
     if cell.retriever.route is not Route.CALLED:
         return
     kind, parameters = cell.retriever.kind, cell.retriever.parameters

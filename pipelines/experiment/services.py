@@ -17,19 +17,12 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Service:
-    """One item of `services:`.
-
-    Attributes:
-        name: by which the experiment calls it.
-        kind: the model's type.
-        parameters: the model's.
-        pool: the quota pool that pays for its calls; None where nothing calls it.
-    """
+    """One item of `services:`."""
 
     name: str
     kind: str
     parameters: ModelParameters
-    pool: str | None = None
+    pool: str | None = None  # the quota pool that pays for its calls; None if nothing calls it
 
     @property
     def place(self) -> Place:
@@ -57,12 +50,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Services:
-    """`services:` as a whole.
-
-    Attributes:
-        given: what was given, by name.
-        valid: those that are, by name; what is wrong with the others was reported where they stand.
-    """
+    """`services:` as a whole."""
 
     given: Mapping[str, Any]
     valid: Mapping[str, Service]
@@ -75,13 +63,7 @@ class Services:
 
 
 def services_of(located: Located, given: Mapping[str, Any], problems: list[InputError]) -> Services:
-    """The services of an experiment.
-
-    Args:
-        located: the document, for messages.
-        given: `services:`.
-        problems: problems are appended here.
-    """
+    """The services of an experiment."""
     services = {}
     for name, value in given.items():
         wrong = [*_wrong_name(located, name)]

@@ -12,24 +12,13 @@ from rankbeam.transforms.records.evaluation import Source
 
 @dataclass(frozen=True)
 class PlannedSource:
-    """One ranking a query, for all configurations that are cut from it.
-
-    Attributes:
-        source: the same as the stages see it.
-        retriever: what the rankings come from.
-    """
+    """One ranking a query, for all configurations that are cut from it."""
 
     source: Source
     retriever: Retrieving
 
     def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
-        """The source with paths below a folder, and what depends on the rest of the experiment.
-
-        Args:
-            folder: that relative paths are below.
-            pool: the quota pool that pays for asking it.
-            rankings: whether its rankings are written; None for all but those of a run.
-        """
+        """The source with paths below a folder, and what depends on the rest of the experiment."""
         retriever = self.retriever.resolved(folder)
         path = retriever.parameters.inputs()["path"] if retriever.route is Route.READ else None
         keeps = retriever.route is not Route.READ if rankings is None else rankings

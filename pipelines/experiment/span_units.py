@@ -16,13 +16,7 @@ UNIT = "span"
 def wrong(
     located: Located, model: ExperimentModel, metrics: Mapping[Metric | JudgedMetric, int]
 ) -> Iterator[InputError]:
-    """What contradicts the unit of the judgements.
-
-    Args:
-        located: the document, for messages.
-        model: the experiment.
-        metrics: each with its position under `metrics:`.
-    """
+    """What contradicts the unit of the judgements."""
     dataset, with_spans = model.dataset, model.dataset.unit == UNIT
     retrieval = {metric: position for metric, position in metrics.items() if isinstance(metric, Metric)}
     for metric, position in retrieval.items():

@@ -17,14 +17,9 @@ OWN = frozenset({QUERY, CONTEXTS, FENCE})
 
 @dataclass(frozen=True)
 class TemplateFile:
-    """The template of a prompt.
+    """The template of a prompt."""
 
-    Attributes:
-        path: the file; None for the template that comes with rankbeam.
-        text: what it says.
-    """
-
-    path: str | None
+    path: str | None  # the file; None for the template that comes with rankbeam
     text: str
 
     @property
@@ -33,12 +28,7 @@ class TemplateFile:
         return variables_of(self.text) - OWN
 
     def problems(self, attributes: Collection[str] | None, without_contexts: bool) -> Iterator[InputError]:
-        """The problems of the template.
-
-        Args:
-            attributes: of the queries; None where they are not known before the run.
-            without_contexts: the model is asked without contexts, too.
-        """
+        """The problems of the template."""
         known = self.attributes if attributes is None else attributes
         try:
             check_template(self.text, (*sorted(OWN), *known), self.path)
@@ -61,11 +51,7 @@ class Templates:
         self._folder = folder
 
     def read(self, path: str | None) -> TemplateFile:
-        """A template file; None for the template that comes with rankbeam.
-
-        Raises:
-            InputError: there is no such file, or it is no text.
-        """
+        """A template file; None for the template that comes with rankbeam."""
         return default() if path is None else self._read(files.below(self._folder, path))
 
 

@@ -17,12 +17,7 @@ def data_folder(name: str) -> str:
 
 
 def ledger_of(given: str | None, folder: str) -> tuple[str | None, bool]:
-    """The ledger that an experiment names, and whether it is one on this machine for all of the user's runs.
-
-    Args:
-        given: `output.ledger`.
-        folder: of the experiment.
-    """
+    """The ledger that an experiment names, and whether it is one on this machine for all of the user's runs."""
     if given is not None and given != USER:
         return files.below(folder, given), False
     variable = os.environ.get(LEDGER, "").strip()

@@ -14,14 +14,7 @@ from rankbeam.transforms.records.generation import Judging
 def above_window(
     located: Located, pools: Pools, configurations: Sequence[Configuration], judging: Judging | None
 ) -> Iterator[InputError]:
-    """Quotas below the longest answer that a service is asked for.
-
-    Args:
-        located: the document, for messages.
-        pools: of the experiment.
-        configurations: of which some are answered by a model.
-        judging: how answers are judged; None where they are not.
-    """
+    """Quotas below the longest answer that a service is asked for."""
     answers = [each.generation for each in configurations if each.generation is not None]
     longest = [(each.service, each.max_output_tokens, "generate") for each in answers]
     if judging is not None:
@@ -44,14 +37,7 @@ def _tokens(asked: tuple[str, int, str]) -> int:
 def too_large(
     located: Located, tokens: Mapping[str, int], quotas: Mapping[str, Quota], budgets: Mapping[str, str]
 ) -> Iterator[InputError]:
-    """Quotas below the largest call that is known before the run.
-
-    Args:
-        located: the document, for messages.
-        tokens: by pool, those that its largest call may take.
-        quotas: by pool.
-        budgets: by pool, the key of `quotas:` that holds its budget.
-    """
+    """Quotas below the largest call that is known before the run."""
     for pool, most in tokens.items():
         yield from _refusal(located, budgets[pool], quotas[pool], most, "a prompt of this dataset and its answer take")
 

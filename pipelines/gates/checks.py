@@ -32,16 +32,7 @@ Measured = tuple[float | None, str]
 
 @dataclass(frozen=True)
 class Check:
-    """A gate, checked for one configuration and slice.
-
-    Attributes:
-        gate: the gate.
-        configuration: name of the configuration; "" where the gate is about none.
-        slice: name of the slice.
-        found: the value; None where there is none.
-        reason: why there is none, or why it is to be doubted.
-        is_new: whether that is because the baseline's run lacks the configuration, metric or slice.
-    """
+    """A gate, checked for one configuration and slice."""
 
     gate: Gate
     configuration: str
@@ -71,25 +62,14 @@ class Check:
 
 
 def known_of(run: Results, other: Results | None) -> Known:
-    """What gates of a finished run can be about.
-
-    Args:
-        run: the run.
-        other: the run that differences are from; None for the run's own baseline.
-    """
+    """What gates of a finished run can be about."""
     names = [row["name"] for row in run.configurations]
     return Known(names, run.metrics, run.sliced_by, run.baseline if other is None else None)
 
 
 @dataclass(frozen=True)
 class _Differences:
-    """What is known of differences from the baseline.
-
-    Attributes:
-        rows: by configuration, slice and metric.
-        configurations: those that were compared.
-        metrics: those that were compared.
-    """
+    """What is known of differences from the baseline."""
 
     rows: Mapping[tuple[str, str, str], Comparison]
     configurations: frozenset[str]
@@ -112,17 +92,7 @@ class _Differences:
 def check(
     run: Results, gates: Sequence[Gate], other: Results | None = None, *, other_dataset: bool = False
 ) -> list[Check]:
-    """Check a run against gates; missed gates come first.
-
-    Args:
-        run: the run.
-        gates: the gates.
-        other: the run whose configurations of the same names differences are from; None for the run's own baseline.
-        other_dataset: that run may be of another dataset.
-
-    Raises:
-        InputError: the runs cannot be compared.
-    """
+    """Check a run against gates; missed gates come first."""
     baseline = run.baseline if other is None else None
     differences = _differences(run, gates, other, other_dataset=other_dataset)
     named = [row["name"] for row in run.configurations]

@@ -24,23 +24,13 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Gate:
-    """One threshold.
-
-    Attributes:
-        metric: its canonical name; "" for the highest failure rate of all metrics, and for known items of the judge.
-        value: the value that is compared with the limit, as `GateModel` describes it, or "sentinels".
-        limit: the threshold.
-        at_least: whether the limit is the lowest value that meets it; otherwise it is the highest.
-        configuration: a name or the beginning of several; None for all.
-        slice: a slice, or an attribute for each of its values.
-        skips_new: whether a difference is met where the baseline's run lacks what it would be from.
-    """
+    """One threshold."""
 
     metric: str
     value: str
     limit: float
     at_least: bool
-    configuration: str | None = None
+    configuration: str | None = None  # a name or the beginning of several; None for all
     slice: str = ALL
     skips_new: bool = False
 
@@ -60,12 +50,7 @@ class Gate:
         return found >= self.limit if self.at_least else found <= self.limit
 
     def configurations(self, names: Sequence[str], baseline: str | None) -> list[str]:
-        """The configurations that it applies to; "" for a gate that applies to none.
-
-        Args:
-            names: of all configurations.
-            baseline: of differences, the one among them that has none; None where differences are from another run.
-        """
+        """The configurations that it applies to; "" for a gate that applies to none."""
         if self.value == SENTINELS:
             return [""]
         chosen = names if self.configuration is None else called(self.configuration, names)
@@ -74,19 +59,12 @@ class Gate:
 
 @dataclass(frozen=True)
 class Known:
-    """The names that gates may refer to.
-
-    Attributes:
-        configurations: their names.
-        metrics: canonical names.
-        slices: attributes, or crossings of them, by which queries are sliced.
-        baseline: name of the configuration that others are compared with; None for another run.
-    """
+    """The names that gates may refer to."""
 
     configurations: Sequence[str]
     metrics: Sequence[str]
     slices: Sequence[str]
-    baseline: str | None
+    baseline: str | None  # name of the configuration that others are compared with; None for another run
 
 
 def called(name: str, names: Sequence[str]) -> list[str]:
@@ -101,14 +79,7 @@ def called(name: str, names: Sequence[str]) -> list[str]:
 def gates_of(
     located: Located, given: Sequence[GateModel], known: Known | None, problems: list[InputError]
 ) -> tuple[Gate, ...]:
-    """The gates of a document, one for each metric that a name stands for.
-
-    Args:
-        located: the document, for messages.
-        given: its gates; what was not valid in them is None, and already reported.
-        known: what they can be about; None where that has mistakes of its own.
-        problems: problems are appended here.
-    """
+    """The gates of a document, one for each metric that a name stands for."""
     found: list[Gate] = []
     for number, model in enumerate(given):
         limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
@@ -148,11 +119,7 @@ def _computed(metric: Metric | JudgedMetric, known: Known | None) -> str:
 
 
 def read_gates(path: str) -> Located:
-    """A file with gates: an experiment, or a file of gates alone.
-
-    Raises:
-        InputError: the file cannot be read, or has no gates.
-    """
+    """A file with gates: an experiment, or a file of gates alone."""
     content = files.read_all(matching.expand(path)[0])
     try:
         located = load(content.decode("utf-8"), path)
@@ -164,11 +131,7 @@ def read_gates(path: str) -> Located:
 
 
 def name_of(located: Located) -> str | None:
-    """The name of the experiment that a document is; None where it holds gates alone.
-
-    Raises:
-        InputErrors: the name refers to a variable that is not set.
-    """
+    """The name of the experiment that a document is; None where it holds gates alone."""
     name = located.value.get("name") if isinstance(located.value, dict) else None
     problems: list[InputError] = []
     name = resolved(replace(located, value={"name": name}), problems).value["name"]
@@ -178,11 +141,7 @@ def name_of(located: Located) -> str | None:
 
 
 def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
-    """The gates of a document.
-
-    Raises:
-        InputErrors: there are none, or some are not valid.
-    """
+    """The gates of a document."""
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
     located = resolved(replace(located, value={"gates": located.value["gates"]}), problems)

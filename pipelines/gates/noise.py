@@ -16,11 +16,6 @@ def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> It
 
     Two means over N queries, each judged k times with a standard deviation s within an item, differ by up to
     z · s · sqrt(2 / (N · k)). It is an upper bound: configurations share verdicts, and values average several.
-
-    Args:
-        run: the run, with its comparisons and what is known of its judge.
-        gates: of the experiment.
-        confidence: of z.
     """
     spread = {row["step"]: row["within_sd"] for row in run.judge_quality if row["within_sd"]}
     if not spread:

@@ -30,17 +30,7 @@ def verdict_of(
     max_failure_rate: float,
     run: Run,
 ) -> Verdict:
-    """Check the scores of a run against the limits of its experiment.
-
-    Args:
-        estimates: of all scores.
-        quality: the rows of `judge_quality`.
-        unanswered: by config_id, the share of answers that failed.
-        evaluation: configurations, metrics and statistics.
-        gates: of the experiment.
-        max_failure_rate: the share of a configuration's queries that may fail.
-        run: the run.
-    """
+    """Check the scores of a run against the limits of its experiment."""
     results = _results(estimates, quality, evaluation, run)
     checks = check(results, gates) if gates else []
     ids = {row["name"]: row["config_id"] for row in results.configurations}

@@ -20,15 +20,7 @@ _NEEDED = ("item_id", "decision", "question", "answer", "quotes")
 
 @dataclass(frozen=True)
 class Applied:
-    """What was taken over.
-
-    Attributes:
-        decided: items that have a decision now.
-        items: all items.
-        differing: items that two reviewers decided differently; they stay as they were.
-        kappa: Cohen's, of two reviewers on the items that both decided; None where there is none.
-        both: how many items both decided.
-    """
+    """What was taken over."""
 
     decided: int
     items: int
@@ -49,15 +41,7 @@ class Applied:
 
 
 def apply(folder: Folder, paths: Sequence[str]) -> Applied:
-    """Take over the decisions of one or two tables, and publish the benchmark again.
-
-    Args:
-        folder: of the benchmark.
-        paths: tables as `review` writes them; two are those of two reviewers.
-
-    Raises:
-        InputErrors: everything that is wrong with the tables.
-    """
+    """Take over the decisions of one or two tables, and publish the benchmark again."""
     items = {item.made.item_id: item for item in folder.items()}
     texts = {name: row["text"] for name, row in folder.documents().items()}
     problems: list[InputError] = []

@@ -30,14 +30,7 @@ _FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED})
 
 @dataclass
 class Finding:
-    """Looks up what a round needs.
-
-    Attributes:
-        goldens: that are made.
-        library: the documents.
-        do: runs a stage.
-        warnings: for users.
-    """
+    """Looks up what a round needs."""
 
     goldens: Goldens
     library: Library
@@ -56,15 +49,7 @@ class Finding:
         return tuple(span for span in best if span.doc_id not in own)[: self.goldens.context]
 
     def vectors(self, items: Sequence[Made], number: int) -> tuple[Vectors, dict[str, Missing]]:
-        """The embeddings of questions, where duplicates are found by them.
-
-        Args:
-            items: accepted so far.
-            number: of the round.
-
-        Returns:
-            By question its vector, and by item why its call failed.
-        """
+        """The embeddings of questions, where duplicates are found by them."""
         if self.goldens.duplicates is None:
             return {}, {}
         embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
@@ -75,15 +60,7 @@ class Finding:
         return vectors, _of_items(items, missing)
 
     def found(self, items: Sequence[Made], number: int) -> tuple[list[Found], dict[str, Missing]]:
-        """The pools of accepted questions.
-
-        Args:
-            items: the questions.
-            number: of the round.
-
-        Returns:
-            What was found, and by item why its retrieval failed.
-        """
+        """The pools of accepted questions."""
         if not items:
             return [], {}
         pool = self.goldens.pool

@@ -33,20 +33,12 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder of a benchmark.
-
-    Attributes:
-        path: of the folder.
-    """
+    """The folder of a benchmark."""
 
     path: str
 
     def items(self) -> list[Golden]:
-        """The accepted items.
-
-        Raises:
-            InputError: the folder holds no benchmark.
-        """
+        """The accepted items."""
         if not files.exists(self.below(MANIFEST)):
             raise InputError("holds no benchmark; `rankbeam goldens FILE.yaml` makes one", path=self.path)
         return self._read(ITEMS, Golden)

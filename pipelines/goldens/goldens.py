@@ -25,12 +25,7 @@ from rankbeam.transforms.records.calls.steps import Work
 
 @dataclass(frozen=True)
 class Pooling:
-    """How documents are found that are graded for each question.
-
-    Attributes:
-        documents: so many, at most.
-        retrievers: that find them, in turn.
-    """
+    """How documents are found that are graded for each question."""
 
     documents: int
     retrievers: tuple[PoolRetriever, ...]
@@ -52,12 +47,7 @@ class Pooling:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """How duplicates are found besides their wording.
-
-    Attributes:
-        embed: the model that embeds questions.
-        cosine: of embeddings, from which two questions are duplicates.
-    """
+    """How duplicates are found besides their wording."""
 
     embed: Embed
     cosine: float
@@ -65,27 +55,7 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Goldens:
-    """A benchmark that can be made.
-
-    Attributes:
-        name: its name.
-        text: the YAML that it comes from.
-        origin: where the documents are.
-        language: of the texts.
-        span_tokens: of a span, at most.
-        writer, checker: the models.
-        wanted: what is to be made.
-        context: passages of other documents for each span.
-        reviews: what is checked.
-        pool: how documents are found that are graded.
-        duplicates: how they are found by embeddings; None where they are not.
-        models: all that are called, by name.
-        split: shares of the splits.
-        pools: the budget of every quota pool.
-        max_cost: of all calls; None for no limit.
-        output: the folder of the benchmark.
-        ledger: the folder of the answers.
-    """
+    """A benchmark that can be made."""
 
     name: str
     text: str
@@ -99,10 +69,10 @@ class Goldens:
     reviews: Reviews
     pool: Pooling
     duplicates: Duplicates | None
-    models: Mapping[str, Service]
+    models: Mapping[str, Service]  # all that are called, by name
     split: Mapping[str, float]
     pools: Mapping[str, Quota]
-    max_cost: float | None
+    max_cost: float | None  # None for no limit
     output: str
     ledger: str
 

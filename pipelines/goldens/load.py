@@ -27,15 +27,7 @@ from rankbeam.transforms.records.goldens.types import DIMENSIONS, Dimension
 
 
 def load_goldens(path: str, output: str | None = None) -> Goldens:
-    """Read a file of goldens and check everything that can be checked before any work starts.
-
-    Args:
-        path: the YAML file.
-        output: a folder instead of the file's.
-
-    Raises:
-        InputErrors: every problem of the file.
-    """
+    """Read a file of goldens and check everything that can be checked before any work starts."""
     try:
         text = files.read_all(matching.expand(path)[0]).decode("utf-8")
     except UnicodeDecodeError as error:

@@ -28,16 +28,7 @@ _TOKENS = ("input", "cached", "output")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a benchmark.
-
-    Attributes:
-        items: so many are accepted.
-        missing: so many more were wanted.
-        failed: candidates that failed for a reason that may pass.
-        warnings: for users.
-        calls, hits: attempts that were made, and calls that the ledger answered.
-        cost: of the attempts; None where a price is not known.
-    """
+    """What became of a benchmark."""
 
     items: int
     missing: int
@@ -45,16 +36,11 @@ class Outcome:
     warnings: tuple[str, ...]
     calls: int
     hits: int
-    cost: float | None
+    cost: float | None  # None if a price is not known
 
 
 def make(goldens: Goldens, plan: Plan, options: PipelineOptions) -> Outcome:
-    """Make a benchmark; what the ledger answers is not paid for again.
-
-    Raises:
-        InputError: an input cannot be used, or the folder holds another benchmark.
-        RunFailed: a pipeline failed.
-    """
+    """Make a benchmark; what the ledger answers is not paid for again."""
     folder = Folder(goldens.output)
     files.make_folder(goldens.output)
     _refuse_other(folder, goldens)

@@ -32,15 +32,7 @@ _QUESTION = 25  # tokens, about
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a step takes.
-
-    Attributes:
-        service: that is called.
-        step: its name.
-        calls: where every candidate is accepted, and where every second one is rejected.
-        ledger_hits: how many of the first the ledger answers.
-        input_tokens, output_tokens: of those that are left, about.
-    """
+    """What a step takes."""
 
     service: str
     step: str
@@ -52,33 +44,17 @@ class StepCost:
 
 @dataclass(frozen=True)
 class PoolCost:
-    """What a quota pool pays.
-
-    Attributes:
-        pool: its name.
-        seconds: at the quota.
-        cost: None where no price is known.
-        steps: of its services.
-    """
+    """What a quota pool pays."""
 
     pool: str
     seconds: Range
-    cost: Range | None
+    cost: Range | None  # None if no price is known
     steps: tuple[StepCost, ...]
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a benchmark would cost.
-
-    Attributes:
-        items: that are wanted.
-        planned: candidates of the first round; fewer where documents do not suffice.
-        topics, documents, spans: what the documents consist of.
-        types: of the candidates.
-        pools: what they pay.
-        max_cost: the limit; None for none.
-    """
+    """What a benchmark would cost."""
 
     items: int
     planned: int
@@ -87,7 +63,7 @@ class Costs:
     spans: int
     types: Mapping[str, int]
     pools: tuple[PoolCost, ...]
-    max_cost: float | None
+    max_cost: float | None  # the limit; None for none
 
     @property
     def cost(self) -> Range | None:
@@ -139,11 +115,7 @@ def costs_of(goldens: Goldens, plan: Plan) -> Costs:
 
 
 def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
-    """Refuse a benchmark whose calls cost more than its limit, even if every question is accepted.
-
-    Raises:
-        InputError: they do.
-    """
+    """Refuse a benchmark whose calls cost more than its limit, even if every question is accepted."""
     if goldens.max_cost is None or costs.cost is None or costs.cost[0] <= goldens.max_cost:
         return
     problem = (

@@ -23,15 +23,7 @@ _NEEDS = {"queries", "corpus"}
 def retrieving_of(
     located: Located, model: PoolModel, language: str, services: Services, problems: list[InputError]
 ) -> list[Retrieving]:
-    """The retrievers of a pool.
-
-    Args:
-        located: the file.
-        model: the pool.
-        language: of the documents.
-        services: the models.
-        problems: problems are appended here.
-    """
+    """The retrievers of a pool."""
     drafts = [
         _retrieving(located, (*_PLACE, place), given, language, problems)
         for place, given in enumerate(model.retrievers)

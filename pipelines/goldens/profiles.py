@@ -29,11 +29,7 @@ class _Profiles(BaseModel):
 
 
 def read_profiles(path: str) -> tuple[Dimension, ...]:
-    """Read a file {"parameters": {DIMENSION: {"description", "values": {VALUE: {"description"}}}}}.
-
-    Raises:
-        InputErrors: everything that is wrong with it.
-    """
+    """Read a file {"parameters": {DIMENSION: {"description", "values": {VALUE: {"description"}}}}}."""
     text = files.read_all(path).decode("utf-8", "replace")
     try:
         json.loads(text)

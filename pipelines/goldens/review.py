@@ -17,11 +17,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def as_csv(folder: Folder) -> str:
-    """All items, with the decisions that are there already.
-
-    Raises:
-        InputError: the folder holds no benchmark.
-    """
+    """All items, with the decisions that are there already."""
     reviews = folder.reviews()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")

@@ -30,17 +30,7 @@ from rankbeam.transforms.records.goldens.sources import Source
 
 @dataclass
 class Progress:
-    """What was made so far.
-
-    Attributes:
-        made: every candidate, in the order of the plan.
-        ranks: by item, the rank of its documents.
-        pooled: by item, the grades of other passages.
-        usage: of the pools.
-        warnings: for users.
-        rounds: how many were begun.
-        stages: how many were run.
-    """
+    """What was made so far."""
 
     made: list[Made] = field(default_factory=list)
     ranks: dict[str, int | None] = field(default_factory=dict)
@@ -68,15 +58,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Making:
-    """A benchmark that is being made.
-
-    Attributes:
-        goldens: what is to be made.
-        plan: the quotas.
-        options: Beam's.
-        owner: the run.
-        keep: is given what was made, after every round.
-    """
+    """A benchmark that is being made."""
 
     goldens: Goldens
     plan: Plan
@@ -143,10 +125,6 @@ class Making:
 
 
 def plan_of(goldens: Goldens) -> Plan:
-    """Read the documents, and plan.
-
-    Raises:
-        InputError: the documents cannot be used.
-    """
+    """Read the documents, and plan."""
     gathered = goldens.origin.gather(Ledger(goldens.ledger))
     return Plan(library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place), goldens.wanted)

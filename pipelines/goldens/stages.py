@@ -32,13 +32,7 @@ _jobs: dict[str, Ledger] = {}
 
 @dataclass(frozen=True)
 class Results:
-    """What a stage leaves.
-
-    Attributes:
-        records: of its tasks, in any order.
-        usage: of the pools.
-        warnings: for users.
-    """
+    """What a stage leaves."""
 
     records: list[Any]
     usage: list[Usage]
@@ -48,19 +42,7 @@ class Results:
 def run_stage(
     stage: Stage, ledger: Ledger, items: Sequence[tuple[str, Any]], folder: str, record: type, options: PipelineOptions
 ) -> Results:
-    """Do the tasks of a stage.
-
-    Args:
-        stage: of one work, which has the stage's name.
-        ledger: of the run.
-        items: names and items of the tasks.
-        folder: for the results; what it holds is replaced.
-        record: the class of the results.
-        options: Beam's.
-
-    Raises:
-        RunFailed: the pipeline failed.
-    """
+    """Do the tasks of a stage."""
     files.delete(folder)
     files.make_folder(folder)
     with refusals(), quiet_beam(), notices.shown(), on_this_machine(options):
@@ -98,11 +80,7 @@ def at_work() -> dict[str, Ledger]:
 
 
 def refuse_local(goldens: Goldens, options: PipelineOptions) -> None:
-    """Refuse folders of this machine where workers on others write answers to them.
-
-    Raises:
-        InputError: the output or the ledger is such a folder.
-    """
+    """Refuse folders of this machine where workers on others write answers to them."""
     for name, place in {"output": goldens.output, "output.ledger": goldens.ledger}.items():
         if works_elsewhere(options) and files.is_local(place):
             problem = "the workers of this job cannot reach folders of this machine; name one in a bucket"
@@ -110,11 +88,7 @@ def refuse_local(goldens: Goldens, options: PipelineOptions) -> None:
 
 
 def refuse_dataflow(options: PipelineOptions) -> None:
-    """Refuse Dataflow, where every stage of every round would be a job of its own.
-
-    Raises:
-        InputError: the options name it.
-    """
+    """Refuse Dataflow, where every stage of every round would be a job of its own."""
     if is_dataflow(options):
         problem = "each stage of each round would be a job, and quotas, not machines, limit how fast calls are made"
         raise InputError(f"goldens do not run on Dataflow: {problem}; leave out --runner, or name a job server")

@@ -25,11 +25,7 @@ def build(results: Results, against: "Against | None" = None) -> str:
 
 
 def refuse_foreign(output: str) -> None:
-    """Make sure that the report of an output folder will replace nothing, or an earlier one.
-
-    Raises:
-        InputError: something else stands there.
-    """
+    """Make sure that the report of an output folder will replace nothing, or an earlier one."""
     place = files.join(output, FILE_NAME)
     if files.exists(place) and _MARK not in files.read_head(place, _HEAD_BYTES):
         raise InputError("was not made by rankbeam and would be replaced; move it, or choose another place", path=place)
@@ -39,14 +35,6 @@ def write(results: Results, path: str | None = None, against: "Against | None" =
     """Write the report of a finished run; returns its path.
 
     The file is complete or not there: it is built beside and then put in place.
-
-    Args:
-        results: the run.
-        path: of the file, on any filesystem; by default `report.html` in the run's output folder.
-        against: a comparison with another run.
-
-    Raises:
-        InputError: it cannot be written, or the file in the output folder is of another program.
     """
     place = files.join(results.output, FILE_NAME) if path is None else path
     if path is None:

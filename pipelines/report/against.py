@@ -6,15 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Against:
-    """A comparison with another run.
-
-    Attributes:
-        other: the run, in words.
-        columns: headings of its table.
-        rows: of that table.
-        words: so many columns, from the first, hold words; the others hold numbers.
-        sentences: what it says.
-    """
+    """A comparison with another run."""
 
     other: str
     columns: Sequence[str]

@@ -28,17 +28,7 @@ Row = dict[str, Any]
 
 
 def read_answers(results: Results, ids: pa.Array, wanted: Wanted) -> Row | None:
-    """The wanted answers; of several samples the first, and of several judgements, too.
-
-    Args:
-        results: the run.
-        ids: of all queries of the page.
-        wanted: configurations and queries, by position.
-
-    Returns:
-        `texts`, each once, and `lists`: per configuration and query an answer; see `_Page.answer`. None where the run
-        has no answers.
-    """
+    """The wanted answers; of several samples the first, and of several judgements, too."""
     some = ids.take(pa.array(sorted({query for _, query in wanted}), pa.int64()))
     answers = [row for row in _rows(results, "answers", _ANSWER_COLUMNS, some) if row["sample"] == 0]
     if not answers:
@@ -57,13 +47,7 @@ def read_answers(results: Results, ids: pa.Array, wanted: Wanted) -> Row | None:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What the judge said, by what it was asked.
-
-    Attributes:
-        claims: of a text, by query and text.
-        support: verdict and reason of every claim, by query, claims and evidence.
-        whole: verdict, grade and reason of a text, by step, query and text.
-    """
+    """What the judge said, by what it was asked."""
 
     claims: dict[tuple[str, str], list[Row]]
     support: dict[tuple[str, str | None, str], dict[int, Row]]
@@ -94,13 +78,7 @@ class _Judged:
 
 @dataclass
 class _Page:
-    """Answers as the page's script reads them; long texts stand in it once.
-
-    Attributes:
-        judged: what the judge said.
-        texts: by hash.
-        places: of texts in the page.
-    """
+    """Answers as the page's script reads them; long texts stand in it once."""
 
     judged: _Judged
     texts: dict[str, str]

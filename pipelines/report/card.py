@@ -14,14 +14,7 @@ _DAY_S = 86_400
 
 @dataclass(frozen=True)
 class Fact:
-    """One field of the card.
-
-    Attributes:
-        label: what it is.
-        value: in large letters.
-        note: in small letters.
-        tone: "good", "bad" or "".
-    """
+    """One field of the card."""
 
     label: str
     value: str

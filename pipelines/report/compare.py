@@ -14,20 +14,12 @@ from rankbeam.transforms.records.scores.rows import Comparison
 
 @dataclass(frozen=True)
 class Compared:
-    """One configuration beside another.
-
-    Attributes:
-        name, baseline: of both.
-        row: of `comparisons`.
-        is_significant: whether there is a difference; None where that was not tested.
-        bar: the difference and its interval as a picture.
-        difference, interval, p_value, p_adjusted, q_value, effect_size, detectable: as people read them.
-    """
+    """One configuration beside another."""
 
     name: str
     baseline: str
     row: Comparison
-    is_significant: bool | None
+    is_significant: bool | None  # None if that was not tested
     difference: str
     interval: str
     p_value: str
@@ -40,14 +32,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the matrix: the row's configuration minus the column's.
-
-    Attributes:
-        words: the difference.
-        kind: win, loss or even where they were compared; open where not; self on the diagonal.
-        strong: they differ significantly.
-        hint: what the comparison says.
-    """
+    """One cell of the matrix: the row's configuration minus the column's."""
 
     words: str
     kind: str
@@ -57,18 +42,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The comparisons of one metric.
-
-    Attributes:
-        metric: its name.
-        rows: with the baseline, the largest difference first.
-        columns: of the rows that are not empty.
-        axis: of the pictures of differences.
-        names: of the matrix's rows and columns.
-        matrix: its cells.
-        left_out: how many configurations the matrix leaves out.
-        untested: whether it has pairs without a test.
-    """
+    """The comparisons of one metric."""
 
     metric: str
     rows: list[Compared]

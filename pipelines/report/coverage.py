@@ -16,33 +16,18 @@ _LEVELS = 5
 
 @dataclass(frozen=True)
 class SliceCell:
-    """A configuration's mean over a slice.
-
-    Attributes:
-        mean, reach: as people read them.
-        level: 0 to 4, from the lowest to the highest mean of the table; None without a mean.
-        is_best: no other configuration has a higher mean.
-        may_be_best: it shows no significant difference from the best.
-    """
+    """A configuration's mean over a slice."""
 
     mean: str
     reach: str
-    level: int | None
+    level: int | None  # 0 to 4, from the lowest to the highest mean of the table; None without a mean
     is_best: bool
     may_be_best: bool
 
 
 @dataclass(frozen=True)
 class SliceTable:
-    """One metric by the values of one attribute, or of several that are crossed.
-
-    Attributes:
-        metric: its name.
-        attribute: its name.
-        values: the attribute's values, and of how many queries.
-        rows: name of a configuration, and its cells.
-        left_out: how many values, and how many configurations, are not shown.
-    """
+    """One metric by the values of one attribute, or of several that are crossed."""
 
     metric: str
     attribute: str
@@ -95,15 +80,7 @@ def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) 
 
 @dataclass(frozen=True)
 class Failures:
-    """What failed.
-
-    Attributes:
-        kinds: the kinds of failures.
-        counts: name of a configuration, and how many of each kind it has; a fusion has those of its parts.
-        messages: kind, message, and how often it was said; the most frequent first.
-        rows: the first failures: name of the configuration, query, stage, kind, attempts, message.
-        total: how many there are.
-    """
+    """What failed."""
 
     kinds: list[str]
     counts: list[tuple[str, list[int]]]
@@ -144,13 +121,7 @@ _FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")
 
 @dataclass(frozen=True)
 class Coverage:
-    """What became of the judged queries of each configuration, for every group of metrics that share a status.
-
-    Attributes:
-        has_panels: there are several such groups.
-        columns: of counts; the last ones only where they are not all zero.
-        rows: name of a configuration, name of the group, and its counts.
-    """
+    """What became of the judged queries of each configuration, for every group of metrics that share a status."""
 
     has_panels: bool
     columns: list[str]

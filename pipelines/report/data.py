@@ -24,12 +24,7 @@ _KEYS = {"run_id", "experiment", "started_at", "config_id", "baseline", "slice",
 
 
 def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
-    """Everything that the script shows.
-
-    Args:
-        study: the run.
-        most_queries: of a run with more, only those that differ most from the baseline are in the page.
-    """
+    """Everything that the script shows."""
     values = study.values
     others = [each for each in study.order(study.metrics[0]) if each != study.baseline]
     chosen = chosen_queries(values, others, study.baseline, most_queries)

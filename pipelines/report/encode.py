@@ -21,11 +21,7 @@ def as_json(document: Any) -> str:
 
 
 def numbers(column: FloatArray) -> dict[str, Any]:
-    """A column of numbers, exactly: the distinct ones, and for each row which; NaN where there is none.
-
-    Returns:
-        `values`, float64 in base64; `codes`, positions in base64, `bytes` each.
-    """
+    """A column of numbers, exactly: the distinct ones, and for each row which; NaN where there is none."""
     distinct, codes = np.unique(column, return_inverse=True)
     return {"values": _base64(distinct.astype("<f8")), **positions(codes)}
 

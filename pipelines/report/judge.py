@@ -14,14 +14,7 @@ _STATUSES = ("ok", "refused", "blocked", "truncated", "failed", "no_context")
 
 @dataclass(frozen=True)
 class Judge:
-    """The tables of the section.
-
-    Attributes:
-        statuses: of answers that are there, in the order of the columns.
-        answers: of each configuration its name, model, prompt hash, counts by status, tokens and cost.
-        steps: of the judge: rows of `judge_quality`, or of what the verdicts themselves say.
-        offline: what models are that are no language models.
-    """
+    """The tables of the section."""
 
     statuses: list[str]
     answers: list[Row]

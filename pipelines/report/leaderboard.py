@@ -16,23 +16,12 @@ _MOST_NAMED = 3  # in a sentence; the table marks them all
 
 @dataclass(frozen=True)
 class Place:
-    """One configuration on the leaderboard of a metric.
+    """One configuration on the leaderboard of a metric."""
 
-    Attributes:
-        rank: 1 for the best of its dialect; equal means share one; None for a failed configuration.
-        name: of the configuration.
-        is_baseline: the others are compared with it.
-        may_be_best: it shows no significant difference from the best; None where that is not known.
-        row: of `configuration_metrics`.
-        is_cut_short: the metric looks at more documents than `top_k` leaves.
-        mean, interval, joint, bounds, ties: as people read them.
-        bar: the interval as a picture.
-    """
-
-    rank: int | None
+    rank: int | None  # 1 for the best of its dialect; equal means share one; None for a failed configuration
     name: str
     is_baseline: bool
-    may_be_best: bool | None
+    may_be_best: bool | None  # it shows no significant difference from the best; None if that is not known
     row: ConfigurationMetric
     is_cut_short: bool
     mean: str
@@ -45,17 +34,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Board:
-    """The leaderboard of a metric.
-
-    Attributes:
-        metric: its name.
-        places: the best first.
-        axis: of the bars.
-        has_joint, has_bounds, has_ties: whether any configuration has such a column.
-        has_cut_short: whether any configuration has such a mean.
-        counts: columns of counts that are not all zero.
-        verdict: what it says, in sentences.
-    """
+    """The leaderboard of a metric."""
 
     metric: str
     places: list[Place]

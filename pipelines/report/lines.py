@@ -15,12 +15,7 @@ Point = tuple[float, float, float, float, str]
 
 @dataclass(frozen=True)
 class Curve:
-    """One line.
-
-    Attributes:
-        label: in the legend.
-        points: from left to right.
-    """
+    """One line."""
 
     label: str
     points: list[Point]
@@ -28,16 +23,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class LinePlot:
-    """A plot of several lines.
-
-    Attributes:
-        title: above it.
-        across: the label of its axis.
-        picture: the plot.
-        legend: per line its label, and a sample of how it is drawn.
-        table: the same as rows of line, point, value and interval.
-        left_out: how many lines are not drawn.
-    """
+    """A plot of several lines."""
 
     title: str
     across: str

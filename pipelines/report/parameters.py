@@ -16,13 +16,7 @@ _TYPE = f"{INSIDE}type"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter in which configurations differ.
-
-    Attributes:
-        name: as in the experiment.
-        of: its value for each configuration, as people read it; "–" for one that has no such parameter.
-        values: the distinct ones, in their order.
-    """
+    """A parameter in which configurations differ."""
 
     name: str
     of: list[str]
@@ -39,12 +33,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """The highest mean for every pair of values of two parameters.
-
-    Attributes:
-        row, column: the parameters.
-        rows: value of the first, and a cell for each value of the second: mean, level and configuration.
-    """
+    """The highest mean for every pair of values of two parameters."""
 
     row: Parameter
     column: Parameter

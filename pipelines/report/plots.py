@@ -29,15 +29,7 @@ Point = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Plot:
-    """One metric along one parameter.
-
-    Attributes:
-        parameter: its name.
-        picture: the plot.
-        legend: per line its label, and a sample of how it is drawn.
-        table: the same as rows of line, value, mean and interval.
-        left_out: how many lines are not drawn.
-    """
+    """One metric along one parameter."""
 
     parameter: str
     picture: Markup
@@ -92,15 +84,7 @@ def _written(study: Study, parameter: str, value: float) -> str:
 def axes(
     across: Scale, up: Scale, values: list[float], parameter: str, written: Callable[[float], str] = words.plain_number
 ) -> list[Markup]:
-    """Grid, axes and their labels.
-
-    Args:
-        across: the horizontal scale.
-        up: the vertical one.
-        values: that stand at the horizontal axis.
-        parameter: the label of that axis.
-        written: such a value as people read it.
-    """
+    """Grid, axes and their labels."""
     parts = []
     for each in ticks(up):
         parts.append(svg.line(_LEFT, up(each), WIDTH - _RIGHT, up(each), "grid"))

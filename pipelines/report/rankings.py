@@ -25,12 +25,7 @@ Wanted = set[tuple[int, int]]
 
 
 def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted:
-    """Which rankings a page holds: all of a small run, else those at which one of a pair loses or wins most.
-
-    Args:
-        values: of all queries.
-        pairs: the configurations that are compared, the most interesting pair first.
-    """
+    """Which rankings a page holds: all of a small run, else those at which one of a pair loses or wins most."""
     configurations = range(values.values.shape[1])
     if len(configurations) * len(values) <= _MOST_RANKINGS or not pairs:
         queries: IntArray = np.arange(min(len(values), _MOST_RANKINGS // len(configurations)))
@@ -60,13 +55,7 @@ def are_written(results: Results) -> bool:
 
 
 def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, Any]:
-    """The wanted rankings, with each document's title and text once, and relevant documents that are in none.
-
-    Returns:
-        `documents`, a list of id, text and title; `lists`: per configuration, per query, positions of documents,
-        scores, grades, and how many documents there are; and `unretrieved`: per query positions of relevant documents
-        that no configuration retrieved, their grades, and how many there are.
-    """
+    """The wanted rankings, with each document's title and text once, and relevant documents that are in none."""
     owners = [row["config_id"] for row in results.configurations]
     some = ids.take(pa.array(sorted({query for _, query in wanted}), pa.int64()))
     positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}

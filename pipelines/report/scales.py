@@ -13,13 +13,7 @@ _NOISE = 1e-4
 
 @dataclass(frozen=True)
 class Scale:
-    """A mapping of values to places.
-
-    Attributes:
-        low, high: the values at both ends.
-        start, end: the places of these.
-        logarithmic: equal ratios are equally far apart.
-    """
+    """A mapping of values to places."""
 
     low: float
     high: float

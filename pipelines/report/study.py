@@ -39,11 +39,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """One run; configurations are named by their position in the experiment.
-
-    Attributes:
-        results: the run.
-    """
+    """One run; configurations are named by their position in the experiment."""
 
     results: Results
 

@@ -16,12 +16,7 @@ Points = list[tuple[float, int]]
 
 @dataclass(frozen=True)
 class Line:
-    """Configurations that differ in one parameter alone.
-
-    Attributes:
-        label: what they have in common, as far as it tells them from other lines.
-        points: value and configuration, by value.
-    """
+    """Configurations that differ in one parameter alone."""
 
     label: str
     points: tuple[tuple[float, int], ...]
@@ -29,12 +24,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All lines along one parameter.
-
-    Attributes:
-        parameter: its name.
-        lines: in the experiment's order.
-    """
+    """All lines along one parameter."""
 
     parameter: str
     lines: tuple[Line, ...]

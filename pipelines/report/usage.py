@@ -9,16 +9,7 @@ from rankbeam.pipelines.results.usage import usage_of, usage_rows
 
 @dataclass(frozen=True)
 class Used:
-    """The tables of the section.
-
-    Attributes:
-        services: rows of `usage`.
-        configurations: names, and what each needed of a service.
-        is_shared: whether a call was made for several configurations.
-        has_latency: whether a call was answered.
-        has_cost: whether any price is known.
-        has_tokens: whether anything was charged by the token.
-    """
+    """The tables of the section."""
 
     services: list[dict[str, Any]]
     configurations: list[tuple[str, dict[str, Any]]]

@@ -96,14 +96,7 @@ def slices_of(rows: pa.Table) -> dict[str, list[str]]:
 
 
 def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline: int, most: int) -> IntArray:
-    """Which queries a page holds: all of them, or those that differ most from the baseline, in order of their id.
-
-    Args:
-        values: of all queries.
-        configurations: those that are compared with the baseline.
-        baseline: the configuration that the others are compared with.
-        most: how many queries a page holds.
-    """
+    """Which queries a page holds: all of them, or those that differ most from the baseline, in order of their id."""
     if len(values) <= most:
         return np.arange(len(values))
     share = max(1, most // (2 * max(1, len(configurations))))

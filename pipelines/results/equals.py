@@ -16,13 +16,6 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
     """The leaderboard by the first metric, without configurations whose values equal those of an earlier one.
 
     Configurations of different dialects each keep their row, to be compared side by side.
-
-    Args:
-        results: the run.
-        first: config_id of one that represents its equals; by default the first in the experiment's order does.
-
-    Returns:
-        Rows of `configurations`, each with a `name` for all its equals, and their `config_ids`.
     """
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row, dialect in zip(results.configurations, results.dialects, strict=True):

@@ -13,16 +13,7 @@ _MOST_NAMED = 20
 
 
 def find_run(output: str, run_id: str | None = None, experiment: str | None = None) -> Results:
-    """One finished run: the one of that id, by default the one of the experiment that was started last.
-
-    Args:
-        output: the folder of all tables, or `bigquery://project.dataset`.
-        run_id: which run; None for the latest.
-        experiment: of which experiment; None where all runs there are of one.
-
-    Raises:
-        InputError: there is no such run, or the place holds runs of several experiments; the message lists them.
-    """
+    """One finished run: the one of that id, by default the one of the experiment that was started last."""
     runs = finished_runs(output)
     if run_id is not None and run_id not in (each.run_id for each in runs):
         raise _unknown(run_id, runs)
@@ -36,16 +27,7 @@ def find_run(output: str, run_id: str | None = None, experiment: str | None = No
 
 
 def find_baseline(run: Results, output: str, run_id: str | None = None) -> Results:
-    """The run that another one is compared with: by default the latest other run of the same experiment.
-
-    Args:
-        run: the run that is compared with it.
-        output: where the baseline is, as for `find_run`.
-        run_id: which run.
-
-    Raises:
-        InputError: there is no such run, or it is the same run, perhaps in another place.
-    """
+    """The run that another one is compared with: by default the latest other run of the same experiment."""
     if run_id is not None:
         other = find_run(output, run_id)
         if other.execution == run.execution:
@@ -66,11 +48,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
 
 
 def finished_runs(output: str) -> list[Results]:
-    """All finished runs of a place, at least one, the one that was started last at the end.
-
-    Raises:
-        InputError: there is none.
-    """
+    """All finished runs of a place, at least one, the one that was started last at the end."""
     if is_table(output):
         stored = bigquery.finished_runs(DatasetName.parse(output))
         runs = [Results(_place(output), each.run_id, InBigQuery(each)) for each in stored]

@@ -31,13 +31,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class Results:
-    """One finished run.
-
-    Attributes:
-        output: the folder of all tables, or `bigquery://project.dataset`.
-        run_id: which run.
-        stored: its tables, where they are not in files below `output`.
-    """
+    """One finished run."""
 
     output: str
     run_id: str
@@ -119,15 +113,7 @@ class Results:
         return self.means[self.configurations[0]["config_id"], ALL, metric].panel != RETRIEVAL
 
     def failure_rate(self, config_id: str, name: str = ALL) -> float | None:
-        """The share of a configuration's queries that failed, by the metric with the most failures.
-
-        Args:
-            config_id: of the configuration.
-            name: of the slice.
-
-        Returns:
-            From 0 to 1; None where there is no metric.
-        """
+        """The share of a configuration's queries that failed, by the metric with the most failures."""
         rows = (self.means.get((config_id, name, metric)) for metric in self.metrics)
         return max((row.failure_rate for row in rows if row is not None), default=None)
 
@@ -208,12 +194,7 @@ class Results:
         return sorted(self.configurations, key=height)
 
     def over_failure_rate(self, most: float, unanswered: Mapping[str, float] | None = None) -> str:
-        """The configurations with a larger share of failed queries or answers, for people; "" if there are none.
-
-        Args:
-            most: the largest share.
-            unanswered: by config_id, the share of answers that failed; by default as the table of answers has it.
-        """
+        """The configurations with a larger share of failed queries or answers, for people; "" if there are none."""
         lacking = self._unanswered if unanswered is None else unanswered
         queries = {row["name"]: self.failure_rate(row["config_id"]) or 0.0 for row in self.configurations}
         answers = {row["name"]: lacking.get(row["config_id"], 0.0) for row in self.configurations}
@@ -269,13 +250,7 @@ class Results:
         return self._tables.table(name, columns)
 
     def batches(self, name: str, columns: Sequence[str], most: int = _ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
-        """Columns of a table that may have millions of rows.
-
-        Args:
-            name: of the table.
-            columns: those that are wanted.
-            most: the most rows at once.
-        """
+        """Columns of a table that may have millions of rows."""
         return self._tables.batches(name, columns, most)
 
     @cached_property

@@ -45,25 +45,14 @@ class RunTables(Protocol):
 
 @dataclass(frozen=True)
 class InFolder:
-    """Parquet files.
-
-    Attributes:
-        output: the folder of all tables.
-        run_id: which run.
-        most_bytes: of the files of a table that are read; None for all. A file has all rows of some queries, whose ids
-            are as good as drawn at random: a hash of the id decides in which file they are.
-    """
+    """Parquet files."""
 
     output: str
     run_id: str
     most_bytes: int | None = None
 
     def unread(self) -> list[str]:
-        """What is not read of large tables, for people.
-
-        Raises:
-            InputError: the files cannot be looked up.
-        """
+        """What is not read of large tables, for people."""
         if self.most_bytes is None:
             return []
         return [words for name in LARGE if (words := self._unread(name))]
@@ -97,11 +86,7 @@ class InFolder:
 
 
 def sizes_of(output: str, name: str, run_id: str) -> dict[str, int]:
-    """The files of a table of a run, with their bytes; none where the run is older than the table.
-
-    Raises:
-        InputError: they cannot be looked up.
-    """
+    """The files of a table of a run, with their bytes; none where the run is older than the table."""
     try:
         return {path: size for path, size, _ in matching.version(run_folder(output, name, run_id))}
     except InputError:
@@ -117,11 +102,7 @@ def _read(path: str, columns: Sequence[str] | None) -> pa.Table:
 
 @dataclass(frozen=True)
 class InMemory:
-    """Tables of a run that is not finished yet.
-
-    Attributes:
-        tables: those that are known, by name.
-    """
+    """Tables of a run that is not finished yet."""
 
     tables: Mapping[str, pa.Table]
 
@@ -136,11 +117,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class InBigQuery:
-    """Rows of a BigQuery dataset, which keeps them in no order; they are sorted as in files.
-
-    Attributes:
-        run: which run.
-    """
+    """Rows of a BigQuery dataset, which keeps them in no order; they are sorted as in files."""
 
     run: StoredRun
     _kept: dict[str, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)

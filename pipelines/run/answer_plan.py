@@ -23,18 +23,10 @@ _FREE = Prices(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class StepPlan:
-    """What one step asks a service.
-
-    Attributes:
-        service: its name.
-        step: such as "answer" or "support".
-        calls: requests that differ, least and most.
-        ledger_hits: how many of the most the ledger answers.
-        calls_without_sharing: as if every configuration made its own.
-    """
+    """What one step asks a service."""
 
     service: str
-    step: str
+    step: str  # such as "answer" or "support"
     calls: tuple[int, int]
     ledger_hits: int
     calls_without_sharing: int
@@ -42,20 +34,7 @@ class StepPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """What one quota pool of models has to pay for.
-
-    Attributes:
-        pool: its name.
-        calls: requests that differ, least and most.
-        ledger_hits: how many of the most the ledger answers.
-        calls_without_sharing: as if every configuration made its own.
-        input_tokens, output_tokens: of the calls that are left to make, least and most, about.
-        requests_per_minute, tokens_per_minute: the quota.
-        requests: that the calls left to make take, least and most: one may embed several texts.
-        seconds: duration of these requests at the quota, least and most.
-        cost: of the calls, least and most; None where no price is known.
-        steps: the same calls by step.
-    """
+    """What one quota pool of models has to pay for."""
 
     pool: str
     calls: tuple[int, int]
@@ -67,7 +46,7 @@ class ModelPlan:
     tokens_per_minute: float | None
     requests: tuple[int, int]
     seconds: Range
-    cost: Range | None
+    cost: Range | None  # None if no price is known
     steps: tuple[StepPlan, ...]
 
 
@@ -113,25 +92,14 @@ def _of_step(step: Step, counted: Counted) -> StepPlan:
 
 @dataclass(frozen=True)
 class _Left:
-    """What is left to be called for.
-
-    Attributes:
-        requests: that make them.
-        tokens: that they take, about.
-    """
+    """What is left to be called for."""
 
     requests: int
     tokens: Tokens
 
     @classmethod
     def of(cls, sizes: "dict[Step, dict[int, Size]]", texts: Mapping[Step, int], seen: "dict[Step, Seen]") -> "_Left":
-        """The calls of some steps, sized by what was seen of them in the ledger, else by their characters.
-
-        Args:
-            sizes: of the calls of each step.
-            texts: for each step, how many of its calls one request may hold.
-            seen: calls of each step that the ledger has.
-        """
+        """The calls of some steps, sized by what was seen of them in the ledger, else by their characters."""
         requests, tokens = 0, NO_TOKENS
         for step, most in texts.items():
             left = [size for size in sizes.get(step, {}).values() if not size.held]

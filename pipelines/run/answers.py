@@ -35,18 +35,11 @@ from rankbeam.transforms.records.run import Run
 
 @dataclass(frozen=True)
 class AnswerBranch:
-    """What the branch yields.
-
-    Attributes:
-        values: of judged metrics, by bucket.
-        rows: by table, rows without the common columns; a table may have several collections.
-        usage: of the quota pools; None where no model is called.
-        warnings: texts that users should see.
-    """
+    """What the branch yields."""
 
     values: beam.PCollection
     rows: Mapping[str, list[beam.PCollection]]
-    usage: beam.PCollection | None
+    usage: beam.PCollection | None  # None if no model is called
     warnings: beam.PCollection
 
     def together(self, others: Mapping[str, beam.PCollection]) -> dict[str, beam.PCollection]:
@@ -64,15 +57,7 @@ def answers_of(
     parts: dict[str, beam.PCollection],
     earlier: beam.PCollection | None = None,
 ) -> AnswerBranch | None:
-    """Let models answer, and a judge judge; None where an experiment has neither, nor answers that exist already.
-
-    Args:
-        experiment: what is to be done.
-        execution: the run.
-        dataset: the queries.
-        parts: as `GatherContexts` takes them.
-        earlier: what the retrievers used, and took from the budget; None where there are none.
-    """
+    """Let models answer, and a judge judge; None where an experiment has neither, nor answers that exist already."""
     work = work_of(experiment)
     counts = contexts_wanted(work) | dict.fromkeys(_replayed(experiment))
     if not counts:
@@ -158,13 +143,7 @@ def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
 
 
 def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> AskKnown | None:
-    """What asks the judge known items; None where it is offline, and would say the same every time.
-
-    Args:
-        experiment: with a judge or without one.
-        work: what is done for each query.
-        began: when the run began.
-    """
+    """What asks the judge known items; None where it is offline, and would say the same every time."""
     if work.asking is None or work.asking.model.parameters.offline is not None:
         return None
     return AskKnown(work.asking, began, known_steps(experiment.judged))

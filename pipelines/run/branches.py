@@ -17,20 +17,12 @@ from rankbeam.transforms.records.run import Run
 
 @dataclass
 class Branches:
-    """The collections that the branches of a pipeline produce; each branch adds its own.
-
-    Attributes:
-        rankings: pairs of bucket and rows, by their name in the input of `ScoreRankings`.
-        failures: pairs of bucket and failure.
-        warnings: texts that users should see.
-        usage: use of the quota pools; None where none is used.
-        replayed: existing answers, by bucket and source; None where there are none.
-    """
+    """The collections that the branches of a pipeline produce; each branch adds its own."""
 
     rankings: dict[str, beam.PCollection] = field(default_factory=dict)
     failures: list[beam.PCollection] = field(default_factory=list)
     warnings: list[beam.PCollection] = field(default_factory=list)
-    usage: beam.PCollection | None = None
+    usage: beam.PCollection | None = None  # use of the quota pools; None if none is used
     replayed: beam.PCollection | None = None
 
 
@@ -64,15 +56,7 @@ def local_rankings(
     buckets: int,
     embedded: beam.PCollection | None = None,
 ) -> Branches:
-    """The rankings that need no call, but those that embed texts.
-
-    Args:
-        pipeline: of the run.
-        experiment: what is to be done.
-        dataset: the queries.
-        buckets: into how many parts they are divided.
-        embedded: the usage of the models that embed texts; None where none does.
-    """
+    """The rankings that need no call, but those that embed texts."""
     branches = Branches(usage=embedded)
     for number, source in enumerate(experiment.evaluation.sources):
         if source.path is not None:

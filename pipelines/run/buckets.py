@@ -37,12 +37,7 @@ def buckets_of(experiment: "Experiment") -> int:
 
 
 def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
-    """Begin to read large files of this machine before anything else is imported, for a pipeline in the block.
-
-    Args:
-        qrels: path of the judgements.
-        runs: paths of runs.
-    """
+    """Begin to read large files of this machine before anything else is imported, for a pipeline in the block."""
     paths = [Path(path).expanduser().absolute() for path in (qrels, *runs)]
     sizes = [path.stat().st_size for path in paths if path.is_file()]
     if len(sizes) < len(paths) or sum(sizes) < _LARGE_BYTES:
@@ -55,10 +50,6 @@ def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
 
 def number_of(largest: int, together: int) -> int:
     """The number of buckets for so many bytes.
-
-    Args:
-        largest: of the largest part: a file, or what retrievers give.
-        together: of all parts.
 
     >>> number_of(1 << 20, 2 << 20), number_of(800 << 20, 1600 << 20), number_of(10 << 40, 20 << 40)
     (4, 100, 327680)

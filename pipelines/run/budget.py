@@ -5,15 +5,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 
 
 def refuse_above_budget(experiment: Experiment, path: str) -> None:
-    """Refuse an experiment whose calls cost more than its limit, even if no more are made than there must be.
-
-    Args:
-        experiment: with or without a limit.
-        path: of its file, for the message.
-
-    Raises:
-        InputError: they do; or an input turned out to be unusable.
-    """
+    """Refuse an experiment whose calls cost more than its limit, even if no more are made than there must be."""
     if experiment.max_cost is None:
         return
     from rankbeam.pipelines.run.plan import plan_of  # few experiments have a limit

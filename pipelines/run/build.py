@@ -39,23 +39,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Scores:
-    """The collections between the dataset and the tables.
-
-    Attributes:
-        scored: queries by bucket.
-        aggregates: the name and the state of each slice.
-        failures: pairs of bucket and failure; None where there can be none.
-        usage: of the quota pools of these calls, one or more collections.
-        warnings: of what produces rankings and answers.
-        answers: what models answer and judge; None where there are no answers.
-    """
+    """The collections between the dataset and the tables."""
 
     scored: beam.PCollection
     aggregates: beam.PCollection
     failures: beam.PCollection | None
     usage: list[beam.PCollection]
     warnings: list[beam.PCollection]
-    answers: "AnswerBranch | None"
+    answers: "AnswerBranch | None"  # None if there are no answers
 
 
 def build(
@@ -69,11 +60,6 @@ def build(
        │                      └──► answer ──► judge ────────► values               ▲
        │                              └──────────┴── answers, verdicts ────────────┘
        └──────────────────────────────────────────────────► judgements
-
-    Args:
-        experiment: what is evaluated.
-        execution: the run.
-        options: of Beam.
     """
     experiment = experiment.pinned(pin_of(execution))
     evaluation = experiment.evaluation
@@ -268,11 +254,7 @@ def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
 
 
 def new_pipeline(options: PipelineOptions) -> beam.Pipeline:
-    """An empty pipeline on the runner that the options name.
-
-    Raises:
-        InputError: there is no such runner, or it lacks an option.
-    """
+    """An empty pipeline on the runner that the options name."""
     try:
         return beam.Pipeline(runner=_runner(options), options=options)
     except ValueError as error:  # an unknown runner, or a missing option of a runner

@@ -39,13 +39,7 @@ class CorporaFailed(RankbeamError):
 
 @dataclass(frozen=True)
 class Needed:
-    """The corpora that an experiment needs of the services of one project and region.
-
-    Attributes:
-        api: their data API.
-        titled: their documents are imported with titles.
-        requests: for each corpus what is asked of the service.
-    """
+    """The corpora that an experiment needs of the services of one project and region."""
 
     api: DataApi
     titled: bool
@@ -68,17 +62,7 @@ def needed(experiment: Experiment) -> list[Needed]:
 
 
 def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
-    """Build the corpora of an experiment, or find them built; returns the experiment with the names of the resources.
-
-    Args:
-        experiment: with corpora of a service, or without.
-        execution: the run.
-        waits: whether this process is there at the end of the run.
-
-    Raises:
-        InputError: the documents, the staging folder, or what is asked of the service, cannot be used.
-        CorporaFailed: the service does not do what it could.
-    """
+    """Build or reuse the corpora of an experiment; return the experiment with the names of their resources."""
     if not experiment.served:
         return experiment
     if not waits:
@@ -118,11 +102,7 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
 
 
 def refuse_unwatched(experiment: Experiment) -> None:
-    """Refuse corpora that are to be deleted at the end of a run that this process does not wait for.
-
-    Raises:
-        InputError: there are some.
-    """
+    """Refuse corpora that are to be deleted at the end of a run that this process does not wait for."""
     for each in experiment.served:
         if isinstance(each.parameters, RagEngineCorpus) and each.parameters.keep == RUN:
             raise InputError(
@@ -170,17 +150,7 @@ def _release(experiment: Experiment, each: Needed, ended: set[str], execution: R
 
 
 def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], *, keep_documents: bool = False) -> int:
-    """Delete the staged documents that nothing needs once some corpora are deleted; returns how many.
-
-    Args:
-        location: of the corpora.
-        gone: those that were deleted; one that is still there keeps its documents.
-        there: those that are there.
-        keep_documents: whether documents stay, for corpora to come.
-
-    Raises:
-        InputError: a bucket cannot be read or written to.
-    """
+    """Delete the staged documents that nothing needs once some corpora are deleted; returns how many."""
     deleted = 0
     for staging in sorted({each.about.staging for each in gone} - {""}):
         needless = needless_in(staging, location, gone, there)
@@ -197,15 +167,7 @@ def needless_in(staging: str, location: str, gone: Sequence[Existing], there: Se
 
 
 def documents_of(experiment: Experiment, titled: bool) -> Documents:
-    """The documents of an experiment whose corpora a service builds.
-
-    Args:
-        experiment: with such corpora.
-        titled: documents begin with their titles.
-
-    Raises:
-        InputError: they cannot be read, or two of them have the same id.
-    """
+    """The documents of an experiment whose corpora a service builds."""
     if experiment.corpus is None:
         raise InputError("corpora that a service builds need dataset.corpus")
     return read_documents(experiment.corpus, titled=titled)
@@ -218,12 +180,7 @@ def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) 
 
 
 def existing(experiment: Experiment, each: Needed, documents: Documents) -> dict[Corpus, Existing]:
-    """Those of the corpora of an experiment that exist, complete or not; nothing is made.
-
-    Raises:
-        InputError: the service refuses to list them.
-        CorporaFailed: the service cannot be reached.
-    """
+    """Those of the corpora of an experiment that exist, complete or not; nothing is made."""
     with refusing():
         by_identity = {corpus.about.identity: corpus for corpus in reversed(site_of(experiment, each.api).find())}
     wanted = {corpus: request.identity(documents) for corpus, request in each.requests.items()}

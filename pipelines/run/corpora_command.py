@@ -32,13 +32,7 @@ _ALL_LOCATIONS = "aiplatform.googleapis.com"
 
 @dataclass(frozen=True)
 class Place:
-    """Where corpora are.
-
-    Attributes:
-        api: the data API of their project and region.
-        quota: of it.
-        is_named: whether it was asked for; else it is one of all locations of a project, and may have no RAG Engine.
-    """
+    """Where corpora are."""
 
     api: DataApi
     quota: Quota = DATA_QUOTA
@@ -51,11 +45,7 @@ class Place:
             yield Site(self.api, Ledger(folder), self.quota)
 
     def corpora(self) -> tuple[Existing, ...]:
-        """All corpora there that rankbeam made.
-
-        Raises:
-            InputError: the service refuses to list them, in a location that was asked for.
-        """
+        """All corpora there that rankbeam made."""
         try:
             with self.site() as site:
                 return site.find()
@@ -67,11 +57,7 @@ class Place:
 
 
 def places(given: str, api_endpoint: str | None) -> list[Place]:
-    """The places that an argument names: projects/P/locations/L,M, all of projects/P, or those of an experiment.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """The places that an argument names: projects/P/locations/L,M, all of projects/P, or those of an experiment."""
     if (locations := _LOCATIONS.fullmatch(given)) is not None:
         regions = dict.fromkeys(locations["regions"].split(","))
         return [Place(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
@@ -118,11 +104,7 @@ def detailed(each: Existing, form: str) -> str:
 
 
 def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
-    """Corpora by their resources, the last parts of these, or their identities.
-
-    Raises:
-        InputError: rankbeam made no corpus of that name, or several.
-    """
+    """Corpora by their resources, the last parts of these, or their identities."""
     for name in names:
         resources = [each.corpus.name for each in chosen(corpora, [name])]
         if len(resources) > 1:
@@ -146,11 +128,7 @@ def expired(corpora: Sequence[Existing]) -> list[Existing]:
 
 
 def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Existing]:
-    """Those that no finished run in some output folders searched.
-
-    Raises:
-        InputError: a folder holds no run.
-    """
+    """Those that no finished run in some output folders searched."""
     runs = (run for output in outputs for run in finished_runs(output))
     rows = (run.table("corpora", ["identity"])["identity"].to_pylist() for run in runs)
     used = {identity for identities in rows for identity in identities}
@@ -160,14 +138,7 @@ def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Exist
 def delete(
     place: Place, corpora: Sequence[Existing], report: Callable[[str], None], *, keep_documents: bool
 ) -> list[str]:
-    """Delete corpora, and the staged documents that no other corpus needs; returns what could not be deleted.
-
-    Args:
-        place: where the corpora are.
-        corpora: that are to be deleted.
-        report: takes lines of progress.
-        keep_documents: whether staged documents stay.
-    """
+    """Delete corpora, and the staged documents that no other corpus needs; returns what could not be deleted."""
     with place.site() as site:
         outcomes = site.delete([each.corpus.name for each in corpora])
         there = site.find()

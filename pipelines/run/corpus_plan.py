@@ -12,31 +12,18 @@ from rankbeam.transforms.records.errors import RankbeamError
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """A corpus that configurations search.
-
-    Attributes:
-        name: under `corpora:`.
-        type: its type.
-        content: what it consists of, for people.
-        configurations: how many search it.
-        state: "exists", "incomplete" or "missing", where a service builds it; else None.
-        resource: its name at the service, where it exists.
-        documents: that are to be imported, at most.
-        chunks: about how many they are cut into.
-        seconds: that their embeddings take at the quota, at a request a chunk.
-        cost: of the embeddings; None where no price is given.
-    """
+    """A corpus that configurations search."""
 
     name: str
     type: str
     content: str
     configurations: int
-    state: str | None = None
+    state: str | None = None  # "exists", "incomplete" or "missing", where a service builds it; else None
     resource: str = ""
     documents: int = 0
     chunks: int = 0
     seconds: float = 0.0
-    cost: float | None = None
+    cost: float | None = None  # None if no price is given
 
     def line(self) -> str:
         """For people."""
@@ -55,13 +42,7 @@ class CorpusPlan:
 
 @dataclass(frozen=True)
 class CorporaPlan:
-    """What a plan says of all corpora.
-
-    Attributes:
-        corpora: each once, however many configurations share it.
-        experiment: with the identities of those that a service builds, so that the ledger knows their answers.
-        warnings: why it is not known which of them exist.
-    """
+    """What a plan says of all corpora."""
 
     corpora: tuple[CorpusPlan, ...]
     experiment: Experiment
@@ -69,11 +50,7 @@ class CorporaPlan:
 
 
 def corpora_plan(experiment: Experiment) -> CorporaPlan:
-    """What a plan says of the corpora of an experiment.
-
-    Raises:
-        InputError: their documents cannot be used.
-    """
+    """What a plan says of the corpora of an experiment."""
     of_sources = [each.retriever.corpus for each in experiment.sources]
     searched = (of_sources[each.source] for each in experiment.evaluation.configurations)
     counts: Counter[Corpus] = Counter(corpus for corpus in searched if corpus is not None)

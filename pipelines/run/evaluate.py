@@ -34,11 +34,7 @@ class RunFailed(RankbeamError):
 
 
 def new_run(experiment: Experiment, run_id: str | None = None) -> Run:
-    """A run of an experiment that begins now.
-
-    Raises:
-        InputError: the run id cannot be part of a path.
-    """
+    """A run of an experiment that begins now."""
     now = datetime.now(UTC)
     if run_id is None:
         run_id = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
@@ -51,10 +47,6 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     """Run an experiment to its end; return its results.
 
     A second run of the same run_id replaces the first: the row in `runs` is deleted first and written last.
-
-    Raises:
-        InputError: an input cannot be used.
-        RunFailed: the pipeline failed for another reason.
     """
     _delete_previous_rows(experiment, execution)
     try:
@@ -94,17 +86,7 @@ def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True)
 
 
 def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool = False) -> PipelineResult:
-    """Submit a run to a service that executes it without this process; return the service's handle.
-
-    Args:
-        experiment: what is evaluated.
-        execution: the run.
-        options: of Beam.
-        waits: whether this process is there at the end of the run, and then calls `release_corpora`.
-
-    Raises:
-        InputError: an input or an option cannot be used.
-    """
+    """Submit a run to a service that executes it without this process; return the service's handle."""
     if experiment.evaluation.race is not None:
         raise InputError("race: its rounds need a runner that this process waits for; take race out")
     _delete_previous_rows(experiment, execution)
@@ -128,11 +110,7 @@ def _delete_previous_rows(experiment: Experiment, execution: Run) -> None:
 
 
 def refuse_taken(output: str, execution: Run) -> None:
-    """Refuse to replace a finished run of another experiment.
-
-    Raises:
-        InputError: another experiment has a finished run with this run id.
-    """
+    """Refuse to replace a finished run of another experiment."""
     try:
         existing = Results(output, execution.run_id).experiment
     except InputError:  # there is no such run
@@ -190,11 +168,7 @@ def run_folders(output: str, run_id: str) -> list[str]:
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """Raise the InputError behind an exception of Beam's.
-
-    Raises:
-        InputError: an input cannot be used.
-    """
+    """Raise the InputError behind an exception of Beam's."""
     try:
         yield
     except Exception as error:

@@ -21,11 +21,7 @@ def owner_of(experiment: Experiment, execution: Run) -> Owner:
 
 
 def refuse_elsewhere(experiment: Experiment) -> None:
-    """Refuse folders of this user, where workers are on other machines.
-
-    Raises:
-        InputError: the experiment names one.
-    """
+    """Refuse folders of this user, where workers are on other machines."""
     if experiment.is_private:
         raise InputError("output.private: is for folders of this machine; grant access to a bucket by its own policy")
     if experiment.shares_ledger or experiment.leases_path is not None:
@@ -36,11 +32,7 @@ def refuse_elsewhere(experiment: Experiment) -> None:
 
 @contextmanager
 def prepared_folders(experiment: Experiment) -> Iterator[None]:
-    """Make the folders that only their owner may read; until the end, new files are as private as the experiment says.
-
-    Raises:
-        InputError: a folder cannot be made.
-    """
+    """Make the folders that only their owner may read; until the end, new files have the experiment's privacy."""
     own = [experiment.ledger] if experiment.shares_ledger else []
     for folder in filter(None, [*own, experiment.leases_path]):
         if not Path(folder).exists():  # one that exists may be a team's

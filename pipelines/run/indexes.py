@@ -17,16 +17,7 @@ DAYS = 30.0
 
 
 def unused(output: str, days: float, now: datetime | None = None) -> list[kept.KeptIndex]:
-    """The indexes beside an output that no run has used for some days.
-
-    Args:
-        output: a folder.
-        days: how many.
-        now: the time; by default the present.
-
-    Raises:
-        InputError: the folder cannot be listed, or is no folder.
-    """
+    """The indexes beside an output that no run has used for some days."""
     if is_table(output):
         raise InputError("is no folder, beside which indexes are kept", path=output)
     before = (now or datetime.now(UTC)) - timedelta(days=days)
@@ -37,11 +28,7 @@ def unused(output: str, days: float, now: datetime | None = None) -> list[kept.K
 
 
 def delete(indexes: Sequence[kept.KeptIndex]) -> None:
-    """Delete indexes; a run that needs one builds it again.
-
-    Raises:
-        InputError: one cannot be deleted.
-    """
+    """Delete indexes; a run that needs one builds it again."""
     for index in indexes:
         try:
             kept.delete([index])

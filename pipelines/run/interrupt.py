@@ -38,12 +38,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run.
-
-    Attributes:
-        folders: that Beam was writing to.
-        kept: a message about the parts of the run that were kept.
-    """
+    """Ctrl-C during a run."""
 
     def __init__(self, folders: list[str], kept: str = _NOTHING) -> None:
         super().__init__()
@@ -77,14 +72,7 @@ def finish_calls(ledger: str) -> str:
 
 @contextmanager
 def deferred(message: str) -> Iterator[Callable[[], None]]:
-    """Hold the first Ctrl-C back while the block runs, and print a message; a second one interrupts the block.
-
-    Args:
-        message: printed when Ctrl-C is held back.
-
-    Yields:
-        A function that raises the interrupt that was held back, if any.
-    """
+    """Hold the first Ctrl-C back while the block runs, and print a message; a second one interrupts the block."""
     held: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:

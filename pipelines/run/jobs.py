@@ -15,24 +15,12 @@ _MOST_NAMED = 20
 
 
 def save(output: str, run_id: str, record: Mapping[str, Any]) -> None:
-    """Write the record of a job.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Write the record of a job."""
     files.write(_path(output, run_id), json.dumps(record, indent=2).encode())
 
 
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
-    """The record of a run's job.
-
-    Args:
-        output: the folder of all tables.
-        run_id: of the run; None for the one that was submitted last.
-
-    Raises:
-        InputError: the folder has no record of such a job, or cannot be read.
-    """
+    """The record of a run's job."""
     if not (paths := matching.found(_path(matching.escaped(output), "*"))):
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}

@@ -25,19 +25,7 @@ _MOST_FOREIGN = 10
 def run(
     place: str, clear: bool, older_than_days: float | None, form: str, *, compact: bool = False, screen: Screen = WHOLE
 ) -> str:
-    """Show, clear or compact a ledger; returns what to print.
-
-    Args:
-        place: as for `ledger_folder`.
-        clear: remove its answers.
-        older_than_days: remove only answers that are older.
-        form: "table" or "json".
-        compact: merge its small parts.
-        screen: where the text is shown.
-
-    Raises:
-        InputError: there is no such place, or the options exclude each other.
-    """
+    """Show, clear or compact a ledger; returns what to print."""
     if compact and clear:
         raise InputError("--clear and --compact: one at a time")
     if older_than_days is not None and not clear:
@@ -57,14 +45,7 @@ def run(
 
 
 def ledger_folder(place: str) -> str:
-    """The folder of a ledger.
-
-    Args:
-        place: an output folder, a ledger's own folder, or an experiment's file.
-
-    Raises:
-        InputError: there is no such place, or the experiment is not valid.
-    """
+    """The folder of a ledger."""
     if _is_file(place):
         return load_experiment(place).ledger
     place = place.rstrip("/") or place
@@ -79,13 +60,7 @@ def ledger_folder(place: str) -> str:
 
 
 def show(survey: Survey, now: datetime | None = None, screen: Screen = WHOLE) -> str:
-    """A survey, for people.
-
-    Args:
-        survey: what a ledger holds.
-        now: that ages are counted to.
-        screen: where the text is shown.
-    """
+    """A survey, for people."""
     if not (survey.files or survey.runs or survey.damaged):
         return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
     now = now or datetime.now(UTC)

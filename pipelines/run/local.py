@@ -16,18 +16,7 @@ from rankbeam.transforms.records.run import Run
 def run_here(
     experiment: Experiment, execution: Run, options: PipelineOptions, *, temporary: bool, shown: bool = True
 ) -> Results:
-    """Run an experiment to its end; return its results.
-
-    Args:
-        experiment: the experiment.
-        execution: the run.
-        options: Beam's.
-        temporary: whether nothing of the output is kept when the run is interrupted.
-        shown: whether progress is shown on stderr.
-
-    Raises:
-        Interrupted: Ctrl-C was pressed.
-    """
+    """Run an experiment to its end; return its results."""
     work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
     try:
         with progress.shown(work) if shown else contextlib.nullcontext():

@@ -32,14 +32,6 @@ def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> Pipel
     """Beam's options; the default runner is Beam's local one.
 
     A job server has options of its own: where one runs the pipeline, `refuse_unknown` is called once it is known.
-
-    Args:
-        arguments: such as `--runner=DataflowRunner --project=p`.
-        own: the options of the command that passes these on, to suggest when one is misspelt.
-
-    Raises:
-        InputError: neither rankbeam nor Beam knows an option, an option has an invalid value, or a word is neither an
-            option nor the value of one.
     """
     _beam_parser().parse_known_args(arguments)  # refuses invalid values
     options = _Options(list(arguments))
@@ -54,16 +46,7 @@ def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> Pipel
 
 
 def refuse_unknown(arguments: Sequence[str], own: Sequence[str] = (), of_server: Iterable[Any] = ()) -> None:
-    """Refuse options that neither rankbeam nor Beam nor a job server knows.
-
-    Args:
-        arguments: as `pipeline_options`.
-        own: as `pipeline_options`.
-        of_server: a job server's descriptions of its options.
-
-    Raises:
-        InputError: an option is unknown, or a word is neither an option nor the value of one.
-    """
+    """Refuse options that neither rankbeam nor Beam nor a job server knows."""
     parser = _beam_parser()
     for option in of_server:
         if f"--{option.name}" not in parser._option_string_actions:  # argparse has no public list of them

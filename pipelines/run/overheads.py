@@ -76,13 +76,7 @@ def remember_signatures() -> None:
 
 
 class _Remembered:
-    """A function of one function or one DoFn, which computes every result once.
-
-    Args:
-        compute: the function.
-        key: what its result depends on.
-        copied: makes the result that is returned from the one that is kept.
-    """
+    """A function of one function or one DoFn, which computes every result once."""
 
     def __init__(
         self, compute: Callable[[Any], Any], key: Callable[[Any], Hashable], copied: Callable[[Any], Any]

@@ -45,23 +45,14 @@ _UNKNOWN = (
 
 @dataclass(frozen=True)
 class PoolPlan:
-    """What one quota pool has to pay for.
-
-    Attributes:
-        pool: its name.
-        calls: requests that differ; each is made once, if every one succeeds.
-        ledger_hits: how many of them the ledger answers.
-        requests_per_minute: the quota.
-        seconds: that the others take at the quota.
-        cost: of the others; None where no price is known.
-    """
+    """What one quota pool has to pay for."""
 
     pool: str
     calls: int
     ledger_hits: int
     requests_per_minute: float
     seconds: float
-    cost: float | None
+    cost: float | None  # None if no price is known
 
     @classmethod
     def of(cls, pool: str, quota: Quota, calls: int, ledger_hits: int) -> "PoolPlan":
@@ -74,12 +65,7 @@ class PoolPlan:
 
 @dataclass(frozen=True)
 class ConfigurationPlan:
-    """Where the rankings of one configuration come from.
-
-    Attributes:
-        name: of the configuration.
-        source: for people.
-    """
+    """Where the rankings of one configuration come from."""
 
     name: str
     source: str
@@ -87,24 +73,13 @@ class ConfigurationPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an experiment would cost.
-
-    Attributes:
-        pools: of its remote calls.
-        configurations: where their rankings come from.
-        warnings: what users should know of the ledger, and of what is not known before the run.
-        models: of its calls to models.
-        max_cost: what the calls may cost; None for no limit.
-        corpora: that configurations search, where the experiment describes them.
-        race: what a race may save, in a sentence; empty where there is none.
-        least_share: the share of the calls that are made at the least: 1 without a race.
-    """
+    """What an experiment would cost."""
 
     pools: tuple[PoolPlan, ...]
     configurations: tuple[ConfigurationPlan, ...]
     warnings: tuple[str, ...] = ()
     models: tuple[ModelPlan, ...] = ()
-    max_cost: float | None = None
+    max_cost: float | None = None  # None for no limit
     corpora: tuple[CorpusPlan, ...] = ()
     race: str = ""
     least_share: float = 1.0
@@ -142,15 +117,7 @@ class Plan:
 
 
 def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
-    """What an experiment would cost; reads its queries and judgements, and the ledger.
-
-    Args:
-        experiment: that is planned.
-        path: of its file, for messages.
-
-    Raises:
-        InputError: an input turned out to be unusable, or a quota too small for a call.
-    """
+    """What an experiment would cost; reads its queries and judgements, and the ledger."""
     of_corpora = corpora_plan(experiment)
     experiment = of_corpora.experiment
     names = {each.config_id: each.name for each in experiment.evaluation.configurations}

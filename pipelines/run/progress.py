@@ -37,13 +37,7 @@ _WORDS = {
 
 @dataclass
 class Progress:
-    """The work of a run, and its recent speed.
-
-    Attributes:
-        sources: number of retrievers that answer in process.
-        configurations: number of configurations that are scored.
-        quotas: of the pools that pay for remote calls.
-    """
+    """The work of a run, and its recent speed."""
 
     sources: int
     configurations: int
@@ -51,12 +45,7 @@ class Progress:
     _seen: deque[tuple[float, Counts]] = field(default_factory=deque)
 
     def lines(self, counts: Counts, seconds: float) -> list[str]:
-        """The progress: a line for the whole run, and a line per quota pool.
-
-        Args:
-            counts: since the beginning.
-            seconds: since the beginning.
-        """
+        """The progress: a line for the whole run, and a line per quota pool."""
         self._seen.append((seconds, counts))
         while len(self._seen) > 2 and self._seen[0][0] < seconds - _RATE_OVER_S:
             self._seen.popleft()
@@ -149,12 +138,7 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
-    """Show progress while the block runs, and the totals when it ends without an error.
-
-    Args:
-        progress: the work of the run.
-        stream: to print to; stderr by default.
-    """
+    """Show progress while the block runs, and the totals when it ends without an error."""
     began = time.monotonic()
     with tallying() as tally:
 
@@ -167,12 +151,7 @@ def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
 
 @contextmanager
 def repeated(current: Callable[[], str], stream: TextIO | None = None) -> Iterator[None]:
-    """Print the current text again and again while the block runs, and once more when it ends without an error.
-
-    Args:
-        current: makes the text; called in another thread.
-        stream: to print to; stderr by default.
-    """
+    """Print the current text again and again while the block runs, and once more when it ends without an error."""
     out = sys.stderr if stream is None else stream
     if out is None:  # stderr is closed, as under cron
         yield

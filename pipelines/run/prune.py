@@ -16,14 +16,7 @@ from rankbeam.transforms.write.tables import run_folder
 def needless(
     runs: Sequence[Results], keep: int, older_than: float | None, now: datetime | None = None
 ) -> list[Results]:
-    """The runs to delete: of each experiment, all but the latest.
-
-    Args:
-        runs: in the order in which they were started.
-        keep: how many of the latest runs of each experiment stay, at least one.
-        older_than: only runs that were started before so many days; None for any.
-        now: the time; by default the present.
-    """
+    """The runs to delete: of each experiment, all but the latest."""
     before = None if older_than is None else (now or datetime.now(UTC)) - timedelta(days=older_than)
     chosen = []
     for place, run in enumerate(runs):
@@ -37,9 +30,6 @@ def delete(output: str, runs: Sequence[Results]) -> None:
     """Delete all rows of runs, and rebuild the folder's DuckDB file where it has one.
 
     The row in `runs` goes first: a deletion that is interrupted leaves rows that nothing reads, and no half run.
-
-    Raises:
-        InputError: the rows are in BigQuery, or cannot be deleted.
     """
     if is_table(output):
         problem = "rows of BigQuery expire by the tables' own settings, or are deleted there: DELETE … WHERE run_id = …"

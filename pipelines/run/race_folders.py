@@ -26,12 +26,7 @@ _KEPT = timedelta(days=30)
 
 @contextmanager
 def race_folder(output: str, execution: Run) -> Iterator[str]:
-    """A folder for the rounds of a race; it is deleted at the end.
-
-    Args:
-        output: of the experiment.
-        execution: the run.
-    """
+    """A folder for the rounds of a race; it is deleted at the end."""
     delete_abandoned(output)
     folder = files.join(output, f"{_PREFIX}{execution.run_id}")
     files.delete(folder)
@@ -45,15 +40,7 @@ def race_folder(output: str, execution: Run) -> Iterator[str]:
 
 
 def delete_abandoned(output: str, now: datetime | None = None) -> list[str]:
-    """Delete the folders of races that no process runs any more; returns these.
-
-    Args:
-        output: a folder, or a dataset of BigQuery, which has none.
-        now: the time; by default the present.
-
-    Raises:
-        InputError: a folder cannot be deleted.
-    """
+    """Delete the folders of races that no process runs any more; returns these."""
     if is_table(output):
         return []
     abandoned = []

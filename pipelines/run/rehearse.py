@@ -43,15 +43,7 @@ _CONTEXTS = 10  # imagined where nothing limits them
 def count_models(
     pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, tasks: beam.PCollection | None, file: str
 ) -> None:
-    """Count the calls of models.
-
-    Args:
-        pipeline: of the plan.
-        experiment: that is planned.
-        dataset: its queries.
-        tasks: batches of the tasks of remote retrievers, each once; None where there are none.
-        file: where the counts are left, for `read_counted`.
-    """
+    """Count the calls of models."""
     work, buckets = work_of(experiment), buckets_of(experiment)
     branches = local_rankings(pipeline, experiment, dataset, buckets)
     if tasks is not None:

@@ -21,32 +21,17 @@ DEFAULT_METRICS = ("nDCG@10", "P@10", "R@100", "RR", "AP")
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """The options of the command.
-
-    Attributes:
-        output: the folder for the tables.
-        metrics: in rankbeam's or trec_eval's names; none means `DEFAULT_METRICS`.
-        relevance_level: the lowest grade that counts as relevant; None means 1.
-        max_documents: score only the first so many documents per query; None means all.
-        judged_only: remove documents without a judgement first.
-        duplicates: "refuse" or "collapse".
-        ties: also compute the bounds of each value over all orders of documents with equal scores.
-        dialects: names of tools, separated by commas; every run is scored by the rules of each.
-        replicates: of the bootstrap; 0 for none, and so no joint intervals.
-        confidence: of intervals.
-        all_pairs: compare every pair of runs, not only each run with the first.
-        corpus: where the judgements are evidence spans, the documents that they quote.
-    """
+    """The options of the command."""
 
     output: str
     metrics: Sequence[str] = ()
-    relevance_level: float | None = None
-    max_documents: int | None = None
+    relevance_level: float | None = None  # the lowest grade that counts as relevant; None means 1
+    max_documents: int | None = None  # score only this many documents per query; None means all
     judged_only: bool = False
     duplicates: str = "refuse"
     ties: bool = False
     dialects: str = ""
-    replicates: int = 1000
+    replicates: int = 1000  # 0 for none, and so no joint intervals
     confidence: float = 0.95
     all_pairs: bool = False
     corpus: str | None = None
@@ -55,17 +40,7 @@ class ScoreOptions:
 def scoring_experiment(
     qrels: str, runs: Sequence[str], options: ScoreOptions, names: Sequence[str] | None = None
 ) -> Experiment:
-    """The experiment that scores runs.
-
-    Args:
-        qrels: path of the judgements, or of evidence spans.
-        runs: paths of runs.
-        options: how to score.
-        names: of the runs; by default after their files.
-
-    Raises:
-        InputErrors: a file is missing or of a wrong format, or a metric is unknown.
-    """
+    """The experiment that scores runs."""
     spans = are_spans(qrels)
     defaults = SPAN_DEFAULTS if spans else DEFAULT_METRICS
     metrics = [_with(metric, options) for metric in _metrics(options.metrics or defaults)]

@@ -9,15 +9,9 @@ from rankbeam.transforms.records.errors import InputError
 
 @dataclass(frozen=True)
 class CallStage:
-    """A stage that makes calls.
+    """A stage that makes calls."""
 
-    Attributes:
-        name: such as "retrieve".
-        pools: the quota pools that pay for its calls.
-        after: names of the stages that have ended before it makes its first call.
-    """
-
-    name: str
+    name: str  # such as "retrieve"
     pools: Collection[str]
     after: Collection[str] = ()
 
@@ -26,12 +20,6 @@ def refuse_shared_pools(stages: Sequence[CallStage]) -> None:
     """Refuse stages that share a quota pool without an order between them.
 
     >>> refuse_shared_pools([CallStage("retrieve", {"a"}), CallStage("judge", {"a"}, after={"retrieve"})])
-
-    Args:
-        stages: all of a pipeline.
-
-    Raises:
-        InputError: two stages could call one pool at once; the message names both.
     """
     order = {stage.name: frozenset(_before(stage.name, {each.name: each.after for each in stages})) for stage in stages}
     for one, other in combinations(stages, 2):

@@ -14,11 +14,7 @@ from rankbeam.pipelines.run.worker_processes import PROBLEM
 
 
 def main(folder: Path) -> None:
-    """Work until the runner has no more work, or until SIGTERM.
-
-    Args:
-        folder: in which `rankbeam.pipelines.run.worker_processes` finds the files of worker processes.
-    """
+    """Work until the runner has no more work, or until SIGTERM."""
     # Ctrl-C reaches all processes of a terminal; the parent decides when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=_leave, args=(folder,), daemon=True).start())

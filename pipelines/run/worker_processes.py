@@ -36,11 +36,7 @@ def at_work() -> list[int]:
 
 
 def stop(within_s: float) -> None:
-    """Have every worker finish its calls in flight, write their answers to the ledger, and end.
-
-    Raises:
-        InputError: a ledger cannot be written.
-    """
+    """Have every worker finish its calls in flight, write their answers to the ledger, and end."""
     _signal(signal.SIGTERM)
     deadline = time.monotonic() + within_s
     while at_work() and time.monotonic() < deadline:

@@ -21,13 +21,7 @@ from rankbeam.transforms.records.slices import ALL
 
 
 def as_json(results: Results, *, per_query: bool = False, temporary: bool = False) -> str:
-    """One JSON document: the run, the leaderboard with slices, comparisons, and queries when asked for.
-
-    Args:
-        results: the run.
-        per_query: also every query.
-        temporary: the tables will be gone, and their folder is not named.
-    """
+    """One JSON document: the run, the leaderboard with slices, comparisons, and queries when asked for."""
     names = {row["config_id"]: row["name"] for row in results.configurations}
     common = {field.name for field in COMMON} | {"config_id", "slice", "metric"}
     numbers = [name for name in tables.CONFIGURATION_METRICS.names if name not in common]
@@ -98,13 +92,7 @@ def as_csv(results: Results, *, per_query: bool = False) -> str:
 
 
 def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) -> Iterator[str]:
-    """The lines that trec_eval prints, for the metrics that both have, one run after the other.
-
-    Args:
-        results: the run.
-        tags: what trec_eval would print as `runid`, by configuration name.
-        per_query: also every query's lines (trec_eval -q).
-    """
+    """The lines that trec_eval prints, for the metrics that both have, one run after the other."""
     metrics = trec_order(each for each in parse_all(results.metrics) if isinstance(each, Metric))
     for row in results.configurations:
         queries = [query for query in results.query_metrics(row["config_id"]) if query["status"] in _SCORED]

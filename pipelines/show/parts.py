@@ -88,12 +88,7 @@ def offline_notes(results: Results) -> list[str]:
 
 @dataclass(frozen=True)
 class Slices:
-    """The slices by one attribute.
-
-    Attributes:
-        attribute: its name, or several that are crossed.
-        names: of the slices.
-    """
+    """The slices by one attribute."""
 
     attribute: str
     names: tuple[str, ...]

@@ -15,14 +15,9 @@ _LEFT_OUT = "Left out to fit {} characters: {}. --wide shows all columns."
 
 @dataclass(frozen=True)
 class Screen:
-    """Where text is shown.
+    """Where text is shown."""
 
-    Attributes:
-        width: letters of a line of a terminal; None where nothing is to be wrapped or left out.
-        wide: tables are whole, even where they are wider than the terminal.
-    """
-
-    width: int | None = None
+    width: int | None = None  # letters of a line of a terminal; None if nothing is to be wrapped or left out
     wide: bool = False
 
     @classmethod
@@ -48,10 +43,6 @@ class Screen:
 
     def prose(self, text: str, indent: str = "") -> str:
         """Sentences, wrapped at blanks; words that are longer than a line, such as paths, stay whole.
-
-        Args:
-            text: one paragraph a line.
-            indent: before every line of a paragraph but the first.
 
         >>> Screen(20).prose("the best with 95% confidence")
         'the best with 95%\\nconfidence'

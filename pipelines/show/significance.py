@@ -12,16 +12,7 @@ from rankbeam.transforms.records.slices import ALL
 
 @dataclass(frozen=True)
 class Significance:
-    """What the tests of a run say about the means over all queries.
-
-    Attributes:
-        letters: of every row of the leaderboard, by config_id, in its order.
-        better: metric, config_id of the better one, config_id of the other, for all significant differences.
-        tested: there are tests at all.
-        corrected: p-values are adjusted for how many there are.
-        baseline: letter of the only configuration that others were tested against; None if all pairs were tested.
-        level: p-values up to this are significant.
-    """
+    """What the tests of a run say about the means over all queries."""
 
     letters: dict[str, str]
     better: frozenset[tuple[str, str, str]]

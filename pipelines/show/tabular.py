@@ -18,16 +18,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 @dataclass(frozen=True)
 class Table:
-    """Texts in rows.
-
-    Attributes:
-        columns: their headings.
-        rows: as many texts each.
-        left: so many columns, from the first, hold words and stand to the left; the others hold numbers.
-        drop: headings of columns that a narrow terminal leaves out, the first of them first.
-        sentences: headings of further columns that hold words.
-        strong: row and column of cells in bold.
-    """
+    """Texts in rows."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -67,12 +58,7 @@ def printable(text: str) -> str:
 
 
 def lines_of(table: Table, *, strong: bool = False) -> list[str]:
-    """The lines of a table, as wide as it is.
-
-    Args:
-        table: of printable texts; a cell with line ends goes on in further lines.
-        strong: mark cells in bold as a terminal does.
-    """
+    """The lines of a table, as wide as it is."""
     widths = table.widths()
     worded = set(table.worded())
 

@@ -44,28 +44,14 @@ _PLAIN = re.compile(r"[\w./-]+")
 
 @dataclass(frozen=True)
 class First:
-    """A first experiment.
-
-    Attributes:
-        text: the YAML.
-        sample: files of the example that stand in for those that are not there, by path.
-    """
+    """A first experiment."""
 
     text: str
     sample: Mapping[Path, bytes]
 
 
 def from_runs(path: Path, given: Sequence[str], queries: str | None) -> First:
-    """The experiment that compares runs.
-
-    Args:
-        path: of the experiment.
-        given: the judgements, then the runs.
-        queries: path of the queries, whose attributes can be sliced by; None where there are none.
-
-    Raises:
-        InputError: no run is given, or a file does not exist.
-    """
+    """The experiment that compares runs."""
     if len(given) < 2:
         raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")
     _refuse_missing(given if queries is None else (*given, queries))
@@ -97,14 +83,6 @@ def from_template(path: Path, template: str, given: Mapping[str, str]) -> First:
 
     Files that are not given are those of BEIR's names beside the experiment. Where there are none of these either, the
     example's are written in their place, so that the experiment can be checked and run at once.
-
-    Args:
-        path: of the experiment.
-        template: its name.
-        given: the files of the dataset, by role; `answers` is the attribute that holds reference answers.
-
-    Raises:
-        InputError: a file does not exist, or some are there and others, which the template needs, are not.
     """
     _refuse_missing([file for role, file in given.items() if role in _USUAL])
     beside = {role: file for role in _USUAL if (file := _beside(path.parent, role)) is not None}

@@ -9,14 +9,7 @@ from rankbeam.transforms.records.errors import InputError, InputErrors
 
 @contextmanager
 def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
-    """Write files, and delete them again where what follows refuses them.
-
-    Args:
-        contents: the content of each, by path; missing folders are made.
-
-    Raises:
-        InputError: a file of that name exists already.
-    """
+    """Write files, and delete them again where what follows refuses them."""
     problem = "exists already, and is never overwritten; choose another path"
     if wrong := [InputError(problem, path=str(path)) for path in contents if path.exists()]:
         raise InputErrors(wrong)

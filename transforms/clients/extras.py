@@ -19,11 +19,6 @@ MISSING = "missing_library"
 def missing(module: str, extra: str, service: str) -> str | None:
     """What is wrong where a library is not installed; None where it is.
 
-    Args:
-        module: that the library has, such as "google.cloud.secretmanager"; it is not imported.
-        extra: that installs it.
-        service: that it is the library of.
-
     >>> missing("json", SEARCH, "JSON")
     >>> missing("google.cloud.no_such_thing", SEARCH, "Vertex AI Search")
     "the library of Vertex AI Search is not installed: pip install 'rankbeam[search]'"

@@ -20,16 +20,9 @@ def registered(group: str) -> Mapping[str, EntryPoint]:
 
 @dataclass(frozen=True)
 class Kind(Generic[Base]):
-    """A kind of component, of which any installed package can register types.
+    """A kind of component, of which any installed package can register types."""
 
-    Attributes:
-        name: such as "retriever", for messages.
-        group: of the entry points that are its types, such as "rankbeam.retrievers".
-        base: the class that all types are derived from.
-        methods: of the base that every type overrides.
-    """
-
-    name: str
+    name: str  # such as "retriever", for messages
     group: str
     base: type[Base]
     methods: tuple[str, ...] = ()
@@ -40,14 +33,7 @@ class Kind(Generic[Base]):
         return registered(self.group)
 
     def load(self, name: str) -> type[Base]:
-        """The class of a type.
-
-        Args:
-            name: such as "bm25".
-
-        Raises:
-            InputError: there is no such type, or what is registered under it cannot be used.
-        """
+        """The class of a type."""
         if name not in self.types:
             hint = did_you_mean(name, self.types) if self.types else f"no type of {self.name} is installed"
             raise InputError(f"unknown {self.name} type {name!r}; {hint}")

@@ -72,10 +72,6 @@ def holds_secret(path: Sequence[str | int], text: str) -> bool:
     Filters and sort orders also use `key`, for the name of a field. So under a `key` that is not inside a credential, a
     text that looks like the name of a field is not a secret.
 
-    Args:
-        path: the keys and indexes that lead to the text.
-        text: the text itself.
-
     >>> holds_secret(["key"], "city"), holds_secret(["auth", "key"], "city"), holds_secret(["must", 0, "key"], "city")
     (True, True, False)
     >>> holds_secret(["must", 0, "key"], "sk-12a34b")

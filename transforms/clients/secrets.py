@@ -41,25 +41,13 @@ def is_secret(reference: str) -> bool:
 
 
 def check_references(text: str) -> None:
-    """Refuse text that looks like a reference but is not a valid one.
-
-    Raises:
-        ValueError: the message does not quote the text, which may hold a secret.
-    """
+    """Refuse text that looks like a reference but is not a valid one."""
     if "${" in REFERENCE.sub("", text):
         raise ValueError(f"holds a ${{…}} that is not a reference; write {FORMS}")
 
 
 def refuse_literal(place: str, text: str) -> None:
-    """Refuse a literal secret, or a literal part of one beside a reference.
-
-    Args:
-        place: of the text, for messages.
-        text: the secret; references in it may follow the name of a scheme, such as Bearer, and names with `=`.
-
-    Raises:
-        ValueError: the message does not quote the text.
-    """
+    """Refuse a literal secret, or a literal part of one beside a reference."""
     if not REFERENCE.search(text):
         raise ValueError(
             f"{place} must come from the environment or Secret Manager: {FORMS}; "
@@ -75,15 +63,7 @@ def refuse_literal(place: str, text: str) -> None:
 
 
 def variable(reference: str, place: str) -> str:
-    """The value of an environment variable of this machine, stripped of white space: values from files end in newlines.
-
-    Args:
-        reference: to the variable.
-        place: of the reference, for messages.
-
-    Raises:
-        InputError: the variable is not set, or is empty.
-    """
+    """An environment variable of this machine, stripped: values from files end in newlines."""
     name = reference.removeprefix("${env:").removesuffix("}")
     value = os.environ.get(name, "").strip()
     if not value:
@@ -92,19 +72,10 @@ def variable(reference: str, place: str) -> str:
 
 
 class Secrets:
-    """The values of references to secrets; hides them in texts.
-
-    Attributes:
-        values: by reference.
-    """
+    """The values of references to secrets; hides them in texts."""
 
     def __init__(self, values: Mapping[str, str], derived: Iterable[str] = ()) -> None:
-        """Prepare to hide the values.
-
-        Args:
-            values: by reference, none empty.
-            derived: further texts to hide, which were made from the values.
-        """
+        """Prepare to hide the values."""
         self.values = dict(values)
         forms = {form for value in (*values.values(), *derived) for form in _forms(value)}
         longest_first = sorted(forms, key=len, reverse=True)

@@ -23,11 +23,7 @@ class Workers(Generic[Result]):
     def submit(
         self, work: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Iterator[Result]:
-        """Start a task; if more than `at_once` tasks are then pending, yield the result of the earliest.
-
-        Raises:
-            Exception: raised by that earliest task.
-        """
+        """Start a task; if more than `at_once` tasks are then pending, yield the result of the earliest."""
         self._pending.append(self._threads.submit(work, *arguments, **named))
         if len(self._pending) > self._at_once:
             yield self._pending.popleft().result()
@@ -45,14 +41,7 @@ class Ahead(Generic[Result]):
     def __init__(
         self, items: Iterator[Result], ready: int = 2, before: int = 0, maker: ThreadPoolExecutor | None = None
     ) -> None:
-        """Start to make items.
-
-        Args:
-            items: the iterator to run in the thread.
-            ready: how many finished items may wait for use.
-            before: how many may wait before the first one is used, if that is more.
-            maker: the thread that makes the items; by default a new one, which ends with them.
-        """
+        """Start to make items."""
         self._items, self._ready = items, ready
         self._maker = maker or ThreadPoolExecutor(1, thread_name_prefix="ahead")
         self._owned = maker is None
@@ -87,10 +76,6 @@ def ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
 
     The thread ends after the last item, after an error, which is raised here, or when this iterator is closed, which
     closes `items` too.
-
-    Args:
-        items: the iterator to run in the thread.
-        ready: how many finished items may wait for use.
 
     >>> list(ahead(iter([1, 2, 3])))
     [1, 2, 3]

@@ -27,12 +27,7 @@ JUDGED = ("support", "nugget_assign", "grade")
 
 @dataclass(frozen=True)
 class Reading:
-    """What a model said, as it was read.
-
-    Attributes:
-        value: as the step's form reads it.
-        asked: the call.
-    """
+    """What a model said, as it was read."""
 
     value: Any
     asked: Asked
@@ -40,13 +35,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Asking:
-    """The models that write and check.
-
-    Attributes:
-        writer: writes facts and questions.
-        checker: checks them.
-        max_output_tokens: limit of a reply.
-    """
+    """The models that write and check."""
 
     writer: Model
     checker: Model
@@ -62,23 +51,13 @@ class Asking:
         return self.writer if step in WRITTEN else self.checker
 
     def call(self, step: str, values: Mapping[str, Any], sample: int = 0) -> Call:
-        """The call that asks a step.
-
-        Args:
-            step: its name.
-            values: of its prompt.
-            sample: the number of this question among several that are alike.
-        """
+        """The call that asks a step."""
         template = shipped()[step] if step in JUDGED else templates()[step]
         prompt = template.prompt(values, max_output_tokens=self.max_output_tokens, sample=sample)
         return replace(self.model(step).call(prompt), keeps_malformed=True)
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """What was said, checked against what was asked.
-
-        Raises:
-            CallError: it breaks the step's rules (`MALFORMED`), or there is no answer.
-        """
+        """What was said, checked against what was asked."""
         prompt = Prompt.parse(call.payload)
         said = self.model(prompt.step).read(reply.answer)
         if isinstance(said, Embedding):

@@ -16,16 +16,7 @@ Distilled = tuple[Reading | CallError, list[Asked]]
 
 
 def distilled(asking: Asking, item: Source, facts: Reading) -> Generator[Sequence[Call], Sequence[Any], Distilled]:
-    """Choose sentences of the passages around a source. One whose call was refused for good adds none.
-
-    Args:
-        asking: the models.
-        item: the source, with its context.
-        facts: of its spans.
-
-    Returns:
-        The facts with those sentences, or the error of a call that may succeed later; and the calls.
-    """
+    """Choose sentences of the passages around a source. One whose call was refused for good adds none."""
     own = {str(number): fact.text for number, fact in enumerate(facts.value.facts)}
     parts = [_sentences(passage, len(item.spans) + number) for number, passage in enumerate(item.context)]
     outcomes = yield [

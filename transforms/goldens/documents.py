@@ -20,15 +20,7 @@ _DOCUMENT = "doc_id"
 
 @dataclass(frozen=True)
 class Document:
-    """A document as it was read.
-
-    Attributes:
-        id: its id; a file's is its path below the folder.
-        title: its title.
-        text: its text; all coordinates are code points of it.
-        attributes: of a corpus.
-        chunks: [start, end) of its chunks, where it was read as chunks.
-    """
+    """A document as it was read."""
 
     id: str
     title: str
@@ -38,11 +30,7 @@ class Document:
 
 
 def read_documents(path: str) -> list[Document]:
-    """Read a corpus as `bm25` reads it, or a folder with text and Markdown files; sorted by id.
-
-    Raises:
-        InputError: there is nothing to read, a line is wrong, or an id is given twice.
-    """
+    """Read a corpus as `bm25` reads it, or a folder with text and Markdown files; sorted by id."""
     if holds_texts(path):
         return [_from_file(Path(path), file) for file in _texts_below(Path(path))]
     given = (
@@ -78,9 +66,6 @@ def read_chunks(path: str) -> list[Document]:
     """Read a table of chunks, each with the id of its document as `doc_id`, in the order of the documents.
 
     The text of a document is its chunks one after the other, with a blank line between two of them.
-
-    Raises:
-        InputError: a row has no `doc_id`, or cannot be read.
     """
     chunks: dict[str, list[texts.Entry]] = {}
     for name, entry in _entries(path):

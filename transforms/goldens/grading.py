@@ -17,13 +17,7 @@ STAGE = "grade"
 
 @dataclass(frozen=True)
 class Pool:
-    """A question and the passages that a search finds for it.
-
-    Attributes:
-        item_id: of the question.
-        question: its text.
-        passages: of documents that the question was not made from.
-    """
+    """A question and the passages that a search finds for it."""
 
     item_id: str
     question: str
@@ -32,11 +26,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class GradePassages:
-    """Grade passages for a question; a `Work` whose items are `Pool`s.
-
-    Attributes:
-        asking: the models.
-    """
+    """Grade passages for a question; a `Work` whose items are `Pool`s."""
 
     asking: Asking
 

@@ -24,21 +24,9 @@ _LEAST_LINK = 4
 
 @dataclass(frozen=True)
 class Library:
-    """The documents of a benchmark.
+    """The documents of a benchmark."""
 
-    Attributes:
-        documents: sorted by id.
-        passages: all their spans, which a search looks through; by document and place.
-        spans: those of them that questions are made from.
-        topics: for each document its topic.
-        labels: the words of every topic.
-        profiles: for each document its weightiest words.
-        too_short: ids of documents without a span that is long enough.
-        duplicates: near-duplicate spans, with the span that stands for them.
-        warnings: about documents that could not be read.
-    """
-
-    documents: tuple[Document, ...]
+    documents: tuple[Document, ...]  # sorted by id
     passages: tuple[Span, ...]
     spans: tuple[Span, ...]
     topics: Mapping[str, int]
@@ -75,17 +63,7 @@ class Library:
 
 
 def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -> Library:
-    """Spans, topics and near-duplicates of documents.
-
-    Args:
-        gathered: the documents.
-        span_tokens: of a span, at most, about.
-        language: of the texts, for their word stems.
-        path: of the documents, for messages.
-
-    Raises:
-        InputError: no document is long enough for a question.
-    """
+    """Spans, topics and near-duplicates of documents."""
     documents = gathered.documents
     if not documents:
         raise InputError("; ".join(["holds no document that can be read", *gathered.warnings]), path=path)

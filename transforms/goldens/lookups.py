@@ -19,12 +19,7 @@ EMBED, SEARCH = "embed", "search"
 
 @dataclass(frozen=True)
 class Missing:
-    """A call without an answer.
-
-    Attributes:
-        failure: its kind.
-        message: for people.
-    """
+    """A call without an answer."""
 
     failure: FailureKind
     message: str
@@ -32,24 +27,15 @@ class Missing:
 
 @dataclass(frozen=True)
 class Embedded:
-    """A text whose embedding is in the ledger, or will never be.
-
-    Attributes:
-        name: of the text, as `text_name` has it.
-        missing: why there is no embedding; None where there is one.
-    """
+    """A text whose embedding is in the ledger, or will never be."""
 
     name: str
-    missing: Missing | None = None
+    missing: Missing | None = None  # why there is no embedding; None if there is one
 
 
 @dataclass(frozen=True)
 class EmbedTexts:
-    """Embed texts; a `Work` whose items are texts.
-
-    Attributes:
-        embed: the model.
-    """
+    """Embed texts; a `Work` whose items are texts."""
 
     embed: Embed
     stage: str = EMBED
@@ -83,26 +69,16 @@ class Sought:
 
 @dataclass(frozen=True)
 class Rankings:
-    """What services find for a question.
-
-    Attributes:
-        item_id: of the question.
-        doc_ids: by the name of a retriever, its ranking.
-        missing: why there is none of some retriever; None where there are all.
-    """
+    """What services find for a question."""
 
     item_id: str
     doc_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    missing: Missing | None = None
+    missing: Missing | None = None  # why there is none of some retriever; None if there are all
 
 
 @dataclass(frozen=True)
 class SearchServices:
-    """Ask retrievers that are services; a `Work` whose items are `Sought`.
-
-    Attributes:
-        retrieve: by name.
-    """
+    """Ask retrievers that are services; a `Work` whose items are `Sought`."""
 
     retrieve: Mapping[str, Retrieve]
     stage: str = SEARCH

@@ -34,14 +34,9 @@ _TITLE = "title"
 
 @dataclass(frozen=True)
 class Gathered:
-    """Documents that were read.
+    """Documents that were read."""
 
-    Attributes:
-        documents: sorted by id.
-        warnings: about those that were not.
-    """
-
-    documents: Sequence[Document]
+    documents: Sequence[Document]  # sorted by id
     warnings: tuple[str, ...] = ()
 
 
@@ -54,25 +49,13 @@ class Origin(Protocol):
         ...
 
     def gather(self, ledger: Ledger) -> Gathered:
-        """Read all documents.
-
-        Args:
-            ledger: of the run, whose lease and pace hold for requests to services.
-
-        Raises:
-            InputError: they cannot be read.
-        """
+        """Read all documents."""
         ...
 
 
 @dataclass(frozen=True)
 class Files:
-    """A corpus, a folder of texts, or a table of chunks.
-
-    Attributes:
-        place: the path.
-        is_chunks: whether they are chunks.
-    """
+    """A corpus, a folder of texts, or a table of chunks."""
 
     place: str
     is_chunks: bool = False
@@ -87,17 +70,11 @@ class Files:
 
 @dataclass(frozen=True)
 class RagFiles:
-    """The files that a corpus of RAG Engine was imported from: the service gives no text itself.
-
-    Attributes:
-        place: the full name of the corpus.
-        doc_id: how the name of a file becomes an id.
-        api_endpoint: address of the service; None for the public one.
-    """
+    """The files that a corpus of RAG Engine was imported from: the service gives no text itself."""
 
     place: str
     doc_id: DocumentIds = DocumentIds()  # noqa: RUF009  it is immutable
-    api_endpoint: str | None = None
+    api_endpoint: str | None = None  # address of the service; None for the public one
 
     def gather(self, ledger: Ledger) -> Gathered:
         """As `Origin`."""
@@ -112,19 +89,12 @@ class RagFiles:
 
 @dataclass(frozen=True)
 class DataStore:
-    """The documents of a data store of Vertex AI Search, or their chunks.
-
-    Attributes:
-        place: the full name of a branch.
-        is_chunks: whether texts are those of chunks, for data stores that have some.
-        fields: of structured documents, whose values are the text, in this order.
-        api_endpoint: address of the service; None for the public one.
-    """
+    """The documents of a data store of Vertex AI Search, or their chunks."""
 
     place: str
     is_chunks: bool = False
     fields: tuple[str, ...] = ()
-    api_endpoint: str | None = None
+    api_endpoint: str | None = None  # address of the service; None for the public one
 
     def gather(self, ledger: Ledger) -> Gathered:
         """As `Origin`."""

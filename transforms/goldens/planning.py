@@ -31,15 +31,7 @@ Cell = tuple[Stratum, str]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be made.
-
-    Attributes:
-        items: so many questions.
-        types: by name, their shares in relation to each other.
-        dimensions: of the profiles.
-        attributes: of the documents, which strata are made by, besides topics.
-        seed: of all choices.
-    """
+    """What is to be made."""
 
     items: int
     types: Mapping[str, int]
@@ -50,12 +42,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Plan:
-    """The quotas, and the spans of every stratum.
-
-    Attributes:
-        library: the documents.
-        wanted: what is to be made.
-    """
+    """The quotas, and the spans of every stratum."""
 
     library: Library
     wanted: Wanted
@@ -87,13 +74,7 @@ class Plan:
         }
 
     def round(self, number: int, before: Sequence[Made], accepted: Collection[str]) -> list[Source]:
-        """What is to be written in a round.
-
-        Args:
-            number: of the round, from 1.
-            before: what became of the candidates of all earlier rounds.
-            accepted: ids of those that are in.
-        """
+        """What is to be written in a round."""
         lacking = self.shortfalls(before, accepted)
         asked = Counter(self.cell(made) for made in before)
         of_type = Counter(made.type for made in before)

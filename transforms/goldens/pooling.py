@@ -11,15 +11,7 @@ from rankbeam.transforms.records.goldens.sources import Span
 
 @dataclass(frozen=True)
 class PoolRetriever:
-    """A retriever that a pool is made with.
-
-    Attributes:
-        name: in the job.
-        kind: its type.
-        parameters: that type's.
-        embedder: the model that embeds texts for it; None where it needs none.
-        pool: the quota pool that pays for its calls; None where there are none.
-    """
+    """A retriever that a pool is made with."""
 
     name: str
     kind: str
@@ -35,12 +27,7 @@ class PoolRetriever:
 
 @dataclass(frozen=True)
 class Ids:
-    """Ids that retrievers give, as passages.
-
-    Attributes:
-        passages: by id of the passage.
-        first: by id of the document, its first passage.
-    """
+    """Ids that retrievers give, as passages."""
 
     passages: Mapping[str, Span]
     first: Mapping[str, Span]
@@ -54,12 +41,7 @@ class Ids:
         return cls(passages, first)
 
     def best(self, ids: Iterable[str], known: Iterable[Span] = ()) -> list[Span]:
-        """The best passage of every document, best first; ids of no document here are left out.
-
-        Args:
-            ids: of a ranking: of passages, or of documents.
-            known: passages that stand for their documents where the ranking names documents only.
-        """
+        """The best passage of every document, best first; ids of no document here are left out."""
         chosen = {span.doc_id: span for span in known}
         best: dict[str, Span] = {}
         for name in ids:

@@ -128,11 +128,6 @@ def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
 def splits(quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequence[int]) -> dict[int, str]:
     """The split of every topic: each goes where most is lacking, so that no topic is in two.
 
-    Args:
-        quotas: of the topics.
-        shares: of the splits.
-        order: of the topics, by hash.
-
     >>> splits({0: 6, 1: 3, 2: 1}, {"dev": 1, "test": 2}, [0, 1, 2])
     {0: 'test', 1: 'dev', 2: 'test'}
     """
@@ -151,10 +146,6 @@ def separated(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Gold
 
     Questions that share relevant documents belong together, also through other questions. Where such questions are in
     two splits, all items are divided anew: groups over several topics, and the rest of each topic, stay whole.
-
-    Args:
-        items: with the splits of their topics.
-        shares: of the splits.
     """
     groups: list[tuple[set[str], list[int]]] = []
     for place, item in enumerate(items):

@@ -44,14 +44,7 @@ Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Size:
-    """What a call takes.
-
-    Attributes:
-        service: that is called.
-        step: of the prompt.
-        tokens: about.
-        is_known: whether the ledger answers it.
-    """
+    """What a call takes."""
 
     service: str
     step: str
@@ -68,13 +61,7 @@ def size_of(call: Call, is_known: bool = False) -> Size:
 
 
 def rehearsed(work: WriteItems, sources: Sequence[Source], recall: Recall) -> dict[str, Size]:
-    """The distinct calls of a round, by key.
-
-    Args:
-        work: that does its tasks.
-        sources: the tasks.
-        recall: what is known; it is asked for one step of all tasks at once.
-    """
+    """The distinct calls of a round, by key."""
     sizes: dict[str, Size] = {}
     open_tasks = [(steps, next(steps)) for steps in map(work.steps, sources)]
     while open_tasks:

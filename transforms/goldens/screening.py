@@ -14,12 +14,7 @@ from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 @dataclass(frozen=True)
 class Likeness:
-    """Which questions are near-duplicates: those of like wording, and of like embeddings where there are some.
-
-    Attributes:
-        vectors: by question, its embedding.
-        least_cosine: from which two embeddings are alike.
-    """
+    """Which questions are near-duplicates: those of like wording, and of like embeddings where there are some."""
 
     vectors: Vectors = field(default_factory=dict)
     least_cosine: float = 1.0
@@ -39,15 +34,7 @@ def screened(
     new: Sequence[Made],
     likeness: Likeness = _WORDING,
 ) -> list[Made]:
-    """New items, of which near-duplicates and those above the quotas are rejected.
-
-    Args:
-        plan: the quotas.
-        before: everything of earlier rounds.
-        accepted: what is in already.
-        new: what was written in this round; of near-duplicates the one with the least id stays.
-        likeness: which questions are near-duplicates.
-    """
+    """New items, of which near-duplicates and those above the quotas are rejected."""
     kept = sorted((made for made in new if made.state is State.ACCEPTED), key=lambda made: made.item_id)
     every = [*accepted, *kept]
     same = likeness.first([made.question for made in every])[len(accepted) :]
@@ -65,12 +52,7 @@ def screened(
 
 
 def graded(new: Sequence[Made], pooled: Mapping[str, Pooled]) -> list[Made]:
-    """New items, of which those called unanswerable that some passage answers are rejected.
-
-    Args:
-        new: as `screened` returns them.
-        pooled: the grades of passages, by item.
-    """
+    """New items, of which those called unanswerable that some passage answers are rejected."""
     return [_graded(made, pooled[made.item_id]) if made.item_id in pooled else made for made in new]
 
 

@@ -24,13 +24,7 @@ def words_of(language: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Search:
-    """bm25 over passages, and the retrievers that a pool is made with.
-
-    Attributes:
-        index: of the passages.
-        passages: by id.
-        retrievers: by name, those of the pool that answer in process, over the same passages.
-    """
+    """bm25 over passages, and the retrievers that a pool is made with."""
 
     index: Retriever
     passages: Mapping[str, Span]
@@ -38,14 +32,7 @@ class Search:
 
     @classmethod
     def of(cls, path: str, passages: Sequence[Span], language: str, retrievers: Opened) -> "Search":
-        """The search through passages that stand in a file.
-
-        Args:
-            path: of a corpus with one passage a line.
-            passages: the same ones.
-            language: of the texts.
-            retrievers: of the pool, opened over the same file.
-        """
+        """The search through passages that stand in a file."""
         index = Bm25(**words_of(language)).open(path)
         return cls(index, {span.id: span for span in passages}, retrievers)
 
@@ -54,14 +41,7 @@ class Search:
         return self._ranked(self.index, question)
 
     def found(self, made: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
-        """What the search finds for an accepted question.
-
-        Args:
-            made: the question.
-            depth: how many documents are pooled.
-            services: by name, the rankings of retrievers that are services.
-            order: the names of all retrievers of the pool.
-        """
+        """What the search finds for an accepted question."""
         best = self.best(made.question)
         pooled = interleaved([self._of(name, made.question, best, services) for name in order], depth)
         others = tuple(span for span in pooled if span.doc_id not in made.doc_ids)
@@ -97,12 +77,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Found:
-    """What the search finds for an accepted question.
-
-    Attributes:
-        rank: of the documents that it rests on; None where one is not found, or there is none.
-        pool: the passages of other documents, to be graded.
-    """
+    """What the search finds for an accepted question."""
 
     rank: int | None
     pool: Pool

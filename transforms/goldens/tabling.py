@@ -18,14 +18,7 @@ Row = dict[str, Any]
 def files_of(
     benchmark: str, items: Sequence[Golden], rejected: Sequence[Made], reviews: Mapping[str, Review]
 ) -> dict[str, bytes]:
-    """By name of the table, its file.
-
-    Args:
-        benchmark: its name.
-        items: that are in.
-        rejected: that are not.
-        reviews: the decisions of people, by item.
-    """
+    """By name of the table, its file."""
     rows: Mapping[str, Iterator[Row]] = {
         "items": (_item(item, reviews) for item in items),
         "evidence": (_evidence(row) for item in items for row in publishing.evidence(item)),

@@ -45,13 +45,7 @@ Asks = Generator[Sequence[Call], Sequence[Any], Any]
 
 @dataclass(frozen=True)
 class Reviews:
-    """What is checked.
-
-    Attributes:
-        critics: three critics, and a second round where they do not agree, besides the checks.
-        closed_book: whether the writing model knows the answer without any text.
-        language: of the texts, for their word stems.
-    """
+    """What is checked."""
 
     critics: bool = False
     closed_book: bool = True
@@ -66,13 +60,7 @@ class _Rejected(Exception):
 
 @dataclass(frozen=True)
 class WriteItems:
-    """Write and check questions about spans; a `Work` whose items are `Source`s.
-
-    Attributes:
-        asking: the models.
-        reviews: what is checked.
-        dimensions: of the profiles.
-    """
+    """Write and check questions about spans; a `Work` whose items are `Source`s."""
 
     asking: Asking
     reviews: Reviews = Reviews()

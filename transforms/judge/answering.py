@@ -22,12 +22,7 @@ _STATUSES = {FailureKind.BLOCKED: AnswerStatus.BLOCKED, FailureKind.TRUNCATED: A
 
 @dataclass(frozen=True)
 class Answering:
-    """How the answers of a configuration are made.
-
-    Attributes:
-        model: that answers.
-        generation: what it is given.
-    """
+    """How the answers of a configuration are made."""
 
     model: Model
     generation: Generation
@@ -74,11 +69,7 @@ class Answering:
         return call.service == self.model.name and Prompt.parse(call.payload).step == STEP
 
     def read(self, reply: Reply) -> "Text":
-        """What the model says.
-
-        Raises:
-            CallError: it would not answer, was cut short, or said nothing that can be used.
-        """
+        """What the model says."""
         given = self.model.read(reply.answer)
         if not isinstance(given, Said):
             raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts, and answers no query")
@@ -87,13 +78,7 @@ class Answering:
 
 @dataclass(frozen=True)
 class Text:
-    """What a model answered.
-
-    Attributes:
-        text: the answer.
-        model_version: that gave it, as the service named it.
-        tokens: that the call took.
-    """
+    """What a model answered."""
 
     text: str
     model_version: str
@@ -101,12 +86,7 @@ class Text:
 
 
 def ended(begun: Answer, outcome: Any) -> Answer:
-    """The answer, once the model was asked.
-
-    Args:
-        begun: its contexts.
-        outcome: what the model said, or the CallError that is final.
-    """
+    """The answer, once the model was asked."""
     if isinstance(outcome, CallError):
         status = _STATUSES.get(outcome.kind, AnswerStatus.FAILED)
         return replace(begun, status=status, message=outcome.message, tokens=outcome.tokens, error=outcome)

@@ -38,26 +38,15 @@ _ITEMS = {"support": "claims", "nugget_assign": "nuggets", "sentences": "sentenc
 
 @dataclass(frozen=True)
 class Earlier:
-    """How a judge answered the known items of a step before.
+    """How a judge answered the known items of a step before."""
 
-    Attributes:
-        week: the ISO week, such as "2026-W40".
-        classes: by name of the item, the class of the answer.
-    """
-
-    week: str
+    week: str  # the ISO week, such as "2026-W40"
     classes: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class AskKnown:
-    """Ask a judge what is known; a `Work` whose items are `KnownItem`s.
-
-    Attributes:
-        asking: how the judge is asked.
-        began: when the run began.
-        judged_steps: those whose known items are asked.
-    """
+    """Ask a judge what is known; a `Work` whose items are `KnownItem`s."""
 
     asking: Asking
     began: datetime
@@ -116,11 +105,7 @@ class AskKnown:
         return f"{year}-W{week:02}"
 
     def earlier(self, ledger: Ledger) -> dict[str, Earlier]:
-        """By step, the newest answers of an earlier week that the ledger has from this judge, asked the same way.
-
-        Raises:
-            InputError: the ledger cannot be looked up.
-        """
+        """By step, the newest answers of an earlier week that the ledger has from this judge, asked the same way."""
         asked = {}
         for item in self.items():
             always = self._always(item)

@@ -21,13 +21,7 @@ REPEATED = frozenset({"support", "grade", "answer_kind", "nugget_assign"})
 
 @dataclass(frozen=True)
 class Reading:
-    """What the judge said to one question, as it was read.
-
-    Attributes:
-        value: as `judgements.read` reads it, or a vector.
-        model_version: that said it, as the service named it.
-        tokens: that the call took.
-    """
+    """What the judge said to one question, as it was read."""
 
     value: Any
     model_version: str | None = None
@@ -36,18 +30,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Asking:
-    """How a judge is asked.
-
-    Attributes:
-        model: that judges.
-        templates: by step.
-        embedder: the model that embeds texts; None where no metric needs it.
-        max_output_tokens: limit of a reply.
-    """
+    """How a judge is asked."""
 
     model: Model
     templates: Mapping[str, Template]
-    embedder: Model | None = None
+    embedder: Model | None = None  # the model that embeds texts; None if no metric needs it
     max_output_tokens: int = 4096
 
     def call(self, question: Question, query: str, sample: int) -> Call:
@@ -62,11 +49,7 @@ class Asking:
         return replace(self.model.call(template.prompt(question.values(query), **settings)), positions=frozenset())
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """What was said, checked against what was asked.
-
-        Raises:
-            CallError: it breaks the step's rules (`MALFORMED`), or there is no answer.
-        """
+        """What was said, checked against what was asked."""
         prompt = Prompt.parse(call.payload)
         model = self.model if prompt.step != EMBED or self.embedder is None else self.embedder
         given = model.read(reply.answer)

@@ -41,12 +41,7 @@ batches.register()
 
 
 def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[TaskBatch]:
-    """The tasks that answer and judge the queries of a bucket, one each.
-
-    Args:
-        element: a bucket, and its `ITEMS`.
-        configurations: positions of those that are answered or judged.
-    """
+    """The tasks that answer and judge the queries of a bucket, one each."""
     bucket, items = element
     tasks = (
         Task(item.query_id, WORK, item, (Subject(PANEL, item.query_id, bucket, configurations),))
@@ -57,13 +52,7 @@ def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[Tas
 
 
 def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tuple[int, ...]) -> Iterator[Answer]:
-    """What comes of the queries of a bucket where no model is called.
-
-    Args:
-        element: a bucket, and its `ITEMS`.
-        work: without services.
-        configurations: positions of those that have answers.
-    """
+    """What comes of the queries of a bucket where no model is called."""
     bucket, items = element
     for item in items_in(items):
         subjects = (Subject(PANEL, item.query_id, bucket, configurations),)
@@ -81,11 +70,7 @@ class Collected(NamedTuple):
 
 @dataclass
 class CollectEvaluated(beam.PTransform):
-    """Make values and rows of what comes of the items.
-
-    Attributes:
-        rows: makes the rows.
-    """
+    """Make values and rows of what comes of the items."""
 
     rows: Rows
 

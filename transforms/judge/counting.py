@@ -48,16 +48,7 @@ class Size(NamedTuple):
 
 @dataclass
 class Counted:
-    """Calls, joined from any number of queries.
-
-    Attributes:
-        least, most: by step, the distinct calls by the first digits of their key, where few, or many, follow.
-        apart: by step, the calls of all configurations together where each makes its own.
-        seen: by step, calls that the ledger has with their tokens: their number, characters, and tokens.
-        unknown: queries for which the ranking of some remote retriever is not known.
-        texts: contexts and answers to judge, least and most.
-        largest: by service, the most tokens of one call where every text makes one claim.
-    """
+    """Calls, joined from any number of queries."""
 
     least: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
     most: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
@@ -98,12 +89,7 @@ NOT_SEEN = Seen(0, 0, NO_TOKENS)
 
 
 class Known:
-    """What the ledger answers, as the steps of a work would read it.
-
-    Args:
-        lookup: of the ledger.
-        work: whose calls they are.
-    """
+    """What the ledger answers, as the steps of a work would read it."""
 
     def __init__(self, lookup: Lookup, work: EvaluateAnswers) -> None:
         self._lookup, self._work = lookup, work
@@ -128,14 +114,7 @@ class Known:
 
 
 def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown) -> Counted:
-    """Count the calls of some queries.
-
-    Args:
-        work: what is done for each of them.
-        items: the queries with their contexts.
-        lookup: of the ledger.
-        unknown: the configurations whose rankings may not be known so far.
-    """
+    """Count the calls of some queries."""
     total = Counted()
     together: list[Item] = []
     for item in items:
@@ -148,13 +127,7 @@ def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknow
 
 
 def add_known(total: Counted, ask: AskKnown, lookup: Lookup) -> None:
-    """Count the known items that the judge is asked, where there are texts enough to judge.
-
-    Args:
-        total: what was counted of all queries; it is added to.
-        ask: how they are asked.
-        lookup: of the ledger.
-    """
+    """Count the known items that the judge is asked, where there are texts enough to judge."""
     calls = [ask.call(item) for item in ask.items()]
     for texts, sizes, guess in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
         for call in calls if texts >= LEAST_TEXTS else ():

@@ -19,23 +19,13 @@ class Evidence:
     """What the judge said, as arguments of formulas.
 
     An answer that was not asked for, since nothing was retrieved, counts as one that refuses: it has no claims.
-
-    Args:
-        query: the query.
-        judged: what was judged.
-        gold: what the dataset knows.
-        said: for each question what was read, or its CallError.
     """
 
     def __init__(self, query: str, judged: Judged, gold: Gold, said: Mapping[Question, Any]) -> None:
         self._query, self._judged, self._gold, self._said = query, judged, gold, said
 
     def value(self, metric: JudgedMetric) -> Value:
-        """The value of a metric, or the reason why it has none.
-
-        Raises:
-            CallError: a judgement that it needs failed.
-        """
+        """The value of a metric, or the reason why it has none."""
         definition = metric.definition
         inputs = {name: self._input(name) for name in definition.inputs}
         if self._gold.answerable is False and self._has_no_claims(inputs):

@@ -21,17 +21,9 @@ _LEAST_SHARE = 0.6  # of known items, below which a judge is of little use
 
 @dataclass(frozen=True)
 class KnownItem:
-    """One question whose answer is known.
+    """One question whose answer is known."""
 
-    Attributes:
-        id: such as "support-01".
-        step: that is asked.
-        expected: the class of the right answer, as `answered_class` names it.
-        tags: "injection" where the text holds instructions to the judge, "long" where it is long.
-        values: of the step's prompt.
-    """
-
-    id: str
+    id: str  # such as "support-01"
     step: str
     expected: str
     tags: frozenset[str]
@@ -54,10 +46,6 @@ def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
 def answered_class(step: str, answer: Any) -> str:
     """The class of an answer to a known item: its verdict, grade or kind, or which or how many parts it names.
 
-    Args:
-        step: of the item.
-        answer: as `judgements.read` returns it.
-
     >>> answered_class("claims", ("one", "two")), answered_class("claims", ())
     ('several', 'none')
     >>> answered_class("sentences", (True, False, True)), answered_class("sentences", (False,))
@@ -76,14 +64,7 @@ def answered_class(step: str, answer: Any) -> str:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How often a judge was right.
-
-    Attributes:
-        right: items with the right answer.
-        count: items that were asked; those without an answer are wrong.
-        low: lower end of Wilson's interval of the share.
-        high: upper end.
-    """
+    """How often a judge was right."""
 
     right: int
     count: int
@@ -92,13 +73,7 @@ class Accuracy:
 
 
 def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str], confidence: float = 0.95) -> dict[str, Accuracy]:
-    """How often a judge was right: on all items (""), for every expected class, and for every tag.
-
-    Args:
-        items: that were asked.
-        classes: by item id, the class of the answer; items without one failed.
-        confidence: of the intervals.
-    """
+    """How often a judge was right: on all items (""), for every expected class, and for every tag."""
     counts: dict[str, list[bool]] = defaultdict(list)
     for item in items:
         for group in ("", item.expected, *item.tags):
@@ -112,11 +87,6 @@ def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str], confidenc
 def is_near_chance(step: str, share: float, low: float) -> bool:
     """Return whether a judge is hardly better on the known items of a step than one who always says the same.
 
-    Args:
-        step: of the judge.
-        share: of the items that it got right.
-        low: lower end of the share's interval.
-
     >>> [is_near_chance("support", share, low) for share, low in ((25 / 72, 0.25), (0.9, 0.8), (0.9, 0.3))]
     [True, False, True]
     """
@@ -126,13 +96,7 @@ def is_near_chance(step: str, share: float, low: float) -> bool:
 
 
 def drift_p_value(items: Iterable[KnownItem], before: Mapping[str, str], now: Mapping[str, str]) -> float:
-    """How likely a judge that has not changed differs as much: McNemar's test over items answered both times.
-
-    Args:
-        items: that were asked.
-        before: by item id, the class of the earlier answer.
-        now: by item id, the class of the answer now.
-    """
+    """How likely a judge that has not changed differs as much: McNemar's test over items answered both times."""
     both = [
         (before[item.id] == item.expected, now[item.id] == item.expected)
         for item in items

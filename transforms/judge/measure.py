@@ -20,11 +20,7 @@ from rankbeam.transforms.records.calls.outcomes import Answer
 
 @dataclass
 class PlanKnown(beam.PTransform):
-    """The tasks that ask the judge known items, where a run judges enough.
-
-    Attributes:
-        ask: what is asked.
-    """
+    """The tasks that ask the judge known items, where a run judges enough."""
 
     ask: AskKnown
 
@@ -54,14 +50,7 @@ class Measured(NamedTuple):
 
 @dataclass
 class MeasureJudge(beam.PTransform):
-    """One table of all judgements of a run, and what users should know of them.
-
-    Attributes:
-        rows: makes the rows.
-        ask: how known items were asked; None where they were not.
-        ledger: with the answers of earlier weeks.
-        strict: several versions of the judge are no warning: the run is refused.
-    """
+    """One table of all judgements of a run, and what users should know of them."""
 
     rows: QualityRows
     ask: AskKnown | None

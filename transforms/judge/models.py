@@ -9,13 +9,7 @@ from rankbeam.transforms.records.calls.prompt import Prompt
 
 @dataclass(frozen=True)
 class Model:
-    """A service that answers prompts.
-
-    Attributes:
-        name: under `services:`.
-        kind: its type, such as "gemini".
-        parameters: of the service.
-    """
+    """A service that answers prompts."""
 
     name: str
     kind: str
@@ -32,9 +26,5 @@ class Model:
         return Call(self.name, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
     def read(self, answer: str) -> Said | Embedding:
-        """What the model says.
-
-        Raises:
-            CallError: it would not answer, was cut short, or said nothing that can be used.
-        """
+        """What the model says."""
         return self.parameters.read(answer)

@@ -27,28 +27,14 @@ _VALUES: Mapping[str, Fraction] = MappingProxyType(
 
 @dataclass(frozen=True)
 class StepQuality:
-    """What is known of the judge in one step.
-
-    Attributes:
-        items: that were judged.
-        failed: items of which a judgement failed that values rest on.
-        repeated: items that were judged several times.
-        compared: claims, nuggets, grades or kinds of the repeated items, which have a verdict each.
-        agreement: sum over these of the share of pairs of verdicts that are equal.
-        variance: sum over these of the variance of their values, from 0 to 1.
-        versions: number of judgements by version of the model, where the service names it.
-        tokens: of all judgements; known items have their own.
-        known: by name of a known item the class of its answer, None where the call failed.
-        claims: that were found in texts.
-        unplaced: claims whose quote is not in the text.
-    """
+    """What is known of the judge in one step."""
 
     items: int = 0
     failed: int = 0
     repeated: int = 0
     compared: int = 0
     agreement: Fraction = Fraction()
-    variance: Fraction = Fraction()
+    variance: Fraction = Fraction()  # sum over these of the variance of their values, from 0 to 1
     versions: Mapping[str, int] = field(default_factory=dict)
     tokens: Tokens = NO_TOKENS
     known: Mapping[str, str | None] = field(default_factory=dict)
@@ -74,12 +60,7 @@ class StepQuality:
 
 @dataclass(frozen=True)
 class Quality:
-    """What is known of the judge, by step.
-
-    Attributes:
-        steps: by name.
-        doubtful_references: queries whose reference answer is a refusal, where nothing says whether it should be one.
-    """
+    """What is known of the judge, by step."""
 
     steps: Mapping[str, StepQuality] = field(default_factory=dict)
     doubtful_references: int = 0

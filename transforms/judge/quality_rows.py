@@ -22,14 +22,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class QualityRows:
-    """Makes rows, without the common columns.
-
-    Attributes:
-        judge: the model that judges.
-        templates: of its steps.
-        prices: of its tokens; None where they are not known.
-        confidence: of intervals.
-    """
+    """Makes rows, without the common columns."""
 
     judge: Model
     templates: Mapping[str, Template]
@@ -37,12 +30,7 @@ class QualityRows:
     confidence: float = 0.95
 
     def table(self, quality: Quality, earlier: Mapping[str, Earlier]) -> pa.Table:
-        """Rows of `answer_tables.JUDGE_QUALITY`.
-
-        Args:
-            quality: what was counted.
-            earlier: by step, how the same judge answered the known items before.
-        """
+        """Rows of `answer_tables.JUDGE_QUALITY`."""
         rows = [self._row(step, counted, earlier.get(step)) for step, counted in sorted(quality.steps.items())]
         return pa.Table.from_pylist(rows, tables.own_columns(JUDGE_QUALITY))
 

@@ -14,13 +14,7 @@ Row = Mapping[str, Any]
 
 
 def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterator[str]:
-    """That several versions judged, and that the judge is wrong on known items, or answers otherwise than before.
-
-    Args:
-        quality: rows of `answer_tables.JUDGE_QUALITY`.
-        confidence: with which a change is told from chance.
-        strict: several versions are no warning, since the run is refused.
-    """
+    """That several versions judged, and that the judge is wrong on known items, or answers otherwise than before."""
     rows = quality.to_pylist()
     if (mixture := mixed_versions(rows)) and not strict:
         yield mixture
@@ -38,9 +32,6 @@ def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterat
 def near_chance(row: Row) -> str:
     """Return what a judge got right, if that is near chance; else "".
 
-    Args:
-        row: of `answer_tables.JUDGE_QUALITY`.
-
     >>> of = lambda right: {"step": "support", "judge": "m", "sentinels": 24, "sentinels_right": right,
     ...     "sentinel_accuracy": right / 24, "sentinel_low": right / 24 - 0.1}
     >>> near_chance(of(9)), near_chance(of(22))
@@ -54,9 +45,6 @@ def near_chance(row: Row) -> str:
 
 def notes_of(quality: Quality) -> Iterator[str]:
     """Yield warnings of doubtful reference answers and of quotes that are not in their texts.
-
-    Args:
-        quality: of all judgements.
 
     >>> list(notes_of(Quality({"claims": StepQuality(claims=90, unplaced=2)})))
     ['2 of 90 claims quote words that are not in their text; they count, and have no place in it']
@@ -87,12 +75,7 @@ def mixed_versions(rows: Sequence[Row]) -> str:
 
 
 def self_preference(judge: Model, answering: Mapping[str, Model]) -> Iterator[str]:
-    """That models are judged by one of their own family, which tends to prefer their answers.
-
-    Args:
-        judge: the model that judges.
-        answering: by name of a configuration, the model that answers for it.
-    """
+    """That models are judged by one of their own family, which tends to prefer their answers."""
     names = [name for name, model in answering.items() if is_of_one_family(judge, model)]
     if names:
         what = f"{judge.parameters.model} judges answers of its own family ({judge.parameters.family})"

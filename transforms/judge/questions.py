@@ -20,13 +20,7 @@ Texts = tuple[str, ...]
 
 
 class Question(NamedTuple):
-    """One question to a judge.
-
-    Attributes:
-        step: of the judge, or "embed".
-        texts: that decide the answer besides the query: what is judged, then what it is judged by.
-        items: the claims, statements, sentences or nuggets that get a verdict each.
-    """
+    """One question to a judge."""
 
     step: str
     texts: Texts
@@ -56,17 +50,10 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """What is judged of one query under one configuration.
-
-    Attributes:
-        contexts: texts of the contexts, best first.
-        answer: the text; None where there is none to be judged.
-        cited: positions of the contexts that the answer refers to.
-        invented: how many contexts it refers to that do not exist.
-    """
+    """What is judged of one query under one configuration."""
 
     contexts: Texts
-    answer: str | None = None
+    answer: str | None = None  # the text; None if there is none to be judged
     cited: tuple[int, ...] = ()
     invented: int = 0
 
@@ -82,14 +69,7 @@ def joint(contexts: Iterable[str]) -> str:
 
 
 def first_round(query: str, inputs: frozenset[str], judged: Judged, gold: Gold) -> Iterator[Question]:
-    """The questions that need nothing but texts; one may come several times.
-
-    Args:
-        query: the query.
-        inputs: of the metrics' formulas, keys of `INPUTS`.
-        judged: what is judged.
-        gold: what the dataset knows.
-    """
+    """The questions that need nothing but texts; one may come several times."""
     reference = gold.reference
     if reference is not None and inputs & {"gc", "ga"}:
         yield Question("claims", (reference,))
@@ -125,15 +105,7 @@ def _about_answer(answer: str, inputs: frozenset[str], gold: Gold) -> Iterator[Q
 def second_round(
     inputs: frozenset[str], further: frozenset[str], judged: Judged, gold: Gold, said: Mapping[Question, Any]
 ) -> Iterator[Question]:
-    """The questions that need what the first round brought; what needs a failed one is not asked.
-
-    Args:
-        inputs: of the metrics' formulas.
-        further: those that are needed besides, where the answer has no claims.
-        judged: what is judged.
-        gold: what the dataset knows.
-        said: what became of the first round's questions: what was read, or a CallError.
-    """
+    """The questions that need what the first round brought; what needs a failed one is not asked."""
     answer, reference = judged.answer, gold.reference
     reference_claims = () if reference is None else claims(said, reference)
     if reference_claims and "gc" in inputs:

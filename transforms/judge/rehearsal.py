@@ -24,19 +24,12 @@ _WORD = "word "
 
 @dataclass(frozen=True)
 class Guess:
-    """How answers are imagined.
-
-    Attributes:
-        claims: of every text.
-        alike: all answers to one query are the same text, so that they are judged once.
-        characters: of an answer, and of each context that is not known.
-        of_a_claim: characters of a claim.
-    """
+    """How answers are imagined."""
 
     claims: int
     alike: bool = False
     characters: int = 0
-    of_a_claim: int = 20
+    of_a_claim: int = 20  # characters of a claim
 
 
 LEAST, MOST = Guess(claims=0, alike=True), Guess(claims=12, characters=2000, of_a_claim=120)
@@ -46,23 +39,12 @@ Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 
 
 def rehearsed(steps: Steps[Any], claims: int) -> int:
-    """How many distinct calls there are, where every text has so many claims and every call is answered.
-
-    Args:
-        steps: of a task; none of its calls is made.
-        claims: of each text.
-    """
+    """How many distinct calls there are, where every text has so many claims and every call is answered."""
     return len(rehearsed_together({"": steps}, Guess(claims), lambda _: {})[""])
 
 
 def rehearsed_together(tasks: Mapping[str, Steps[Any]], guess: Guess, recall: Recall) -> dict[str, dict[str, Call]]:
-    """The distinct calls of some tasks, by key.
-
-    Args:
-        tasks: by the id of their query.
-        guess: how answers are imagined that are not known.
-        recall: what is known; it is asked for one step of all tasks at once.
-    """
+    """The distinct calls of some tasks, by key."""
     asked: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
     wanted = {query_id: calls for query_id, steps in tasks.items() if (calls := _next(steps, None)) is not None}
     while wanted:

@@ -42,29 +42,16 @@ def items_hash(items: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True)
 class Answerer:
-    """Who answers for a configuration.
+    """Who answers for a configuration."""
 
-    Attributes:
-        model: that is asked; None where answers were given to rankbeam.
-        prompt_hash: of its template.
-        prices: of its tokens; None where they are not known.
-    """
-
-    model: Model | None = None
+    model: Model | None = None  # None if answers were given to rankbeam
     prompt_hash: str | None = None
     prices: Prices | None = None
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Makes rows, without the common columns.
-
-    Attributes:
-        configurations: of the experiment.
-        answerers: by position of a configuration.
-        judge: the model that judges; None where nothing is judged.
-        templates: of its steps.
-    """
+    """Makes rows, without the common columns."""
 
     configurations: tuple[Configuration, ...]
     answerers: Mapping[int, Answerer]

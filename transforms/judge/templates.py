@@ -33,14 +33,7 @@ def shipped() -> Mapping[str, Template]:
 
 
 def templates(folder: str | None = None) -> Mapping[str, Template]:
-    """By step, its template: from a user's folder where it has one, and else the shipped one.
-
-    Args:
-        folder: with files such as `support.txt` or `support.v2.txt`; None for the shipped ones alone.
-
-    Raises:
-        InputError: a file is of no step, two are of one, or one holds an unknown variable or lacks one.
-    """
+    """By step, its template: from a user's folder where it has one, and else the shipped one."""
     own: dict[str, Template] = {}
     for path in sorted(Path(folder).glob("*.txt")) if folder is not None else ():
         step = path.name.partition(".")[0]

@@ -23,14 +23,7 @@ _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
 
 @dataclass(frozen=True)
 class Unit:
-    """One answer of a configuration with as many contexts as some of its metrics look at.
-
-    Attributes:
-        configuration: its position.
-        metrics: that are computed of it.
-        judged: what is judged.
-        problem: why nothing can be judged: the values have failed, or do not exist.
-    """
+    """One answer of a configuration with as many contexts as some of its metrics look at."""
 
     configuration: int
     metrics: tuple[JudgedMetric, ...]
@@ -56,12 +49,6 @@ def units_of(
     """The units of one configuration: metrics of answers apart from those of contexts alone, by their cutoff.
 
     A failed answer takes no value from a metric that does not look at it.
-
-    Args:
-        item: the query.
-        system: what the configuration has for it.
-        metrics: that the configuration has.
-        answers: of every configuration, by position.
     """
     position = system.configuration
     given = answers.get(position)
@@ -90,11 +77,6 @@ def values_of(item: Item, units: Sequence[Unit], heard: Sequence[Mapping[Questio
     """The values of all units; several units of one metric, and several samples, are averaged.
 
     A value has failed where any of them has, and does not exist where none of them does.
-
-    Args:
-        item: the query.
-        units: what was judged.
-        heard: for each sample what was said: a `Reading`, or a CallError.
     """
     found: defaultdict[tuple[int, JudgedMetric], list[float | Undefined | CallError]] = defaultdict(list)
     for said in heard:

@@ -34,15 +34,7 @@ Heard = dict[int, dict[Question, Any]]
 
 @dataclass(frozen=True)
 class EvaluateAnswers:
-    """Answer a query and judge the answers; a `Work` whose items are `Item`s.
-
-    Attributes:
-        answering: for each configuration that a model answers for, how.
-        asking: how a judge is asked; None where nothing is judged.
-        metrics: for each configuration, the judged metrics that it has.
-        samples: judgements of each question, whose values are averaged.
-        repeat_share: the share of the judge's calls that are made three times, to show how far they agree.
-    """
+    """Answer a query and judge the answers; a `Work` whose items are `Item`s."""
 
     answering: Mapping[int, Answering]
     asking: Asking | None
@@ -176,16 +168,7 @@ def _values(said: Mapping[Question, Any]) -> dict[Question, Any]:
 def judgement_of(
     question: Question, sample: int, call: Call, outcome: Any, *, is_repeat: bool = False, known: Known | None = None
 ) -> Judgement:
-    """What became of a question.
-
-    Args:
-        question: that was asked.
-        sample: number of the judgement.
-        call: that asked it.
-        outcome: a `Reading`, or the CallError that is final.
-        is_repeat: as `Judgement` has it.
-        known: as `Judgement` has it.
-    """
+    """What became of a question."""
     failed = isinstance(outcome, CallError)
     return Judgement(
         question.step,

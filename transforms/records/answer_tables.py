@@ -172,9 +172,6 @@ _UNANSWERED = pa.array(["failed", "blocked", "truncated"])
 def unanswered(answers: Iterable[pa.RecordBatch]) -> dict[str, float]:
     """The share of each configuration's answers that failed, were blocked or were cut short.
 
-    Args:
-        answers: the columns `config_id` and `status` of `ANSWERS`.
-
     >>> batch = pa.RecordBatch.from_pydict({"config_id": ["a", "a", "b"], "status": ["ok", "failed", "no_context"]})
     >>> unanswered([batch])
     {'a': 0.5, 'b': 0.0}

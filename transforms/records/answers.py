@@ -28,18 +28,7 @@ class AnswerStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What one configuration answers to one query.
-
-    Attributes:
-        status: what became of it. A truncated or blocked answer is kept as far as it goes, and not judged.
-        text: the answer; None where there is none.
-        contexts: those that the model was given, best first.
-        left_out: how many further contexts it was not given, since all together were too long.
-        message: why there is no answer, or only a part of it.
-        model_version: that answered, as the service named it.
-        tokens: that the call took.
-        error: with which the call failed, was blocked or cut short; None where the model answered.
-    """
+    """What one configuration answers to one query."""
 
     status: AnswerStatus
     text: str | None = None
@@ -73,10 +62,6 @@ def estimated_tokens(text: str) -> int:
 def fitting(contexts: Sequence[Passage], most_tokens: int | None) -> int:
     """How many of the first contexts are together no longer than a limit; no context is cut.
 
-    Args:
-        contexts: best first, all with their text.
-        most_tokens: the limit, in `estimated_tokens`; None for no limit.
-
     >>> long, short = Passage("a", "x" * 400), Passage("b", "x" * 40)
     >>> fitting([long, short], 110), fitting([long, short], 109), fitting([long, short], 50), fitting([long], None)
     (2, 1, 0, 1)
@@ -95,10 +80,6 @@ def citations(text: str, count: int) -> tuple[int, ...]:
     """The positions, each once and in the order of the text, of the contexts that an answer refers to.
 
     An answer refers to contexts by their numbers, from 1, in square brackets. A number that no context has is none.
-
-    Args:
-        text: the answer.
-        count: how many contexts there were.
 
     >>> citations("Ask the owner [2], who may [1, 2]; see [7] and [x].", 3)
     (1, 0)

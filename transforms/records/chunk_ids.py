@@ -8,11 +8,6 @@ _CHUNK_ID = re.compile(r"(.+)#(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})", re.DOTAL
 def chunk_id(doc_id: str, start: int, end: int) -> str:
     """The id of a chunk.
 
-    Args:
-        doc_id: of its document; may hold `#`.
-        start: of the chunk in the document's text, in code points.
-        end: the position behind the chunk.
-
     >>> chunk_id("manual", 0, 120)
     'manual#0-120'
     """

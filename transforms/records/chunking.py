@@ -9,13 +9,7 @@ _COUNTED = {"tokens": "tokens", "characters": "characters"}
 
 @dataclass(frozen=True)
 class Chunking:
-    """How documents are cut into chunks; see `chunk_spans`.
-
-    Attributes:
-        by: the unit that chunks consist of.
-        size: the most of a chunk.
-        overlap: the most that neighbours share.
-    """
+    """How documents are cut into chunks; see `chunk_spans`."""
 
     by: By
     size: int

@@ -16,12 +16,7 @@ _SUFFIX = ".txt"
 
 @dataclass(frozen=True)
 class DocumentsFingerprint:
-    """Identifies a set of documents, in whatever order they come; associative and commutative, with a neutral element.
-
-    Attributes:
-        documents: how many there are.
-        total: the sum, modulo 2^128, of the hashes of all documents.
-    """
+    """Order-independent digest of a set of documents: associative and commutative, with a neutral element."""
 
     documents: int = 0
     total: int = 0
@@ -46,11 +41,7 @@ class DocumentsFingerprint:
 
 
 def fingerprint_of(documents: Iterable[tuple[str, str]]) -> DocumentsFingerprint:
-    """The fingerprint of documents.
-
-    Args:
-        documents: ids and texts.
-    """
+    """The fingerprint of documents."""
     whole = DocumentsFingerprint()
     for doc_id, text in documents:
         whole = whole.merge(DocumentsFingerprint.of(doc_id, text))
@@ -58,12 +49,7 @@ def fingerprint_of(documents: Iterable[tuple[str, str]]) -> DocumentsFingerprint
 
 
 def corpus_identity(specification: Mapping[str, Any], documents: DocumentsFingerprint) -> str:
-    """What identifies a corpus: its specification and its documents, never the name of a resource.
-
-    Args:
-        specification: all that decides its content besides the documents, as JSON values, with its type.
-        documents: their fingerprint.
-    """
+    """What identifies a corpus: its specification and its documents, never the name of a resource."""
     return content_key({"stage": "corpus", "specification": dict(specification), "documents": str(documents)})
 
 
@@ -79,9 +65,6 @@ def file_name(doc_id: str) -> str:
 def document_of(name: str) -> str:
     """The id of the document that a file holds.
 
-    Args:
-        name: of the file, or a path or URI of it.
-
     >>> document_of("gs://bucket/kb/a%2Fb.txt"), document_of("a.txt.txt")
     ('a/b', 'a.txt')
     """
@@ -90,40 +73,17 @@ def document_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Searched:
-    """A corpus of a service that a retriever searches, as an experiment describes it under `corpora:`.
-
-    Attributes:
-        identity: `corpus_identity`, or a hash of the specification as long as the documents were not read.
-        scope: the part of the service that it belongs to, such as a project and region.
-        endpoint: address of the service; None for the public one.
-        resource: its name at the service; "" as long as it is not built.
-    """
+    """A corpus of a service that a retriever searches, as an experiment describes it under `corpora:`."""
 
     identity: str
-    scope: str
-    endpoint: str | None = None
+    scope: str  # the part of the service that it belongs to, such as a project and region
+    endpoint: str | None = None  # address of the service; None for the public one
     resource: str = ""
 
 
 @dataclass(frozen=True)
 class BuiltCorpus:
-    """A corpus that exists, with all documents that could be imported.
-
-    Attributes:
-        name: what the experiment that built it calls it.
-        kind: its type.
-        identity: `corpus_identity`.
-        specification: all that decides its content besides the documents, as JSON values.
-        documents: their fingerprint.
-        resource: its name at the service.
-        state: "built" where this run imported files, "reused" where it did not.
-        files: documents that it holds.
-        failed: documents that it lacks.
-        imported: files that this run imported.
-        failures: one for each document that this run could not import; `query_id` holds the document's id.
-        keep: as the experiment says: "run", "always", or a number of days such as "14d".
-        expires: after which `rankbeam corpora delete --expired` deletes it; None for never.
-    """
+    """A corpus that exists, with all documents that could be imported."""
 
     name: str
     kind: str
@@ -137,4 +97,4 @@ class BuiltCorpus:
     imported: int = 0
     failures: tuple[Failure, ...] = ()
     keep: str = "always"
-    expires: datetime | None = None
+    expires: datetime | None = None  # after which `rankbeam corpora delete --expired` deletes it; None for never

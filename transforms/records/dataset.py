@@ -13,44 +13,22 @@ _MODULUS = 1 << 64
 
 @dataclass(frozen=True)
 class References:
-    """Where reference answers stand.
-
-    Attributes:
-        attribute: of the queries; empty where they have a file of their own.
-        path: of that file; None for an attribute.
-    """
+    """Where reference answers stand."""
 
     attribute: str = ""
-    path: str | None = None
+    path: str | None = None  # None for an attribute
 
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """A mergeable summary.
+    """A mergeable summary."""
 
-    Attributes:
-        queries: queries in the file; None where no file of queries was given.
-        judged: queries that have judgements; these are asked and scored.
-        judgements: judgements of these queries.
-        repeated: judgements that were given more than once, with the same grade.
-        without_text: judged queries whose text is empty.
-        irrelevant: judged queries of which no grade is above 0, with some of their ids.
-        unjudged: queries without any judgement, with some of their ids.
-        unknown: judged query ids that are not among the queries, with some of them.
-        attributes: names of the queries' attributes.
-        also_asked: queries that are asked and not judged, because a metric is judged.
-        referenced: queries that are asked and have a reference answer.
-        without_reference: queries that are asked and have none, where there are reference answers, with some of them.
-        qrels_hash, texts_hash, references_hash: sums, modulo 2^64, of the hashes of judgements, of query texts
-            and of reference answers.
-    """
-
-    queries: int | None = None
+    queries: int | None = None  # queries in the file; None if no file of queries was given
     judged: int = 0
     judgements: int = 0
     repeated: int = 0
-    without_text: int = 0
-    irrelevant: int = 0
+    without_text: int = 0  # judged queries whose text is empty
+    irrelevant: int = 0  # judged queries of which no grade is above 0, with some of their ids
     irrelevant_ids: tuple[str, ...] = ()
     unjudged: int = 0
     unjudged_ids: tuple[str, ...] = ()
@@ -94,12 +72,7 @@ class DatasetSummary:
         slices: tuple[str, ...],
         references: "References | None" = None,
     ) -> None:
-        """Refuse a dataset with which nothing can be evaluated.
-
-        Raises:
-            InputError: there is no query, none is judged or has a reference answer, or a slice is by an attribute
-                that no query has.
-        """
+        """Refuse a dataset with which nothing can be evaluated."""
         if self.queries == 0:
             judged = f"; {qrels_path} judges queries such as {_quoted(self.unknown_ids)}" if qrels_path else ""
             raise InputError(f"holds no query{judged}", path=queries_path)

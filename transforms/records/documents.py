@@ -30,33 +30,18 @@ class Embeddings(Protocol):
 
 @dataclass(frozen=True)
 class Judgements:
-    """Where it stands which documents are relevant.
-
-    Attributes:
-        qrels: path of the judgements.
-        queries: path of the queries that are asked; None where these are the judged ones.
-    """
+    """Where it stands which documents are relevant."""
 
     qrels: str
-    queries: str | None = None
+    queries: str | None = None  # path of the queries that are asked; None if these are the judged ones
 
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents of a dataset, or chunks of them.
-
-    Attributes:
-        path: of the dataset's corpus; None where there is none.
-        chunking: how they are cut; None where they are searched whole.
-        as_documents: a chunk stands for its document, under that one's id; else it has an id of its own.
-        with_texts: rankings carry the texts of chunks, since models read them.
-        kept: the folder that keeps indexes of them, on any filesystem; None where each process builds its own.
-        embeddings: of texts, where the retriever compares these; None where it needs none.
-        judgements: of documents, which are compared with what there is; None where there are none.
-    """
+    """Documents of a dataset, or chunks of them."""
 
     path: str | None
-    chunking: Chunking | None = None
+    chunking: Chunking | None = None  # None if they are searched whole
     as_documents: bool = True
     with_texts: bool = False
     kept: str | None = None

@@ -11,30 +11,16 @@ from rankbeam.transforms.records.errors import CallError
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """One answer of a configuration.
-
-    Attributes:
-        configuration: its position.
-        sample: number of the answer among several to one prompt, from 0.
-        answer: the answer.
-    """
+    """One answer of a configuration."""
 
     configuration: int
-    sample: int
+    sample: int  # number of the answer among several to one prompt, from 0
     answer: Answer
 
 
 @dataclass(frozen=True)
 class Value:
-    """The value of a judged metric for one configuration.
-
-    Attributes:
-        configuration: its position.
-        metric: the canonical name.
-        value: the mean over samples; None where there is none.
-        reason: why there is none.
-        error: that is the reason, where a call failed; None where the value does not exist.
-    """
+    """The value of a judged metric for one configuration."""
 
     configuration: int
     metric: str
@@ -45,12 +31,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a question to the judge beforehand.
-
-    Attributes:
-        id: of the known item, such as "support-01".
-        expected: the class of the right answer.
-    """
+    """What is known of a question to the judge beforehand."""
 
     id: str
     expected: str
@@ -58,25 +39,11 @@ class Known:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of one question to the judge.
-
-    Attributes:
-        step: of the judge.
-        key: the content key of the call.
-        sample: number of the judgement among several of one item, from 0.
-        is_repeat: it only shows how far the judge repeats itself, and no value rests on it.
-        texts: that it is about.
-        items: the claims or other parts that have a verdict each.
-        said: what was read; None where the call failed.
-        problem: why it failed.
-        model_version: that judged, as the service named it.
-        tokens: that the call took.
-        known: the right answer, of a known item; None of what is judged for the run's values.
-    """
+    """What became of one question to the judge."""
 
     step: str
     key: str
-    sample: int
+    sample: int  # number of the judgement among several of one item, from 0
     is_repeat: bool
     texts: tuple[str, ...]
     items: tuple[str, ...]
@@ -84,20 +51,12 @@ class Judgement:
     problem: str | None
     model_version: str | None
     tokens: Tokens
-    known: Known | None = None
+    known: Known | None = None  # the right answer, of a known item; None of what is judged for the run's values
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What comes of one item.
-
-    Attributes:
-        query_id: of the query.
-        reference: the reference answer.
-        answers: of every configuration that has one.
-        values: of every configuration and judged metric.
-        judgements: that the values rest on, each question once.
-    """
+    """What comes of one item."""
 
     query_id: str
     reference: str | None

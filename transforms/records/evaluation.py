@@ -20,60 +20,32 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class Source:
-    """Where rankings come from: a run to read, a retriever to ask, or others to combine, for all that is cut from it.
+    """Source of rankings: a run to read, a retriever to call, or other sources to combine."""
 
-    Attributes:
-        path: the run that is read; None where a retriever is asked.
-        top_k: results per query that the configurations need at most; None for all.
-        refuse_repeats: a document given twice for one query is an error, not two chunks of it.
-        keep_rankings: its rankings are written, not only their scores.
-        distance: results nearer than this are all that the configurations need; None for all.
-        lower_is_better: its scores are distances, for tools that order answers by score.
-        pool: the quota pool that pays for asking it; None where that costs nothing.
-        fusion: of which other sources it is made; None where it is read or asked.
-        replayed: its rankings are the contexts of answers that exist already, and may not be known.
-    """
-
-    path: str | None
-    top_k: int | None
+    path: str | None  # the run that is read; None if a retriever is asked
+    top_k: int | None  # results per query that the configurations need at most; None for all
     refuse_repeats: bool
     keep_rankings: bool = True
-    distance: float | None = None
+    distance: float | None = None  # results nearer than this are all that the configurations need; None for all
     lower_is_better: bool = False
-    pool: str | None = None
+    pool: str | None = None  # the quota pool that pays for asking it; None if that costs nothing
     fusion: FusionPlan | None = None
     replayed: bool = False
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One system under test.
-
-    Attributes:
-        config_id: hash of its canonical parameters.
-        name: for people.
-        source: position of the source that its rankings are cut from.
-        retriever: the retriever's type.
-        parameters: canonical parameters, JSON.
-        top_k: results looked at per query; None for all.
-        derived_from: config_id of the configuration that is really asked, where this one is a prefix of it.
-        dialect: the tool by whose rules the rankings are scored.
-        distance: only results nearer than this are looked at; None for all.
-        generation: how a model answers from its rankings; None where none does.
-        judged: names of the judged metrics that it has values of.
-        dropped_at: how many queries it was asked until a race dropped it; None where it is asked all of them.
-        last: the highest place of these queries, in the order of `race.order_of`.
-    """
+    """One system under test."""
 
     config_id: str
     name: str
     source: int
     retriever: str
     parameters: str
-    top_k: int | None
+    top_k: int | None  # results looked at per query; None for all
     derived_from: str | None
     dialect: Dialect = RANKBEAM
-    distance: float | None = None
+    distance: float | None = None  # only results nearer than this are looked at; None for all
     generation: Generation | None = None
     judged: frozenset[str] = frozenset()
     dropped_at: int | None = None
@@ -91,15 +63,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Statistics:
-    """How intervals and comparisons are made.
-
-    Attributes:
-        replicates: of the bootstrap; with 0, intervals of differences are Student's, and there are no joint ones.
-        confidence: of intervals.
-        seed: of the bootstrap's weights and the randomisation test's signs.
-        all_pairs: configurations are also compared with each other, not only with the baseline.
-        min_slice: slices of fewer queries have means, but no interval and no comparison.
-    """
+    """How intervals and comparisons are made."""
 
     replicates: int = 1000
     confidence: float = 0.95
@@ -110,21 +74,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Everything that the stages after reading need to know.
-
-    Attributes:
-        configurations: in the experiment's order.
-        metrics: in the experiment's order.
-        sources: where their rankings come from.
-        slices: names of query attributes, or crossings of them.
-        baseline: position of the configuration that the others are compared with.
-        ties: also find how far each value depends on the order of documents with equal scores.
-        statistics: how intervals and comparisons are made.
-        allow_disjoint: rankings and corpora may share no query, or no document, with the judgements.
-        notes: on names of metrics that other tools define differently.
-        spans: evidence spans are the judgements, and rankings are of chunks.
-        race: when configurations are dropped; None for never.
-    """
+    """Everything that the stages after reading need to know."""
 
     configurations: tuple[Configuration, ...]
     metrics: tuple[AnyMetric, ...]
@@ -136,7 +86,7 @@ class Evaluation:
     allow_disjoint: bool = False
     notes: tuple[str, ...] = ()
     spans: bool = False
-    race: Race | None = None
+    race: Race | None = None  # when configurations are dropped; None for never
 
     @property
     def raced(self) -> tuple[int, int]:
@@ -146,13 +96,7 @@ class Evaluation:
         return next((i, names.index(name)) for i, names in enumerate(panels) if name in names)
 
     def with_dropped(self, positions: Collection[int], queries: int, last: int) -> "Evaluation":
-        """The evaluation after a look of a race.
-
-        Args:
-            positions: of the configurations that are dropped.
-            queries: how many were asked.
-            last: the highest place of these.
-        """
+        """The evaluation after a look of a race."""
         configurations = tuple(
             replace(each, dropped_at=queries, last=last) if position in positions else each
             for position, each in enumerate(self.configurations)

@@ -13,12 +13,6 @@ _EVIDENCE_ID = re.compile(r"(.+#\d+-\d+)(?: \(([^#]+)\))?", re.DOTALL)
 def evidence_id(doc_id: str, start: int, end: int, group: str | None) -> str:
     """The id of an evidence.
 
-    Args:
-        doc_id: of its document.
-        start: of its span, in code points of the document's text.
-        end: the position behind its span.
-        group: of evidences that can stand for each other; without `#`.
-
     >>> evidence_id("manual", 10, 90, "a"), evidence_id("manual", 10, 90, None)
     ('manual#10-90 (a)', 'manual#10-90')
     """
@@ -27,9 +21,6 @@ def evidence_id(doc_id: str, start: int, end: int, group: str | None) -> str:
 
 def parse_evidence_id(name: str) -> tuple[str, int, int, str | None]:
     """Document, start, end and group of an evidence's id.
-
-    Raises:
-        ValueError: it is none.
 
     >>> parse_evidence_id("manual#10-90 (a)"), parse_evidence_id("c#3#10-90")
     (('manual', 10, 90, 'a'), ('c#3', 10, 90, None))

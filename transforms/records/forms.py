@@ -27,11 +27,7 @@ F = TypeVar("F", bound=Form)
 
 
 def parsed(form: type[F], answer: str) -> F:
-    """An answer as its form.
-
-    Raises:
-        CallError: it breaks the form (`MALFORMED`).
-    """
+    """An answer as its form."""
     text = without_fence(answer)
     try:
         value = form.model_validate_json(text, strict=True)

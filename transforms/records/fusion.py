@@ -22,35 +22,20 @@ class Normalisation(StrEnum):
 
 @dataclass(frozen=True)
 class FusionPart:
-    """One of the rankings that are combined.
-
-    Attributes:
-        source: position of the source that the ranking comes from.
-        top_k: only so many results per query; None for all.
-        distance: only results nearer than this; None for all.
-        weight: factor of its votes or scores.
-        lower_is_better: whether its scores are distances.
-    """
+    """One of the rankings that are combined."""
 
     source: int
-    top_k: int | None
-    distance: float | None = None
+    top_k: int | None  # maximum results per query; None for all
+    distance: float | None = None  # only results nearer than this; None for all
     weight: float = 1.0
     lower_is_better: bool = False
 
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """How a ranking is made from others.
+    """How a ranking is made from others."""
 
-    Attributes:
-        parts: the rankings that are combined, at least two.
-        method: the rule.
-        c: the constant of reciprocal rank fusion: a result at rank r (from 1) gets weight / (c + r).
-        normalisation: of scores, for weighted score fusion.
-    """
-
-    parts: tuple[FusionPart, ...]
+    parts: tuple[FusionPart, ...]  # the rankings that are combined, at least two
     method: FusionMethod = FusionMethod.RRF
-    c: float = 60.0
+    c: float = 60.0  # the constant of reciprocal rank fusion: a result at rank r (from 1) gets weight / (c + r)
     normalisation: Normalisation = Normalisation.MIN_MAX

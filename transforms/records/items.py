@@ -50,16 +50,10 @@ _LETTERS = 4 << 20
 
 @dataclass(frozen=True)
 class Gold:
-    """What a dataset knows of the answer to a query.
-
-    Attributes:
-        reference: the reference answer; None where there is none.
-        answerable: whether the corpus has the answer; None where nothing says so.
-        nuggets: the facts that an answer should hold, each with whether it is vital; None where they are not given.
-    """
+    """What a dataset knows of the answer to a query."""
 
     reference: str | None = None
-    answerable: bool | None = None
+    answerable: bool | None = None  # None if nothing says so
     nuggets: tuple[tuple[str, bool], ...] | None = None
 
 
@@ -68,37 +62,19 @@ NO_GOLD = Gold()
 
 @dataclass(frozen=True)
 class System:
-    """What one configuration has for one query.
-
-    Attributes:
-        configuration: its position.
-        passages: positions of its passages in `Item.passages`, best first.
-        failed: the retriever gave no answer.
-        answer: one that was given to rankbeam; None where a model is to answer, or nothing is.
-        problem: why there is no answer, where one should have been given to rankbeam.
-        has_contexts: whether it is known what was retrieved.
-    """
+    """What one configuration has for one query."""
 
     configuration: int
     passages: tuple[int, ...]
     failed: bool = False
-    answer: str | None = None
+    answer: str | None = None  # one that was given to rankbeam; None if a model is to answer, or nothing is
     problem: str | None = None
     has_contexts: bool = True
 
 
 @dataclass(frozen=True)
 class Item:
-    """What one query's answers and judgements are made from.
-
-    Attributes:
-        query_id: of the query.
-        text: of the query.
-        attributes: of the query.
-        passages: the distinct passages of all configurations.
-        systems: what each configuration has.
-        gold: what the dataset knows of the answer.
-    """
+    """What one query's answers and judgements are made from."""
 
     query_id: str
     text: str
@@ -113,12 +89,7 @@ class Item:
 
 
 def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
-    """The items of some queries.
-
-    Args:
-        queries: `columns.JUDGED_QUERIES`, or `columns.REFERENCED_QUERIES`.
-        contexts: for each of them, those of every configuration.
-    """
+    """The items of some queries."""
     given = (queries[name].to_pylist() for name in ("query_id", "text", "attributes"))
     for query_id, text, pairs, of_query, gold in zip(*given, contexts, _golds(queries), strict=True):
         places: dict[Passage, int] = {}

@@ -154,14 +154,6 @@ class _Sentences(Form):
 def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
     """What an answer to a step says.
 
-    Args:
-        step: such as "support".
-        values: of its prompt.
-        answer: the model's text.
-
-    Raises:
-        CallError: it breaks a rule (`MALFORMED`).
-
     >>> [one.verdict.value for one in read(
     ...     "support", {"claims": {"0": "x"}}, '{"verdicts": [{"id": 0, "reason": "r", "verdict": "not_stated"}]}')]
     ['not_stated']

@@ -23,12 +23,7 @@ def order_of(query_ids: StringArray) -> HashArray:
 
 
 class Look(NamedTuple):
-    """One look at the configurations that are left.
-
-    Attributes:
-        queries: how many have been asked.
-        level: the probability with which the best configuration may be dropped here.
-    """
+    """One look at the configurations that are left."""
 
     queries: int
     level: float
@@ -36,13 +31,7 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Race:
-    """The rules of a race.
-
-    Attributes:
-        metric: by which configurations are compared.
-        alpha: the probability with which the best configuration may be dropped at all.
-        looks: numbers of queries, ascending.
-    """
+    """The rules of a race."""
 
     metric: str
     alpha: float
@@ -52,9 +41,6 @@ class Race:
         """The looks before all queries are asked. Each spends the share of alpha that its new queries are of all.
 
         So all levels together are at most alpha, and by the union bound no dependence between looks matters.
-
-        Args:
-            queries: how many there are.
 
         >>> list(Race("AP", 0.05, (50, 100, 500)).schedule(200))
         [Look(queries=50, level=0.0125), Look(queries=100, level=0.0125)]
@@ -67,10 +53,6 @@ class Race:
 
     def described(self, queries: int, cells: int) -> str:
         """What the race may save of a sweep, for people.
-
-        Args:
-            queries: how many there are.
-            cells: how many configurations.
 
         >>> Race("AP", 0.05, (50, 100, 500)).described(200, 36)
         'race by AP: drops configurations after 50, 100 of 200 queries, so 27% to 100% of the calls above are made'

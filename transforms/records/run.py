@@ -8,27 +8,15 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Run:
-    """One execution of an experiment.
-
-    Attributes:
-        run_id: its identifier.
-        experiment: the experiment's name.
-        started_at: when it began, in UTC.
-        experiment_yaml: the text of the experiment file.
-    """
+    """One execution of an experiment."""
 
     run_id: str
     experiment: str
-    started_at: datetime
+    started_at: datetime  # when it began, in UTC
     experiment_yaml: str
 
     def stamp(self, table: pa.Table, schema: pa.Schema) -> pa.Table:
-        """Add the common columns, and bring the columns into the order and types of the schema.
-
-        Args:
-            table: columns without the common ones.
-            schema: one of `tables.TABLES`.
-        """
+        """Add the common columns, and bring the columns into the order and types of the schema."""
         values = {"run_id": self.run_id, "experiment": self.experiment, "started_at": self.started_at}
         arrays = [
             pa.repeat(pa.scalar(values[field.name], field.type), table.num_rows)

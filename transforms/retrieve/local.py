@@ -55,16 +55,7 @@ class Retrieved(NamedTuple):
 
 @dataclass
 class RetrieveRankings(beam.PTransform):
-    """Run every retriever on every judged query.
-
-    Attributes:
-        retrievers: for each source, the parameters of its retriever.
-        top_k: for each source, how many results a query needs.
-        searched: for each source, what its retriever searches.
-        summary: the dataset's summary: no retriever runs before the whole dataset is checked.
-        shares: into how many shares the queries of each retriever are dealt.
-        embedded: the usage of the stage that embeds texts: no retriever runs before its end; None where there is none.
-    """
+    """Run every retriever on every judged query."""
 
     retrievers: Mapping[int, RetrieverParameters]
     top_k: Mapping[int, int]
@@ -156,16 +147,7 @@ def for_each_source(element: Bucketed, sources: list[int], shares: int) -> Itera
 
 
 def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[pa.RecordBatch, list[Failure]]:
-    """Run one retriever on some queries.
-
-    Args:
-        retriever: the retriever.
-        judged: `columns.JUDGED_QUERIES`.
-        top_k: results wanted per query; more are cut off.
-
-    Returns:
-        The results, as `columns.RETRIEVED`, and the failures.
-    """
+    """Run one retriever on some queries."""
     rankings: list[tuple[str, Ranking]] = []
     failures = []
     for query_id, ranking in _answers(retriever, judged, top_k):
@@ -192,12 +174,7 @@ def _answers(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> Iterat
 
 
 def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.RecordBatch:
-    """Rankings as a batch of `columns.RETRIEVED`; a score that is not a number is null.
-
-    Args:
-        rankings: with the queries that they answer.
-        top_k: results wanted per query; more are cut off.
-    """
+    """Rankings as a batch of `columns.RETRIEVED`; a score that is not a number is null."""
     for query_id, ranking in rankings:
         if not is_even(ranking, top_k):
             raise ValueError(f"the ranking of query {query_id!r} has not as many scores or texts as documents")
@@ -207,13 +184,7 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
 
 
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """Why a distance threshold cannot be applied to an answer; None where it can, or no configuration has one.
-
-    Args:
-        ranking: the answer.
-        source: position of the source that gave it.
-        evaluation: what its configurations need.
-    """
+    """Why a distance threshold cannot be applied to an answer; None where it can, or no configuration has one."""
     is_cut = any(each.source == source and each.distance is not None for each in evaluation.configurations)
     if is_cut and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
         return "a document of the answer has no score, so it cannot be compared with the distance threshold"

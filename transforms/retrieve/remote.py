@@ -35,14 +35,7 @@ _RECALLED_AT_ONCE = 4096  # rankings of all buckets
 def tasks_of(
     element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None] = MappingProxyType({})
 ) -> Iterator[TaskBatch]:
-    """The tasks that send the queries of a bucket to remote retrievers.
-
-    Args:
-        element: a bucket, and its `columns.JUDGED_QUERIES`.
-        works: for each source, the work of its retriever.
-        last: for each source whose configurations were dropped from a race, the highest place of a query that it is
-            asked.
-    """
+    """The tasks that send the queries of a bucket to remote retrievers."""
     bucket, judged = element
     order = order_of(judged["query_id"])
     for source, work in works.items():
@@ -72,10 +65,6 @@ class CollectRankings(beam.PTransform):
     """Make batches of `columns.RETRIEVED` of the answers of remote retrievers.
 
     They are grouped by bucket next, so that a later failure does not repeat the calls.
-
-    Attributes:
-        evaluation: how many results a query needs of each source, and the conditions on them.
-        recalled: further answers; None where there are none.
     """
 
     evaluation: Evaluation
@@ -203,13 +192,7 @@ class CollectRecalledFn(beam.DoFn):
 
 
 def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """Why an answer cannot be scored; None when it can.
-
-    Args:
-        ranking: the answer.
-        source: position of the source that gave it.
-        evaluation: what its configurations need.
-    """
+    """Why an answer cannot be scored; None when it can."""
     wanted = evaluation.sources[source]
     doc_ids = ranking.doc_ids[: wanted.top_k]
     if wanted.refuse_repeats and len(set(doc_ids)) < len(doc_ids):

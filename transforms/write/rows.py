@@ -143,14 +143,7 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
 
 
 def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:
-    """A row of `tables.USAGE`, without the common columns.
-
-    Args:
-        usage: of a quota pool.
-        quotas: of all pools, for their prices.
-        evaluation: whose configurations need the calls.
-        needed_by: what is known of that.
-    """
+    """A row of `tables.USAGE`, without the common columns."""
     tokens, quota = usage.tokens, quotas[usage.pool]
     total = next((each for each in usage.took if each.position is None), Took())
     took = took_of(usage.took, needed_by.get(usage.stage, {}))

@@ -42,11 +42,6 @@ class WriteTable(beam.PTransform):
     """Write one table of a run to Parquet; yields the written paths, which `FinishRun` moves into place.
 
     Beam's own writer adds eight steps a table, which for ten tables take a second to start.
-
-    Attributes:
-        name: the name of the table, a key of `tables.TABLES`.
-        output: the folder of all tables.
-        run: whose rows these are.
     """
 
     name: str
@@ -84,13 +79,7 @@ class WriteFn(beam.DoFn):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of checking a run against the limits of its experiment.
-
-    Attributes:
-        gates: rows of `tables.GATES`, without the common columns.
-        is_missed: whether it misses any of them.
-        warnings: warnings about limits that are not gates.
-    """
+    """The result of checking a run against the limits of its experiment."""
 
     gates: pa.Table
     is_missed: bool
@@ -99,21 +88,7 @@ class Verdict:
 
 @dataclass
 class FinishRun(beam.PTransform):
-    """Move all tables into place, and write the row of `runs` last: it shows readers that the run is complete.
-
-    Attributes:
-        output: the folder of all tables.
-        run: the run.
-        versions: of rankbeam and the libraries that make its numbers.
-        statistics: how intervals and comparisons were made.
-        judge: checks all scores, the rows of `judge_quality`, and the shares of failed answers, against the limits of
-            the experiment.
-        written: what `WriteTable` yields for every other table but `gates`.
-        summary: the dataset's.
-        estimates: of all scores.
-        warnings: warnings of the retrievers and about the scores.
-        usage: of the quota pools, where there are any.
-    """
+    """Move all tables into place, and write the row of `runs` last: it shows readers that the run is complete."""
 
     output: str
     run: Run
@@ -161,20 +136,7 @@ def write_run(
     usage: Iterable[Usage],
     *written: Iterable[WrittenPart],
 ) -> str:
-    """Write the row of a finished run; returns the path.
-
-    Args:
-        output: the folder of all tables.
-        run: the run.
-        versions: as `FinishRun`.
-        statistics: as `FinishRun`.
-        judge: as `FinishRun`.
-        summary: the dataset's.
-        estimates: of all scores.
-        warnings: further warnings, besides those of the summary; repeated ones are kept once.
-        usage: of the quota pools, one or more each.
-        written: the complete parts of all other tables but `gates`.
-    """
+    """Write the row of a finished run; returns the path."""
     used = list(usage)
     parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates")}
     for name, path in chain.from_iterable(written):

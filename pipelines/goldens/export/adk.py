@@ -19,11 +19,7 @@ _NO_TIME = 0.0  # equal benchmarks have equal bytes
 
 
 def files_of(chosen: Chosen, path: str) -> dict[str, str]:
-    """One file, whose name is that of the EvalSet.
-
-    Raises:
-        InputError: the name is none that ADK takes.
-    """
+    """One file, whose name is that of the EvalSet."""
     name = path.rpartition("/")[2].removesuffix(SUFFIX).removesuffix(".json")
     if not _NAME.fullmatch(name):
         better = re.sub(r"\W", "_", name)

@@ -13,32 +13,16 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Chosen:
-    """Items of a benchmark.
-
-    Attributes:
-        name: of the benchmark.
-        items: as people left them, sorted by id.
-        reviews: what they decided.
-        documents: all of them, by id.
-    """
+    """Items of a benchmark."""
 
     name: str
     items: Sequence[Golden]
     reviews: Mapping[str, Review]
-    documents: Mapping[str, Mapping[str, Any]]
+    documents: Mapping[str, Mapping[str, Any]]  # all of them, by id
 
 
 def chosen(folder: Folder, split: str | None, *, only_reviewed: bool) -> Chosen:
-    """The items of a benchmark.
-
-    Args:
-        folder: of the benchmark.
-        split: only of this one; None for all.
-        only_reviewed: only those that a person accepted.
-
-    Raises:
-        InputError: there is no such split, or no item.
-    """
+    """The items of a benchmark."""
     items, about, reviews = folder.items(), folder.about(), folder.reviews()
     if split is not None and split not in about["splits"]:
         raise InputError(f"has no split {split!r}; {did_you_mean(split, about['splits'])}", path=folder.path)

@@ -47,11 +47,7 @@ def beir(chosen: Chosen, path: str) -> dict[str, str]:
 
 
 def trec(chosen: Chosen, path: str) -> dict[str, str]:
-    """A folder with `topics.tsv` and `qrels.txt`.
-
-    Raises:
-        InputError: the id of a document holds a blank.
-    """
+    """A folder with `topics.tsv` and `qrels.txt`."""
     rows = [(name, "0", doc_id, grade) for item in chosen.items for name, doc_id, grade, _ in judgements(item)]
     blank = next((doc_id for _, _, doc_id, _ in rows if doc_id.split() != [doc_id]), None)
     if blank is not None:

@@ -60,12 +60,7 @@ _BY_STATUS = {
 
 
 class BigQueryError(RankbeamError):
-    """A request to BigQuery, or a job, failed.
-
-    Attributes:
-        trouble: the kind of error.
-        message: BigQuery's message.
-    """
+    """A request to BigQuery, or a job, failed."""
 
     def __init__(self, trouble: Trouble, message: str) -> None:
         line = " ".join(message.split())
@@ -82,11 +77,7 @@ class BigQueryError(RankbeamError):
 
 
 class LoadFailed(RankbeamError):
-    """A run was not loaded. BigQuery's tables are unchanged.
-
-    Attributes:
-        can_repeat: the same files may be loaded later.
-    """
+    """A run was not loaded. BigQuery's tables are unchanged."""
 
     def __init__(self, message: str, *, can_repeat: bool = True) -> None:
         super().__init__(message)
@@ -94,14 +85,7 @@ class LoadFailed(RankbeamError):
 
 
 def translated(error: Exception) -> BigQueryError:
-    """Translate an error of Google's libraries.
-
-    Args:
-        error: of google.api_core, google.auth or requests.
-
-    Raises:
-        Exception: the error itself, where it is not one of theirs.
-    """
+    """Translate an error of Google's libraries."""
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.exceptions import GoogleAuthError, TransportError
     from requests.exceptions import RequestException, SSLError
@@ -123,11 +107,7 @@ def translated(error: Exception) -> BigQueryError:
 
 
 def of_job(result: Mapping[str, Any]) -> BigQueryError:
-    """The error that a job ended with.
-
-    Args:
-        result: its `errorResult`.
-    """
+    """The error that a job ended with."""
     message = str(result.get("message", ""))
     trouble = _BY_REASON.get(str(result.get("reason")), Trouble.REFUSED)
     return BigQueryError(_unless_concurrent(trouble, message), message)

@@ -29,15 +29,7 @@ _KEY_BYTES = 10
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The files of one finished run.
-
-    Attributes:
-        run_id: the id of the run.
-        experiment: the name of its experiment.
-        started_at: when the run began; together with its id, one execution.
-        finished_at: when its row in `runs` was written.
-        parts: for every table, path and bytes of its files.
-    """
+    """The files of one finished run."""
 
     run_id: str
     experiment: str
@@ -46,25 +38,13 @@ class RunFiles:
     parts: Mapping[str, tuple[tuple[str, int], ...]]
 
     def key(self, *scope: str) -> str:
-        """A hash of the files' content.
-
-        Args:
-            scope: included in the hash.
-        """
+        """A hash of the files' content."""
         sizes = {name: [(path.rpartition("/")[2], size) for path, size in each] for name, each in self.parts.items()}
         return key_of(*scope, self.run_id, self.started_at.isoformat(), self.finished_at.isoformat(), sizes)
 
 
 def find_run(run_id: str, folders: Mapping[str, str]) -> RunFiles:
-    """The files of a finished run.
-
-    Args:
-        run_id: of the run.
-        folders: where the files of each table lie.
-
-    Raises:
-        InputError: files are missing.
-    """
+    """The files of a finished run."""
     parts = {name: _parts(name, folder) for name, folder in folders.items()}
     wanted = ["run_id", "experiment", "started_at", "finished_at"]
     with parquet.open_file(parts["runs"][0][0]) as file:
@@ -90,17 +70,7 @@ def staging_name(key: str, table: str) -> str:
 
 
 def load(session: Session, run: RunFiles, key: str, columns: Mapping[str, list[Column]]) -> None:
-    """Load every table of a run into its staging table, except tables that an earlier attempt has loaded.
-
-    Args:
-        session: of the dataset.
-        run: the files to load.
-        key: `run.key`, for names.
-        columns: columns of every table, as it is in the dataset: those that the files lack are null.
-
-    Raises:
-        BigQueryError: a job failed.
-    """
+    """Load every table of a run into its staging table, except tables that an earlier attempt has loaded."""
     begun = [_Load(session, key, name, run.parts[name], columns[name]) for name in columns]
     for each in begun:
         each.begin()
@@ -176,11 +146,7 @@ def uris_of(paths: list[str]) -> list[str]:
 
 
 def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
-    """The parts of a table, all of them; none where the run is older than the table.
-
-    Raises:
-        InputError: some are missing.
-    """
+    """The parts of a table, all of them; none where the run is older than the table."""
     try:
         found = [(path.replace("\\", "/"), size) for path, size, _ in matching.version(folder)]
     except InputError:

@@ -14,12 +14,7 @@ _TABLE = re.compile(r"[^\W_][\w -]{0,1023}|_[\w -]{1,1023}")
 
 @dataclass(frozen=True)
 class DatasetName:
-    """A dataset.
-
-    Attributes:
-        project: its project.
-        dataset: its name in that project.
-    """
+    """A dataset."""
 
     project: str
     dataset: str
@@ -27,9 +22,6 @@ class DatasetName:
     @classmethod
     def parse(cls, text: str) -> "DatasetName":
         """From `project.dataset`, with or without `bigquery://`.
-
-        Raises:
-            InputError: it is not such a name.
 
         >>> str(DatasetName.parse("my-project.search"))
         'my-project.search'
@@ -49,12 +41,7 @@ class DatasetName:
 
 @dataclass(frozen=True)
 class TableName:
-    """A table or view.
-
-    Attributes:
-        dataset: where it is.
-        table: its name there.
-    """
+    """A table or view."""
 
     dataset: DatasetName
     table: str
@@ -62,9 +49,6 @@ class TableName:
     @classmethod
     def parse(cls, text: str) -> "TableName":
         """From `project.dataset.table`, with or without `bigquery://`.
-
-        Raises:
-            InputError: it is no such name.
 
         >>> str(TableName.parse("bigquery://my-project.search.qrels"))
         'my-project.search.qrels'

@@ -18,14 +18,6 @@ def refuse_apart(output: str, dataset: DatasetName, patience: Patience = IMPATIE
     """Check, as far as the locations are known, that files of a folder can be loaded into a dataset.
 
     An account that may write objects may lack the permission to read their bucket's location; nothing is refused then.
-
-    Args:
-        output: the folder.
-        dataset: the dataset that its files will be loaded into.
-        patience: how long to retry requests.
-
-    Raises:
-        InputError: the bucket and the dataset are in different places.
     """
     if not output.startswith(gcs.SCHEME):
         return
@@ -45,11 +37,6 @@ def refuse_apart(output: str, dataset: DatasetName, patience: Patience = IMPATIE
 
 def can_load(dataset: str, bucket: str, regions: tuple[str, ...] = ()) -> bool:
     """Whether BigQuery may load files of a bucket; False only where it surely does not.
-
-    Args:
-        dataset: its location.
-        bucket: its location.
-        regions: of a bucket in two regions of one's choice, which these are.
 
     >>> can_load("europe-west1", "EUROPE-WEST1"), can_load("EU", "EUROPE-WEST4"), can_load("US", "ASIA")
     (True, True, True)

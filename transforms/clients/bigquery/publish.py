@@ -29,17 +29,7 @@ _NAMES = (*(name for name in schemas.TABLES if name != "runs"), "runs")
 
 
 def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], patience: Patience = PATIENCE) -> RunFiles:
-    """Load a finished run, replacing the dataset's rows of that run_id; returns the files loaded.
-
-    Args:
-        dataset: the dataset to load into.
-        run_id: of the run.
-        folders: where the files of each table lie.
-        patience: how long to retry requests.
-
-    Raises:
-        LoadFailed: it was not loaded, and no part of it is visible.
-    """
+    """Load a finished run, replacing the dataset's rows of that run_id; returns the files loaded."""
     session = Session(dataset, patience)
     try:
         run = loads.find_run(run_id, folders)
@@ -52,13 +42,7 @@ def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], pati
 
 
 def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str:
-    """One script, which publishes everything or changes nothing. Values are its parameters.
-
-    Args:
-        dataset: where the tables are.
-        key: of the staging tables.
-        replaced: the tables that hold rows of the run_id. Others need no DELETE, which would conflict with other jobs.
-    """
+    """One script, which publishes everything or changes nothing. Values are its parameters."""
     pairs = [(dataset.table(name), dataset.table(loads.staging_name(key, name))) for name in _NAMES]
     loaded = " UNION ALL ".join(f"SELECT run_id, started_at FROM {staging.quoted}" for _, staging in pairs)  # noqa: S608  names are checked
     runs = dataset.table("runs").quoted
@@ -77,12 +61,7 @@ def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str
 
 
 class _Held(NamedTuple):
-    """What the dataset holds of a run_id.
-
-    Attributes:
-        tables: those that have rows of it.
-        execution: when the execution began that its row in `runs` is of; "" where there is no such row.
-    """
+    """What the dataset holds of a run_id."""
 
     tables: frozenset[str]
     execution: str
@@ -127,11 +106,7 @@ def _load(session: Session, run: RunFiles) -> None:
 
 
 def _publish(session: Session, run: RunFiles, key: str) -> None:
-    """Run the script, once no other job publishes the run_id.
-
-    Raises:
-        BigQueryError: it failed.
-    """
+    """Run the script, once no other job publishes the run_id."""
     held, series, number = None, "", 0
     conflicts = 0
     while True:

@@ -24,32 +24,13 @@ _MESSAGE_BYTES = 128 << 20
 
 
 def streams(source: TableSource, columns: Sequence[str]) -> list[TableSource]:
-    """Open a session, and divide the rows into streams.
-
-    Args:
-        source: a table, a view or a query.
-        columns: the columns to read; all if none are given.
-
-    Returns:
-        At least one source; the rows of all of them together are the table's.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Open a session, and divide the rows into streams."""
     names = _open(source, columns, _MOST_STREAMS) or [""]
     return [replace(source, stream=name, number=i) for i, name in enumerate(names, 1)]
 
 
 def batches(source: TableSource, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Read a stream, or all rows in one.
-
-    Args:
-        source: a result of `streams`, or its argument.
-        columns: as for `streams`; a stream has those that it was opened with.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Read a stream, or all rows in one."""
     names = [source.stream] if source.stream is not None else _open(source, columns, 1)
     with refusals(source), _client() as client:
         for name in filter(None, names):

@@ -27,25 +27,15 @@ def is_table(path: str) -> bool:
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table or view, or a query with the project that pays for it.
+    """A table or view, or a query with the project that pays for it."""
 
-    Attributes:
-        table: `project.dataset.table`; None for a query.
-        project: the query's project.
-        query: GoogleSQL.
-        parameters: values of the query's named parameters; a list is an ARRAY.
-        run: identifies the execution of an experiment, in which a query runs once; None lets it run at every read.
-        stream: the name of the one stream to read, empty for no rows; None for all rows.
-        number: the stream's, from 1, for people.
-    """
-
-    table: str | None = None
+    table: str | None = None  # `project.dataset.table`; None for a query
     project: str | None = None
     query: str = ""
     parameters: dict[str, Scalar | list[Scalar]] = field(default_factory=dict)
     run: str | None = None
-    stream: str | None = None
-    number: int | None = None
+    stream: str | None = None  # the name of the one stream to read, empty for no rows; None for all rows
+    number: int | None = None  # the stream's, from 1, for people
 
     @classmethod
     def parse(cls, path: str) -> "TableSource":

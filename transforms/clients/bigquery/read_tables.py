@@ -35,38 +35,23 @@ _QUERY_ROLES = "roles/bigquery.jobUser on the project, and " + _READ_ROLES
 
 @dataclass(frozen=True)
 class Description:
-    """The metadata of a source.
+    """The metadata of a source."""
 
-    Attributes:
-        columns: names of the columns, in order.
-        stored_bytes: size of all columns; for a query or a view an estimate.
-        modified: when it was last changed, in seconds since 1970; 0 for a query.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # names of the columns, in order
     stored_bytes: int
-    modified: float
+    modified: float  # when it was last changed, in seconds since 1970; 0 for a query
 
 
 @dataclass(frozen=True)
 class StoredTable:
-    """A table that can be read.
-
-    Attributes:
-        resource: its name in the Storage API.
-        project: the project that pays for reading: a query's own, or that of the credentials, or the table's.
-    """
+    """A table that can be read."""
 
     resource: str
     project: str
 
 
 def describe(source: TableSource) -> Description:
-    """Look up the columns and the size; no query is run.
-
-    Raises:
-        InputError: there is no such table, it may not be read, or the query is not valid.
-    """
+    """Look up the columns and the size; no query is run."""
     with refusals(source):
         if source.table is None:
             job = _dry_run(source, source.query)
@@ -79,15 +64,7 @@ def describe(source: TableSource) -> Description:
 
 
 def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
-    """The table that holds the rows of a source; a query is run, or waited for if another worker began it.
-
-    Args:
-        source: the source to read.
-        columns: columns of a view, by names that `formats.named` knows; all if none are given.
-
-    Raises:
-        InputError: as `describe`.
-    """
+    """The table that holds the rows of a source; a query is run, or waited for if another worker began it."""
     with refusals(source):
         if source.table is None:
             return _result(source, source.query, _dry_run(source, source.query).location)
@@ -98,21 +75,13 @@ def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
 
 
 def credentials() -> Any:
-    """Google's default credentials.
-
-    Raises:
-        BigQueryError: there are none.
-    """
+    """Google's default credentials."""
     return _sign_in()[0]
 
 
 @contextmanager
 def refusals(source: TableSource) -> Iterator[None]:
-    """Translate errors of Google's clients into errors that say what to do.
-
-    Raises:
-        InputError: the source cannot be read.
-    """
+    """Translate errors of Google's clients into errors that say what to do."""
     try:
         yield
     except InputError:
@@ -179,11 +148,7 @@ def _begun(client: Any, source: TableSource, location: str | None) -> Any:
 
 
 def _dry_run(source: TableSource, query: str) -> Any:
-    """The dry run of a query.
-
-    Raises:
-        InputError: it would change something.
-    """
+    """The dry run of a query."""
     from google.cloud import bigquery
 
     parameters = _parameters(source)

@@ -20,14 +20,7 @@ _NEVER_EMPTY = ("runs", "configurations", "query_metrics", "configuration_metric
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A finished run.
-
-    Attributes:
-        dataset: the dataset that holds its rows.
-        run_id: the id of the run.
-        experiment: the name of its experiment.
-        started_at: when it began; together with its id, one execution.
-    """
+    """A finished run."""
 
     dataset: DatasetName
     run_id: str
@@ -45,11 +38,7 @@ def place_of(dataset: DatasetName) -> str:
 
 
 def finished_runs(dataset: DatasetName) -> list[StoredRun]:
-    """The runs of a dataset, in no order.
-
-    Raises:
-        InputError: there is no dataset or table, or it cannot be read.
-    """
+    """The runs of a dataset, in no order."""
     with _refusals(dataset, "runs"):  # its error names the existing tables
         read_tables.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
     rows = [
@@ -59,16 +48,7 @@ def finished_runs(dataset: DatasetName) -> list[StoredRun]:
 
 
 def batches(run: StoredRun, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Rows of one table of a run, in no order.
-
-    Args:
-        run: the run.
-        name: a key of `tables.TABLES`.
-        columns: the columns to read.
-
-    Raises:
-        InputError: they cannot be read, or are no longer there.
-    """
+    """Rows of one table of a run, in no order."""
     started_us = pa.scalar(run.started_at, tables.TABLES[name].field("started_at").type).value
     count = 0
     for batch in _rows(run.dataset, name, columns, _OF_RUN, {"run_id": run.run_id, "started_us": started_us}):

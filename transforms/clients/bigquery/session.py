@@ -29,30 +29,17 @@ _HOST = "BIGQUERY_EMULATOR_HOST"  # the client's own variable
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to retry.
-
-    Attributes:
-        attempts: attempts at one request.
-        conflicts: how often a job is retried after a conflict with other jobs.
-        first_s: the longest wait before the second attempt; it doubles with every attempt.
-        longest_s: the limit of the doubling.
-        poll_s: the wait between looks at a job; it grows by half, up to ten seconds.
-        sleep: waits some seconds.
-    """
+    """How long to retry."""
 
     attempts: int = 7
     conflicts: int = 12
     first_s: float = 1.0
     longest_s: float = 32.0
-    poll_s: float = 0.2
-    sleep: Callable[[float], None] = time.sleep
+    poll_s: float = 0.2  # the wait between looks at a job; it grows by half, up to ten seconds
+    sleep: Callable[[float], None] = time.sleep  # waits some seconds
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do the work, and retry after transient errors.
-
-        Raises:
-            BigQueryError: it failed.
-        """
+        """Do the work, and retry after transient errors."""
         waits = wait_random_exponential(multiplier=self.first_s, max=self.longest_s)
         again = retry_if_exception(lambda error: isinstance(error, BigQueryError) and error.trouble is Trouble.PASSING)
         attempts = Retrying(stop=stop_after_attempt(self.attempts), wait=waits, retry=again, sleep=self.sleep)
@@ -84,11 +71,7 @@ class Session:
 
     @cached_property
     def client(self) -> Any:
-        """Google's client; it is opened when it is needed.
-
-        Raises:
-            BigQueryError: there are no credentials.
-        """
+        """Google's client; it is opened when it is needed."""
         from google.auth.credentials import AnonymousCredentials
         from google.cloud import bigquery
 
@@ -99,11 +82,7 @@ class Session:
 
     @cached_property
     def location(self) -> str:
-        """The location of the dataset, in which its jobs have to run.
-
-        Raises:
-            BigQueryError: there is no such dataset, or it may not be read.
-        """
+        """The location of the dataset, in which its jobs have to run."""
         dataset = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
         return str(dataset.location)
 
@@ -123,11 +102,7 @@ class Session:
             return self._call(lambda: self.client.get_table(table.reference, retry=None, timeout=_REQUEST_S))
 
     def update(self, table: Any, fields: list[str]) -> None:
-        """Write fields of a table.
-
-        Raises:
-            BigQueryError: CHANGED, if the table has changed since it was read.
-        """
+        """Write fields of a table."""
         self._call(lambda: self.client.update_table(table, fields, retry=None, timeout=_REQUEST_S))
 
     def drop(self, name: str) -> None:

@@ -16,15 +16,7 @@ _KEPT = timedelta(days=1)  # longer than a load job may wait and run
 
 
 def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
-    """Check that runs can be loaded into a dataset: it is readable and its tables fit. Nothing is changed.
-
-    Args:
-        name: the name of the dataset, project.dataset.
-        patience: how long to retry requests.
-
-    Raises:
-        InputError: it cannot be used; the message says what to do.
-    """
+    """Check that runs can be loaded into a dataset: it is readable and its tables fit. Nothing is changed."""
     dataset = DatasetName.parse(name)
     session = Session(dataset, patience)
     try:
@@ -43,11 +35,7 @@ def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
 
 
 def ensure(session: Session, name: str) -> list[Column]:
-    """Make a table, or extend an existing one to take our rows (`schemas.merged`); returns its columns.
-
-    Raises:
-        BigQueryError: it does not fit.
-    """
+    """Make a table, or extend an existing one to take our rows (`schemas.merged`); returns its columns."""
     wanted = schemas.columns_of(tables.TABLES[name])
     for _ in range(session.patience.conflicts):
         found = session.table(name)

@@ -41,18 +41,11 @@ def window(quota: Quota) -> int | None:
 
 @dataclass(eq=False)
 class Permit:
-    """The right to make one attempt.
-
-    Attributes:
-        begun: the attempt as the breaker counts it.
-        reservation: the reserved tokens; None where tokens are not counted.
-        used: tokens that the attempt used; None until that is known.
-        is_usable: whether a task can use the answer.
-    """
+    """The right to make one attempt."""
 
     begun: Begun
-    reservation: Reservation | None
-    used: float | None = None
+    reservation: Reservation | None  # the reserved tokens; None if tokens are not counted
+    used: float | None = None  # tokens that the attempt used; None until that is known
     is_usable: bool = True
 
 
@@ -71,15 +64,6 @@ class Admission:
 
     A large call may be overtaken by up to eight that need fewer tokens. While the breaker of a service is open, its
     calls leave the queue, and new calls become probes before calls that failed before.
-
-    Args:
-        quota: the quota of all lanes together.
-        lane: the number of the lane, from 0.
-        clock: the clock of the fan-out.
-        is_held: whether no attempt may begin now, for a reason other than the pace.
-
-    Attributes:
-        waited_s: how long at least one attempt waited for the pace.
     """
 
     def __init__(self, quota: Quota, lane: int, clock: Clock, is_held: Callable[[], bool]) -> None:

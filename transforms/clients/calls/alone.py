@@ -23,17 +23,7 @@ from rankbeam.transforms.records.errors import CallError
 
 @dataclass
 class Alone:
-    """One service that a process calls by itself.
-
-    Attributes:
-        service: that is called.
-        account: the owner of its budget.
-        quota: of its calls.
-        ledger: of the run.
-        clock: of all waiting.
-        usage: by all work so far.
-        warnings: for users, by all work so far.
-    """
+    """One service that a process calls by itself."""
 
     service: Service
     account: str
@@ -44,15 +34,7 @@ class Alone:
     warnings: list[str] = field(default_factory=list)
 
     def done(self, work: Work[Any], items: Sequence[Any]) -> list[Any]:
-        """Do work on items, all at once.
-
-        Args:
-            work: that calls this service alone.
-            items: of its tasks.
-
-        Returns:
-            For each item the value, or the CallError that ended it.
-        """
+        """Do work on items, all at once."""
         name, (pool,) = work.stage, work.services
         tasks = [
             Task(f"{number}", name, item, (Subject(name, f"{number}", 0, ()),)) for number, item in enumerate(items)
@@ -73,11 +55,7 @@ class Alone:
         return values
 
     def one(self, work: Work[Any], item: Any) -> Any:
-        """Do work on one item.
-
-        Raises:
-            CallError: it has no value.
-        """
+        """Do work on one item."""
         (value,) = self.done(work, [item])
         if isinstance(value, CallError):
             raise value

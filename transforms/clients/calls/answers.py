@@ -11,15 +11,7 @@ T = TypeVar("T")
 
 
 def checked(form: TypeAdapter[T], reply: Any) -> T:
-    """A reply, validated.
-
-    Args:
-        form: the type of a valid reply.
-        reply: Python values.
-
-    Raises:
-        CallError: it is not valid (`MALFORMED`).
-    """
+    """A reply, validated."""
     try:
         return form.validate_python(reply)
     except ValidationError as error:
@@ -32,11 +24,7 @@ def written(form: TypeAdapter[T], reply: Any) -> str:
 
 
 def parsed(form: TypeAdapter[T], answer: str) -> T:
-    """Parse the result of `written` and validate it again: another program may have edited the ledger.
-
-    Raises:
-        CallError: it is not valid (`MALFORMED`).
-    """
+    """Parse the result of `written` and validate it again: another program may have edited the ledger."""
     try:
         return form.validate_json(answer)
     except ValidationError as error:

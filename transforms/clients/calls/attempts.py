@@ -21,36 +21,17 @@ _MOST_FORMS = 6  # as many as the parts of a request that a service may refuse o
 
 @dataclass(frozen=True)
 class Answered:
-    """A call that a service answered.
-
-    Attributes:
-        flight: the call.
-        reply: the answer, with the tokens of all attempts.
-        outcomes: what each of its tasks reads from it.
-        attempts: how many attempts were made.
-        seconds: duration of the attempts, without pauses.
-    """
+    """A call that a service answered."""
 
     flight: Flight
-    reply: Reply
+    reply: Reply  # the answer, with the tokens of all attempts
     outcomes: Sequence[Any]
     attempts: int
     seconds: float
 
 
 class Attempts:
-    """The history of one call.
-
-    Attributes:
-        number: the attempt number that the connection receives: from 1, higher after each rejected answer.
-        made: how many attempts were made.
-        counted: those of them that count towards the limit of attempts.
-        began: when the first attempt began.
-        tokens: tokens of all attempts.
-        seconds: duration of all attempts, without pauses.
-        answered_s: duration of the latest attempt that was answered; None before there is one.
-        refused: the latest answer that was rejected; None before there is one.
-    """
+    """The history of one call."""
 
     def __init__(self) -> None:
         self.number = 1
@@ -75,15 +56,7 @@ class Attempts:
         self.began = min(self.began, now)
 
     def refuse(self, answer: str, outcomes: Sequence[Any]) -> None:
-        """Reject an answer that no task can use, while another attempt may bring a better one.
-
-        Args:
-            answer: the answer.
-            outcomes: what `Work.read` of each task returned for it.
-
-        Raises:
-            CallError: it is rejected.
-        """
+        """Reject an answer that no task can use, while another attempt may bring a better one."""
         errors = [outcome for outcome in outcomes if isinstance(outcome, CallError)]
         if len(errors) < len(outcomes):
             return

@@ -14,24 +14,13 @@ _ROUNDING = 1e-9  # of sums of many small costs
 
 @dataclass
 class Reservation:
-    """What is put aside for one attempt.
-
-    Attributes:
-        cost: what it has cost, as far as is known; it is settled with this.
-    """
+    """What is put aside for one attempt."""
 
     cost: float = 0.0
 
 
 class Account:
-    """The money that lanes of one loop share: what one of them does not need, another may spend.
-
-    Attributes:
-        limit: that all calls together may cost; infinite for no limit.
-        reserved: for attempts that have not ended.
-        spent: by attempts that have ended.
-        changed: set when more is left than before, or when those that wait are to look again.
-    """
+    """The money that lanes of one loop share: what one of them does not need, another may spend."""
 
     def __init__(self, limit: float = 0.0) -> None:
         self.limit = limit
@@ -44,14 +33,7 @@ class Account:
 
 
 class Budget:
-    """Reserves money for the calls of one lane.
-
-    Args:
-        account: which pays.
-
-    Attributes:
-        refused: calls that were not made, because they might have cost more than was left.
-    """
+    """Reserves money for the calls of one lane."""
 
     def __init__(self, account: Account) -> None:
         self._account = account

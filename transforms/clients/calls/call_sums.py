@@ -35,13 +35,7 @@ class CallSums:
         self._sums: dict[tuple[str, int | None], _Sum] = {}
 
     def add(self, service: str, positions: Collection[int], attempts: Attempts) -> None:
-        """Add a call that has ended.
-
-        Args:
-            service: that was called.
-            positions: of the sources or configurations that need the call.
-            attempts: that were made.
-        """
+        """Add a call that has ended."""
         for position in (None, *positions):
             total = self._sums.setdefault((service, position), _Sum())
             total.add(attempts, is_shared=position is not None and len(positions) > 1)

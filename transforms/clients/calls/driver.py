@@ -22,40 +22,24 @@ _BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # besides its texts, or its payl
 
 @dataclass(eq=False)
 class OpenTask:
-    """A task between its first call and its value.
-
-    Attributes:
-        task: the task.
-        work: its work.
-        steps: the generator of its calls.
-        outcomes: of the calls of its present step.
-        missing: how many of these calls have no outcome yet.
-        bytes_of_task: bytes of the task, as it travelled.
-        bytes: memory that it holds, roughly.
-    """
+    """A task between its first call and its value."""
 
     task: Task
     work: Work[Any]
     steps: Steps[Any]
     outcomes: list[Any] = field(default_factory=list)
     missing: int = 0
-    bytes_of_task: int = 0
+    bytes_of_task: int = 0  # bytes of the task, as it travelled
     bytes: int = 0
 
 
 @dataclass(eq=False)
 class Flight:
-    """A requested call, made once however many tasks request it.
-
-    Attributes:
-        call: the call.
-        wanted_by: the tasks that request it, each with the position of the call in the task's step.
-        wanted_for: configurations that these calls name; None where they name none.
-    """
+    """A requested call, made once however many tasks request it."""
 
     call: Call
     wanted_by: list[tuple[OpenTask, int]]
-    wanted_for: frozenset[int] | None = None
+    wanted_for: frozenset[int] | None = None  # configurations that these calls name; None if they name none
 
     def positions(self) -> frozenset[int]:
         """Of all sources or configurations that need it: those that the calls name, else those of its tasks."""
@@ -65,12 +49,7 @@ class Flight:
         return frozenset(position for subject in subjects for position in subject.positions)
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
-        """A reply as each of the tasks reads it: a value, or the CallError that its work's `read` raised.
-
-        Args:
-            reply: to the call.
-            skip: how many of the tasks, from the first, have read it already.
-        """
+        """A reply as each of the tasks reads it: a value, or the CallError that its work's `read` raised."""
         return [_read(opened.work, self.call, reply) for opened, _ in self.wanted_by[skip:]]
 
     def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterable[tuple["Flight", Reply, Sequence[Any]]]:
@@ -79,18 +58,7 @@ class Flight:
 
 
 class Driver:
-    """Drives tasks: starts their generators, joins equal calls, delivers outcomes.
-
-    Args:
-        stage: the stage of the tasks.
-        works: the stage's works, by name.
-        ask: takes a call that no open task has requested so far.
-        emit: takes the outcome of a task.
-
-    Attributes:
-        open: how many tasks were started and have no outcome yet.
-        held_bytes: memory that these tasks hold, roughly.
-    """
+    """Drives tasks: starts their generators, joins equal calls, delivers outcomes."""
 
     def __init__(self, stage: str, works: Mapping[str, Work[Any]], ask: Callable[[Flight], None], emit: Emit) -> None:
         self._stage, self._works, self._ask, self._emit = stage, works, ask, emit
@@ -99,12 +67,7 @@ class Driver:
         self.open = self.held_bytes = 0
 
     def start(self, tasks: Sequence[Task], size: int) -> None:
-        """Start tasks; equal calls of their first steps are one.
-
-        Args:
-            tasks: the tasks.
-            size: bytes of all of them, as they travelled.
-        """
+        """Start tasks; equal calls of their first steps are one."""
         for task in tasks:
             work = self._works[task.work]
             opened = OpenTask(task, work, work.steps(task.item), bytes_of_task=size // len(tasks))

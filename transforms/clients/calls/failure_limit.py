@@ -6,12 +6,7 @@ from rankbeam.transforms.records.calls.outcomes import FailedTask
 
 
 class FailureLimit:
-    """Counts failures until more queries have failed than the limit allows.
-
-    Args:
-        most: the share of the queries that may fail, of each source and panel.
-        queries: how many queries there are.
-    """
+    """Counts failures until more queries have failed than the limit allows."""
 
     def __init__(self, most: float, queries: int) -> None:
         self._most, self._queries = most, queries
@@ -19,11 +14,7 @@ class FailureLimit:
         self._is_exceeded = False
 
     def add(self, failed: FailedTask) -> str | None:
-        """Count a failure; returns a warning, once, that the limit can no longer be met.
-
-        Args:
-            failed: the query and panel; called once for each.
-        """
+        """Count a failure; returns a warning, once, that the limit can no longer be met."""
         subject = failed.subject
         places = [(subject.panel, position) for position in subject.positions]
         self._failed.update(places)

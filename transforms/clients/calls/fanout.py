@@ -37,13 +37,7 @@ _started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()
 
 
 class FanOut:
-    """Drives the tasks of lanes.
-
-    Args:
-        stage: the stage of the tasks.
-        ledger: where answers are looked up and kept.
-        clock: the clock of all pacing and waiting.
-    """
+    """Drives the tasks of lanes."""
 
     def __init__(self, stage: Stage, ledger: Ledger, clock: Clock = SYSTEM_CLOCK) -> None:
         self._stage, self._ledger, self._clock = stage, ledger, clock
@@ -93,15 +87,7 @@ class FanOut:
         return (taken for taken in self.taken() if not isinstance(taken, Recalled))
 
     def taken(self) -> Iterator[Outcome | Recalled | None]:
-        """Read the tasks of all lanes that were begun, and yield every outcome as it comes.
-
-        Yields:
-            Outcomes; those of tasks that are recalled, many together; and None, at least every 0.25 s, so
-            that the caller can report progress.
-
-        Raises:
-            InputError: the services or the ledger cannot be used; no answer is lost.
-        """
+        """Read the tasks of all lanes that were begun, and yield every outcome as it comes."""
         with self._clock.at_work():
             yield from self._taken()
         for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
@@ -176,11 +162,7 @@ class FanOut:
         return list(dict.fromkeys([*said, *(over_budget(pools, number) for pools, number in (+refused).items())]))
 
     def stop(self, grace_s: float) -> None:
-        """Begin no further call, give those in flight some time to end, and write all answers to the ledger.
-
-        Raises:
-            InputError: the ledger cannot be written.
-        """
+        """Begin no further call, give those in flight some time to end, and write all answers to the ledger."""
         _stop([self], grace_s)
 
     def _look_up(self) -> None:

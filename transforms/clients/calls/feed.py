@@ -13,13 +13,7 @@ _MOST_READY = 512
 
 
 class Feed:
-    """A bounded queue of rows of tasks; a row becomes a group of tasks when it is taken.
-
-    Args:
-        rows: the rows; an iterator that only the thread that calls `fill` advances.
-        number: how many rows there are, those that are recalled among them; with a recall it counts them.
-        recall: gives rows that are not recalled after all; None where none is.
-    """
+    """A bounded queue of rows of tasks; a row becomes a group of tasks when it is taken."""
 
     def __init__(self, rows: Iterable[bytes], number: int = 0, recall: Recall | None = None) -> None:
         self._rows: Iterator[bytes] = iter(rows)
@@ -32,12 +26,7 @@ class Feed:
         self._on_taken: Callable[[], object] = _nothing
 
     def connect(self, on_filled: Callable[[], object], on_taken: Callable[[], object]) -> None:
-        """Connect the two ends.
-
-        Args:
-            on_filled: called when there are groups to take, or at the end; in the thread that calls `fill`.
-            on_taken: called when there is room again, in the thread that calls `take`.
-        """
+        """Connect the two ends."""
         self._on_filled, self._on_taken = on_filled, on_taken
 
     @property
@@ -61,11 +50,7 @@ class Feed:
         return self._read_bytes - self._taken_bytes
 
     def fill(self, most_bytes: int) -> bool:
-        """Read some rows, if there is room for them; returns whether there was.
-
-        Args:
-            most_bytes: bytes of rows from which there is no more room.
-        """
+        """Read some rows, if there is room for them; returns whether there was."""
         if self._is_read or len(self._ready) >= _MOST_READY or self.held_bytes >= most_bytes:
             return False
         before, end = self._read_bytes, self._read_bytes + _BYTES_AT_ONCE

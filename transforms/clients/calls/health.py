@@ -38,13 +38,7 @@ class NotAsked(CallError):
 
 @dataclass(frozen=True)
 class Begun:
-    """An attempt that was begun.
-
-    Attributes:
-        answers: how many answers there were before.
-        is_probe: whether its outcome decides if the breaker closes.
-        of_step: the same for the breaker of the call's step.
-    """
+    """An attempt that was begun."""
 
     answers: int
     is_probe: bool
@@ -52,15 +46,7 @@ class Begun:
 
 
 class Breaker:
-    """A circuit breaker, as a state machine over times that are passed to it; it reads no clock.
-
-    Args:
-        give_up_after_s: how long it stays open without an answer before the service is given up.
-
-    Attributes:
-        on_change: called by `notify`: what waits for an attempt may begin it now, or not at all.
-        is_reported: whether users know that it is open.
-    """
+    """A circuit breaker, as a state machine over times that are passed to it; it reads no clock."""
 
     def __init__(self, give_up_after_s: float) -> None:
         self.on_change: list[Callable[[], None]] = []
@@ -93,11 +79,7 @@ class Breaker:
         return self._is_given_up
 
     def wait_until(self, now: float) -> float | None:
-        """When an attempt may begin; None where it depends on the end of another attempt.
-
-        Args:
-            now: the time; the result is not earlier.
-        """
+        """When an attempt may begin; None where it depends on the end of another attempt."""
         if self.is_given_up(now) or self._is_probing:
             return None
         if self._opened is not None:
@@ -199,16 +181,10 @@ class Breaker:
 
 @dataclass(frozen=True)
 class StepBreaker:
-    """The circuit breakers that one call needs closed: its service's, and that of its step's answers.
-
-    Attributes:
-        service: counts attempts without a reply.
-        answers: counts empty and malformed answers to one step.
-        call: identifies the call.
-    """
+    """The circuit breakers that one call needs closed: its service's, and that of its step's answers."""
 
     service: Breaker
-    answers: Breaker
+    answers: Breaker  # counts empty and malformed answers to one step
     call: str = field(compare=False)
 
     @property

@@ -20,13 +20,7 @@ Read = tuple[Flight, Reply, list[Any]]
 
 
 class Hits:
-    """The calls that the ledger answers, or is about to.
-
-    Args:
-        lookup: of the ledger.
-        flush: writes what the lanes have answered to the ledger; called in a thread.
-        added: answers of all lanes that are not in the index yet.
-    """
+    """The calls that the ledger answers, or is about to."""
 
     def __init__(self, lookup: Lookup, flush: Callable[[], None], added: dict[str, Reach | None]) -> None:
         self._lookup, self._flush, self._added = lookup, flush, added

@@ -6,11 +6,7 @@ from typing import Any
 
 
 class InFlight:
-    """Runs calls concurrently. A call is paid for once it is begun, so an error of one does not cancel the others.
-
-    Args:
-        stop: called when a call raises an error, so that no further call begins.
-    """
+    """Runs calls concurrently. A call is paid for once it is begun, so an error of one does not cancel the others."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop

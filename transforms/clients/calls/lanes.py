@@ -39,35 +39,14 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Lane:
-    """Identifies a lane.
-
-    Attributes:
-        pools: the connected quota pools that its tasks use.
-        number: the number of the lane, from 0.
-    """
+    """Identifies a lane."""
 
     pools: Pools
-    number: int
+    number: int  # the number of the lane, from 0
 
 
 class LaneRun:
-    """One running lane, on the event loop.
-
-    Attributes:
-        sums: what its calls took.
-
-    Args:
-        stage: the stage of its tasks.
-        lane: identifies it.
-        feed: the tasks.
-        ledger: where answers are kept.
-        lookup: of the ledger, for all lanes.
-        shared: the connections, breakers and money of all lanes.
-        emit: takes the outcome of a task; called on the loop.
-        is_full: whether so many outcomes wait to be taken that reading the ledger's answers must pause.
-        most_held: bytes that tasks hold from which no further one is started.
-        clock: the clock of the fan-out.
-    """
+    """One running lane, on the event loop."""
 
     def __init__(
         self,

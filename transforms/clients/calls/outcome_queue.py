@@ -7,14 +7,7 @@ from rankbeam.transforms.clients.clock import Clock
 
 
 class OutcomeQueue:
-    """A queue of outcomes. Any thread may put one; None only wakes the thread that waits.
-
-    Args:
-        clock: of the fan-out.
-
-    Attributes:
-        held_bytes: bytes that the outcomes hold, roughly.
-    """
+    """A queue of outcomes. Any thread may put one; None only wakes the thread that waits."""
 
     def __init__(self, clock: Clock) -> None:
         self._changed = clock.condition()
@@ -25,12 +18,7 @@ class OutcomeQueue:
         return len(self._outcomes)
 
     def put(self, outcome: Outcome | None, held: int = 0) -> None:
-        """Add an outcome.
-
-        Args:
-            outcome: of a task.
-            held: bytes that it holds, roughly.
-        """
+        """Add an outcome."""
         with self._changed:
             self._outcomes.append((outcome, held))
             self.held_bytes += held

@@ -40,23 +40,7 @@ Counts = Tally[tuple[Counter, str]]
 
 
 class PoolCalls:
-    """Makes the calls of one quota pool in one lane.
-
-    Args:
-        quota: the quota of the whole pool.
-        lane: the number of the lane, from 0.
-        services: the services that the pool pays for.
-        shared: the connections and breakers of all lanes.
-        tally: the counts to add to.
-        sums: what calls took, to add to.
-        in_flight: runs the calls of the lane.
-        is_held: whether no call may begin just now.
-        answered: takes a call that was answered.
-        failed: takes a call that failed permanently, and the error.
-        budget: of the lane.
-        unexpected: takes errors that a connection did not mean to raise.
-        clock: the clock of the fan-out.
-    """
+    """Makes the calls of one quota pool in one lane."""
 
     def __init__(
         self,

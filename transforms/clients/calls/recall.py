@@ -30,12 +30,7 @@ _ROWS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 64 << 20
 
 @dataclass(frozen=True)
 class _Window:
-    """Tasks that the ledger answers.
-
-    Attributes:
-        tasks: their rows, in the order of the files.
-        numbers: of the answers in the index.
-    """
+    """Tasks that the ledger answers."""
 
     tasks: pa.Array
     numbers: IntArray
@@ -50,16 +45,7 @@ class _Known(NamedTuple):
 
 
 class Recall:
-    """Recalls answers for the tasks of a lane; used by the thread of the bundle alone.
-
-    Args:
-        works: of the stage.
-        batches: reads the lane's batches of tasks, each time from the first.
-
-    Attributes:
-        has_ended: whether no further task can be recalled, or rejected.
-        counted: for each service how many calls were answered.
-    """
+    """Recalls answers for the tasks of a lane; used by the thread of the bundle alone."""
 
     def __init__(self, works: Mapping[str, Work[Any]], batches: Callable[[], Iterable[pa.RecordBatch]]) -> None:
         self._works = {name: work for name, work in works.items() if isinstance(work, OneCall)}
@@ -71,14 +57,7 @@ class Recall:
         self.has_ended = True
 
     def look_up(self, lookup: Lookup) -> int:
-        """Look all tasks up; then `missed` and `read` have their rows.
-
-        Args:
-            lookup: it is refreshed.
-
-        Returns:
-            The number of tasks: whoever needs it need not read them for it.
-        """
+        """Look all tasks up; then `missed` and `read` have their rows."""
         index = lookup.index
         self._numbers = [self._numbers_of(batch, index) for batch in self._batches()]
         if any((numbers != NONE).any() for numbers in self._numbers):

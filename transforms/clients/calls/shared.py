@@ -22,14 +22,6 @@ class SharedServices:
 
     What one lane learns, all lanes know: that a service is down, or which form of requests it refuses. Lanes in other
     processes learn it for themselves.
-
-    Args:
-        services: by name.
-
-    Attributes:
-        account: of their part of the budget.
-        added: answers of the lanes that are not in the ledger's index yet, with their reach.
-        flushes: each writes the answers of one lane to the ledger.
     """
 
     def __init__(self, services: Mapping[str, Service]) -> None:
@@ -50,11 +42,7 @@ class SharedServices:
         return self._breakers[service, step]
 
     def flush(self) -> None:
-        """Write the answers of all lanes to the ledger.
-
-        Raises:
-            InputError: they cannot be written.
-        """
+        """Write the answers of all lanes to the ledger."""
         for flush in list(self.flushes):
             flush()
 

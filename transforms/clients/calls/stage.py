@@ -16,21 +16,10 @@ Pools = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of remote work.
+    """A stage of remote work."""
 
-    Attributes:
-        name: the name of the stage, such as "retrieve".
-        works: the works of its tasks, by name.
-        services: the services that its calls go to.
-        pools: for each service, the quota pool that pays.
-        quotas: the quotas of the pools.
-        accounts: for each pool the owner of its budget, by a name that all experiments share; the pool's by default.
-        max_failure_rate: the share of the queries that may fail.
-        budget: what all calls together may cost; infinite for no limit.
-    """
-
-    name: str
-    works: Mapping[str, Work[Any]]
+    name: str  # the name of the stage, such as "retrieve"
+    works: Mapping[str, Work[Any]]  # the works of its tasks, by name
     services: Mapping[str, Service]
     pools: Mapping[str, str]
     quotas: Mapping[str, Quota]

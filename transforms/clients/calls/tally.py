@@ -21,13 +21,7 @@ _lock = threading.Lock()
 
 
 def count(counter: Counter, number: int, pool: str = "") -> None:
-    """Add to a counter; called once a batch, not once a row.
-
-    Args:
-        counter: the counter.
-        number: how much to add.
-        pool: the quota pool, for counters of calls.
-    """
+    """Add to a counter; called once a batch, not once a row."""
     _COUNTERS[counter].inc(number)
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder is None:

@@ -112,12 +112,7 @@ def _combined(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def dealt(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of a batch, assigned to lanes.
-
-    Args:
-        batch: distinct rows.
-        lanes: for each row, its lane.
-    """
+    """The rows of a batch, assigned to lanes."""
     of_lanes: dict[int, list[int]] = {}
     for row, lane in enumerate(lanes):
         of_lanes.setdefault(lane, []).append(row)

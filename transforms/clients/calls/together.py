@@ -32,13 +32,9 @@ _SPLITTING = {
 
 @dataclass(eq=False)
 class Together(Flight):
-    """Calls that are made in one request, as one call without a key.
+    """Calls that are made in one request, as one call without a key."""
 
-    Attributes:
-        parts: the calls, at least two.
-    """
-
-    parts: Sequence[Flight] = ()
+    parts: Sequence[Flight] = ()  # the calls, at least two
 
     @classmethod
     def of(cls, parts: Sequence[Flight]) -> "Together":
@@ -77,13 +73,7 @@ class Joining:
         self._most: dict[Flight, int] = {}
 
     def joined(self, first: Flight, waiting: MutableMapping[Flight, None], most: int) -> Flight:
-        """A call, or the request that makes it and others.
-
-        Args:
-            first: the call.
-            waiting: calls that may join it, in order; those that do are removed.
-            most: calls of one request.
-        """
+        """A call, or the request that makes it and others."""
         parts, group = [first], _group(first)
         most = min(most, self._most.pop(first, most))
         characters = len(first.call.payload)
@@ -100,12 +90,7 @@ class Joining:
         return first if len(parts) == 1 else Together.of(parts)
 
     def split(self, request: Together, error: CallError) -> bool:
-        """Return whether the calls of a failed request are made again, in requests of half the size.
-
-        Args:
-            request: that no further attempt can mend.
-            error: of the last attempt.
-        """
+        """Return whether the calls of a failed request are made again, in requests of half the size."""
         is_final = error.kind not in (*_SPLITTING, FailureKind.UNAVAILABLE)
         if is_final or error.stops_pool or isinstance(error, NotAsked):
             return False

@@ -24,11 +24,7 @@ class Unexpected(CallError):
 
 
 class UnexpectedErrors:
-    """The unexpected errors of one lane.
-
-    Args:
-        keep: writes a log beside the ledger, and returns its path.
-    """
+    """The unexpected errors of one lane."""
 
     def __init__(self, keep: Callable[[str, str], str]) -> None:
         self._keep = keep

@@ -27,19 +27,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Upkeep:
-    """Holds the ledger for a lane, as an asynchronous context inside of which the calls are made.
-
-    Args:
-        ledger: the ledger of the run.
-        leases: the leases of the lane, one for each of its pools.
-        writer: adds its answers.
-        records: records of its use, one for each of its pools.
-        look: looks up answers of other runs; returns whether calls are left to make.
-        stop: lets no further call begin.
-        sleep: waits; raises Stopped when the lane should end.
-        clock: in seconds.
-        is_look_due: whether to look up answers earlier than usual.
-    """
+    """Holds the ledger for a lane, as an asynchronous context inside of which the calls are made."""
 
     def __init__(
         self,

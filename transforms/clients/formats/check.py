@@ -10,15 +10,7 @@ _MOST_RECOGNISED = 100
 
 
 def check(paths: Sequence[str], role: str) -> None:
-    """Refuse an input that does not fit its role.
-
-    Args:
-        paths: the input's files, at least one, or a table of BigQuery. Of many files, only the first ones are checked.
-        role: of the input: a key of `recognise.EXPECTED`.
-
-    Raises:
-        InputError: a file has another format or lacks a column, or no file has a row.
-    """
+    """Refuse an input that does not fit its role."""
     formats = [recognise(path, role) for path in paths[:_MOST_RECOGNISED]]
     if formats[0] is Format.BIGQUERY:
         tables.check(paths[0], role)

@@ -24,12 +24,7 @@ _LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a file.
-
-    Attributes:
-        rows: how many the file has in it.
-        batch: without line numbers; of a run one row a query, `columns.RANKINGS`.
-    """
+    """A part of a file."""
 
     rows: int
     batch: pa.RecordBatch
@@ -37,24 +32,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Divided:
-    """A part of a file, divided.
-
-    Attributes:
-        rows: how many the file has in it.
-        pieces: of each bucket that has any.
-    """
+    """A part of a file, divided."""
 
     rows: int
     pieces: list[tuple[int, pa.RecordBatch | Spilled]]
 
 
 def parts_of(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Part]:
-    """Combine batches that are too small to be divided.
-
-    Args:
-        given: batches with line numbers.
-        buckets: into how many each part will be divided.
-    """
+    """Combine batches that are too small to be divided."""
     enough_rows = _ROWS * min(buckets, _MOST_BUCKETS)
     enough_bytes = min(max(_LEAST_BYTES, _BYTES * buckets), _MOST_BYTES)
     rows, pending = 0, list[pa.RecordBatch]()
@@ -83,12 +68,7 @@ def divided(part: Part, buckets: int) -> Divided:
 
 
 def in_parts(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divided]:
-    """Divide a file's rows, a large part of it at a time, in threads of their own.
-
-    Args:
-        given: batches with line numbers.
-        buckets: into how many each part is divided.
-    """
+    """Divide a file's rows, a large part of it at a time, in threads of their own."""
     workers: Workers[Divided] = Workers()
     for part in ahead(parts_of(given, buckets)):
         yield from workers.submit(divided, part, buckets)
@@ -107,15 +87,7 @@ def restored(message: tuple[int, list[tuple[int, Any]]]) -> Divided:
 
 
 def divide(part: pa.RecordBatch, buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Divide rows by the bucket of their query.
-
-    Args:
-        part: has a column query_id.
-        buckets: how many there are.
-
-    Yields:
-        The bucket and its rows, in their order, for each bucket that has any.
-    """
+    """Divide rows by the bucket of their query."""
     bucket = hashing.buckets(part.column("query_id"), buckets)
     offsets = offsets_of(np.sort(bucket), buckets)
     ordered = part.take(pa.array(stable_order(bucket, buckets)))

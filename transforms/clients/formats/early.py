@@ -30,15 +30,7 @@ _begun: dict[File, "_Reading"] = {}
 
 @contextmanager
 def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[bytes]]":
-    """Read and divide files, one after the other, in a process beside the block, in which batches are spilled.
-
-    Args:
-        files: in the order in which they will be wanted.
-        buckets: into how many they are divided.
-
-    Yields:
-        The process, which ends with the block.
-    """
+    """Read and divide files, one after the other, in a process beside the block, in which batches are spilled."""
     command = [sys.executable, "-P", "-m", "rankbeam.transforms.clients.formats.early_process"]
     with spill.spilling():
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -74,22 +66,13 @@ def buckets() -> int | None:
 
 
 def begun(file: File) -> "Iterator[Divided] | None":
-    """The parts of a file that is being read, once; None where it is not, or they were asked for already.
-
-    Raises:
-        InputError: as its reader, with the first part that it refuses; or the process that reads has been killed.
-    """
+    """The parts of a file that is being read, once; None where it is not, or they were asked for already."""
     reading = _begun.pop(file, None)
     return None if reading is None else reading.parts()
 
 
 class _Reading:
-    """A file that is being read.
-
-    Attributes:
-        buckets: into how many it is divided.
-        received: messages of the process, until it has none or an error.
-    """
+    """A file that is being read."""
 
     def __init__(self, path: str, buckets: int) -> None:
         self._path, self.buckets = path, buckets

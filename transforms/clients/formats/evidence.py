@@ -50,14 +50,7 @@ class _Evidence(BaseModel):
 
 
 def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
-    """Read evidence as judgements, whose documents are spans.
-
-    Yields:
-        Batches of `columns.QRELS`, with ids as `evidence_id` makes them, and the line of each row.
-
-    Raises:
-        InputError: a line is not valid evidence.
-    """
+    """Read evidence as judgements, whose documents are spans."""
     rows = (
         {"query_id": given.query_id, "doc_id": _id_of(given), "grade": given.grade, "line": line}
         for line, given in _lines(path)
@@ -67,11 +60,7 @@ def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def refuse_misquoted(pattern: str, corpus: str) -> None:
-    """Compare every quote with the text of its document.
-
-    Raises:
-        InputError: a document is not in the corpus, or a quote is not the text of its span; with the line.
-    """
+    """Compare every quote with the text of its document."""
     wanted: defaultdict[str, list[tuple[str, int, _Evidence]]] = defaultdict(list)
     for path in sources.expand(pattern):
         for line, given in _lines(path):

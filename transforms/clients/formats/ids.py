@@ -16,9 +16,6 @@ _LONG = f"is longer than {LONGEST_ID:,} bytes"
 def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
     """For each fault that an id can have, the ids that have it, and its description.
 
-    Args:
-        ids: without nulls.
-
     >>> [bad.tolist() for bad, _ in faults(pa.array(["a", "", "b "]))]
     [[False, True, False], [False, False, False], [False, False, True]]
     """

@@ -19,11 +19,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def numbered(path: str) -> Iterator[tuple[int, str]]:
-    """Every line of a file that holds anything, with its number from 1.
-
-    Raises:
-        InputError: a line is not UTF-8.
-    """
+    """Every line of a file that holds anything, with its number from 1."""
     number = 0
     for block in files.read_blocks(path):
         lines.refuse_other_encoding(path, block, number)
@@ -38,11 +34,7 @@ def numbered(path: str) -> Iterator[tuple[int, str]]:
 
 
 def parsed(path: str, line: int, text: str) -> Any:
-    """The JSON value of a line.
-
-    Raises:
-        InputError: it is none.
-    """
+    """The JSON value of a line."""
     try:
         return value_of(text)
     except json.JSONDecodeError as error:
@@ -57,11 +49,7 @@ def parsed(path: str, line: int, text: str) -> Any:
 
 
 def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
-    """The JSON object of a line, as a model has it.
-
-    Raises:
-        InputError: it is no object, or not what the model wants.
-    """
+    """The JSON object of a line, as a model has it."""
     value = parsed(path, line, text)
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
@@ -71,11 +59,7 @@ def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
 
 
 def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) -> Model:
-    """The values of a line, or of the row of a table, as a model has them.
-
-    Raises:
-        InputError: they are not what the model wants.
-    """
+    """The values of a line, or of the row of a table, as a model has them."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

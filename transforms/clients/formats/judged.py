@@ -30,20 +30,7 @@ def judge(
     *,
     everyone: bool = False,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Join the queries and the judgements of one bucket.
-
-    Args:
-        queries: batches of `columns.QUERIES`; None where no queries were given.
-        qrels: batches of `columns.QRELS`.
-        highest: the highest grade allowed, and the metric that sets this limit.
-        everyone: queries without judgements are asked, too; their judgements are null.
-
-    Returns:
-        The queries that are asked, sorted by id, and the summary of the bucket.
-
-    Raises:
-        Conflict: a query id is given twice, a document is given two grades, or a grade is too high.
-    """
+    """Join the queries and the judgements of one bucket."""
     judgements = pa.Table.from_batches(qrels, columns.QRELS).combine_chunks()
     given = pa.Table.from_batches(queries or [], columns.QUERIES).combine_chunks()
     judged_ids = pc.unique(judgements["query_id"])
@@ -110,13 +97,7 @@ class Conflict(Exception):
         self.query_id, self.doc_id = query_id, doc_id
 
     def located(self, queries: str | None, qrels: str, reader: Reader = rows.read_qrels) -> InputError:
-        """The error to report.
-
-        Args:
-            queries: their path.
-            qrels: path of the judgements.
-            reader: of the judgements.
-        """
+        """The error to report."""
         query = shortened(repr(self.query_id))
         if self.doc_id is None:
             assert queries is not None  # noqa: S101  only a file of queries can repeat one

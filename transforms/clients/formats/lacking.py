@@ -29,10 +29,6 @@ def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
     """A warning that names some of the relevant documents that a corpus lacks; nothing where it has them all.
 
     Judgements in BigQuery are not read again for this.
-
-    Args:
-        judgements: of the queries; None where they do not judge documents.
-        corpus: from `hashed`.
     """
     if judgements is None or is_table(judgements.qrels):
         return

@@ -23,32 +23,14 @@ _BEYOND_ASCII = [
 
 
 def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
-    """Refuse bytes of value 0, which text has in UTF-16 and UTF-32 only.
-
-    Args:
-        path: the file, for the message.
-        block: some lines of the file.
-        lines: the number of lines before the block.
-
-    Raises:
-        InputError: the block holds such a byte.
-    """
+    """Refuse bytes of value 0, which text has in UTF-16 and UTF-32 only."""
     if (position := block.find(b"\0")) >= 0:
         problem = "holds a NUL byte, as UTF-16 does; convert the file to UTF-8, for example with iconv"
         raise InputError(problem, path=path, line=lines + block.count(b"\n", 0, position) + 1)
 
 
 def refuse_other_ends(path: str, block: bytes, lines: int) -> None:
-    """Refuse rows that hold a line end of another system, or a byte order mark.
-
-    Args:
-        path: the file, for the message.
-        block: whole lines of judgements or of a run.
-        lines: the number of lines before the block.
-
-    Raises:
-        InputError: the block holds such a character.
-    """
+    """Refuse rows that hold a line end of another system, or a byte order mark."""
     problems = [(block.find(end), problem) for end, problem in _IN_ASCII if end in block]
     if not block.isascii():  # characters beyond ASCII take longer to find
         problems += [(block.find(end), problem) for end, problem in _BEYOND_ASCII if end in block]
@@ -65,14 +47,6 @@ def refuse_joined(path: str, text: str, line: int) -> None:
 
     A text may hold any character. A line counts as several where the part after another line end has as many tabs as
     the part before it.
-
-    Args:
-        path: the file, for the message.
-        text: the line.
-        line: its number.
-
-    Raises:
-        InputError: it seems to be several lines, or begins with a byte order mark.
 
     >>> refuse_joined("corpus", "d1\\ta text\\rwith a return", 1)
     >>> refuse_joined("corpus", "d1\\ta text\\rd2\\tanother", 1)

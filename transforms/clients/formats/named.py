@@ -45,18 +45,7 @@ OPTIONAL: Mapping[str, Wanted] = {"evidence": {"group": ("group",), "grade": GRA
 
 
 def find_columns(path: str, columns: Sequence[str], wanted: Wanted, *, any_case: bool = False) -> dict[str, str]:
-    """For each wanted column, its name in a table.
-
-    Args:
-        path: the table, for messages.
-        columns: names of the table's columns.
-        wanted: the columns to find.
-        any_case: whether `Query_ID` is `query_id`.
-
-    Raises:
-        InputError: a wanted column is missing (the message lists the table's columns), two columns have one name, or
-            two may be the grade.
-    """
+    """For each wanted column, its name in a table."""
     names = {}
     problems = []
     by_spelling = {name.lower() if any_case else name: name for name in columns}
@@ -98,18 +87,7 @@ def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = Fals
 def mapped(
     path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], schema: pa.Schema, rows: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Batches under our names, cast to a schema.
-
-    Args:
-        path: the table, for messages.
-        batches: its rows.
-        names: from `find_columns`, one for each column of the schema except `line`.
-        schema: of the batches to yield; its last column is `line`, the number of the row from 1.
-        rows: lines before the first row.
-
-    Raises:
-        InputError: a column holds nulls, or cannot be cast.
-    """
+    """Batches under our names, cast to a schema."""
     for batch in batches:
         line = pa.array(np.arange(rows + 1, rows + batch.num_rows + 1))
         arrays = [cast(path, batch.column(name), schema.field(ours), rows) for ours, name in names.items()]
@@ -118,17 +96,7 @@ def mapped(
 
 
 def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
-    """A column as the type of a field, without nulls.
-
-    Args:
-        path: the table, for messages.
-        column: the values.
-        field: the wanted name and type; ids must pass `ids.faults`.
-        rows: the number of rows before the column's first one.
-
-    Raises:
-        InputError: a value is null, cannot be cast, or is not a valid id.
-    """
+    """A column as the type of a field, without nulls."""
     if column.null_count:
         line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"the {field.name} is null", path=path, line=line)
@@ -159,11 +127,7 @@ def _faults(column: pa.Array, as_strings: pa.StringArray) -> Iterator[tuple[Bool
 
 
 def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
-    """Like `cast`, but nulls and invalid ids are kept.
-
-    Raises:
-        InputError: a value cannot be cast, or is not UTF-8.
-    """
+    """Like `cast`, but nulls and invalid ids are kept."""
     try:
         values = pc.cast(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -18,18 +18,7 @@ _Pairs = list[tuple[str, Any]]
 
 
 def read(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read such a file, whole; its rows are numbered from 1 in the order of the file.
-
-    Args:
-        path: the file.
-        schema: `columns.QRELS` or `columns.RUN`.
-
-    Yields:
-        Batches of the schema, with the number of each row in `line`.
-
-    Raises:
-        InputError: the file is no such object, names a query or a document twice, or holds what is no number.
-    """
+    """Read such a file, whole; its rows are numbered from 1 in the order of the file."""
     number = schema.names[2]
     queries: list[str] = []
     documents: list[str] = []

@@ -31,14 +31,9 @@ Ids = Mapping[str, StringArray]
 
 @dataclass(frozen=True)
 class _Judged:
-    """The ids of judgements.
+    """The ids of judgements."""
 
-    Attributes:
-        hashes: sorted hashes, by kind of id.
-        examples: the first id, by kind.
-    """
-
-    hashes: Mapping[str, HashArray]
+    hashes: Mapping[str, HashArray]  # sorted hashes, by kind of id
     examples: Mapping[str, str]
 
     def has_any(self, kind: str, ids: StringArray) -> bool:
@@ -48,15 +43,7 @@ class _Judged:
 
 
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
-    """One error for each file that shares no query, or no document, with judgements.
-
-    Args:
-        qrels: path or pattern of the judgements, or a table of BigQuery.
-        others: role ("run" or "corpus") and path of each other file.
-
-    Raises:
-        InputError: a file, as far as it is read, is not valid.
-    """
+    """One error for each file that shares no query, or no document, with judgements."""
     wanted = list(dict.fromkeys(others))
     judged = _judged(qrels) if wanted else None
     if judged is None:
@@ -66,11 +53,7 @@ def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
 
 
 def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
-    """Raise the errors of `disjoint`, if any, as one.
-
-    Raises:
-        InputError: some file shares no query, or no document, with the judgements.
-    """
+    """Raise the errors of `disjoint`, if any, as one."""
     if problems := disjoint(qrels, others):
         raise InputError("\n".join(map(str, problems)))
 

@@ -16,17 +16,7 @@ _SAMPLE_ROWS = 1 << 10
 
 
 def read(path: str, wanted: named.Wanted, schema: pa.Schema, groups: range | None = None) -> Iterator[pa.RecordBatch]:
-    """Read some columns of a Parquet file, cast to a schema.
-
-    Args:
-        path: the file.
-        wanted: for each column of the schema except `line`, the names in common use.
-        schema: of the batches to yield; its last column is `line`, the number of the row from 1.
-        groups: the row groups to read; all by default. Rows are numbered from the first one read.
-
-    Raises:
-        InputError: a column is missing, holds nulls, or cannot be cast.
-    """
+    """Read some columns of a Parquet file, cast to a schema."""
     with open_file(path) as file:
         names = named.find_columns(path, file.schema_arrow.names, wanted)
         chosen, rows = list(names.values()), 0
@@ -41,14 +31,7 @@ def read(path: str, wanted: named.Wanted, schema: pa.Schema, groups: range | Non
 
 
 def read_values(path: str, role: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read the wanted columns of a Parquet file, and the optional ones that it has, as Python values.
-
-    Yields:
-        The number of each row, from 1, and its values by our names.
-
-    Raises:
-        InputError: a column is missing, or the file is damaged.
-    """
+    """Read the wanted columns of a Parquet file, and the optional ones that it has, as Python values."""
     with open_file(path) as file:
         columns = file.schema_arrow.names
         names = named.find_columns(path, columns, named.WANTED[role]) | named.optional_columns(columns, role)
@@ -63,21 +46,13 @@ def read_values(path: str, role: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def check(path: str, role: str) -> None:
-    """Refuse a file that lacks a column of its role.
-
-    Raises:
-        InputError: the file lacks a column, or is damaged.
-    """
+    """Refuse a file that lacks a column of its role."""
     with open_file(path) as file:
         named.find_columns(path, file.schema_arrow.names, named.WANTED[role])
 
 
 def has_rows(path: str) -> bool:
-    """Whether a file has rows, by its footer.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """Whether a file has rows, by its footer."""
     with open_file(path) as file:
         return bool(file.metadata.num_rows)
 

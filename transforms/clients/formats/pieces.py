@@ -17,18 +17,11 @@ _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
 class Piece(NamedTuple):
-    """A file, or a part of one.
-
-    Attributes:
-        path: the file.
-        begin: the first byte, or the first row group.
-        end: the byte or the row group after the piece; None for the whole file.
-        is_parquet: whether it is counted in row groups.
-    """
+    """A file, or a part of one."""
 
     path: str
     begin: int = 0
-    end: int | None = None
+    end: int | None = None  # the byte or the row group after the piece; None for the whole file
     is_parquet: bool = False
 
     def lines_before(self) -> int:
@@ -42,15 +35,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(pattern: str, role: str) -> list[Piece]:
-    """The pieces of all files of a pattern, or the table, in order. Gzip, JSON and CSV files are one piece each.
-
-    Args:
-        pattern: path or pattern of the files, or a table of BigQuery.
-        role: "qrels" or "run".
-
-    Raises:
-        InputError: there is no such file, or a Parquet file is damaged.
-    """
+    """The pieces of all files of a pattern, or the table, in order. Gzip, JSON and CSV files are one piece each."""
     if is_table(pattern):
         return [Piece(pattern)]
     return [piece for path, size, _ in matching.version(pattern) for piece in _divided(path, size, role)]

@@ -11,11 +11,6 @@ Place = tuple[str, int]
 def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> InputError:
     """The error of a row that is repeated: located at the last place, naming the earlier ones.
 
-    Args:
-        problem: what is wrong.
-        places: of the row, in order; at least one.
-        advice: what to do.
-
     >>> str(repeated_at("is given twice", [("a", 1), ("b", 2)], "keep one"))
     'b:2: is given twice (also at a:1); keep one'
     """

@@ -36,15 +36,7 @@ _BEIR_HEADERS = ("query", "corpus", "doc", "score", "relevance", "grade")
 
 
 def recognise(path: str, role: str) -> Format:
-    """The format of one file.
-
-    Args:
-        path: the file.
-        role: of the file: a key of `EXPECTED`.
-
-    Raises:
-        InputError: the file is missing, empty or unreadable, or its format does not fit its role.
-    """
+    """The format of one file."""
     is_lines = role in _LINES_ONLY
     if is_table(path):
         if is_lines:

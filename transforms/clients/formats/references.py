@@ -47,14 +47,7 @@ class _Reference(BaseModel):
 
 
 def read_references(path: str) -> Iterator[pa.RecordBatch]:
-    """Read reference answers: JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}.
-
-    Yields:
-        Batches of `columns.REFERENCES` with the line of each row.
-
-    Raises:
-        InputError: a line is not a valid reference answer.
-    """
+    """Read reference answers: JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}."""
     rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
     while part := list(islice(rows, _BATCH_ROWS)):
         yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REFERENCES))
@@ -72,20 +65,7 @@ def referenced(
     given: Mapping[str, Sequence[pa.RecordBatch]],
     summary: DatasetSummary,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Join the queries of one bucket with their reference answers.
-
-    Args:
-        references: the place of the reference answers.
-        asked: `columns.JUDGED_QUERIES`.
-        given: batches of the bucket, under "queries" and, from a file, "references".
-        summary: of the bucket.
-
-    Returns:
-        As `with_references`.
-
-    Raises:
-        InputError: a query has two, or one belongs to no query; with the lines.
-    """
+    """Join the queries of one bucket with their reference answers."""
     if references.path is None:
         return from_attribute(asked, references.attribute, summary)
     known = pa.chunked_array([batch["query_id"] for batch in given["queries"]], pa.string())
@@ -98,20 +78,7 @@ def referenced(
 def with_references(
     asked: pa.RecordBatch, known: pa.ChunkedArray, given: Sequence[pa.RecordBatch], summary: DatasetSummary
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Join the queries of one bucket with reference answers from a file.
-
-    Args:
-        asked: `columns.JUDGED_QUERIES`.
-        known: ids of all queries of the bucket, evaluated or not.
-        given: batches of `columns.REFERENCES`.
-        summary: of the bucket.
-
-    Returns:
-        `columns.REFERENCED_QUERIES`, and the summary with the counts of references.
-
-    Raises:
-        ReferenceConflict: a query has two, or one belongs to no query.
-    """
+    """Join the queries of one bucket with reference answers from a file."""
     table = pa.Table.from_batches(given, columns.REFERENCES).combine_chunks()
     ids = table["query_id"]
     foreign = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
@@ -126,16 +93,7 @@ def with_references(
 
 
 def from_attribute(asked: pa.RecordBatch, name: str, summary: DatasetSummary) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Use an attribute of the queries as their reference answers.
-
-    Args:
-        asked: `columns.JUDGED_QUERIES`.
-        name: the name of the attribute, which is removed from the attributes, so that no slice or template uses it.
-        summary: of the bucket.
-
-    Returns:
-        As `with_references`.
-    """
+    """Use an attribute of the queries as their reference answers."""
     attributes = asked["attributes"]
     items, owner = attributes.flatten(), pc.list_parent_indices(attributes)
     is_answer = pc.equal(items.field("name"), name)

@@ -47,23 +47,12 @@ class _Answer(BaseModel):
 
 @dataclass(frozen=True)
 class ReplayReader:
-    """Reads the answers of one system: JSON lines {query_id, answer, contexts?: [{doc_id?, text}], config?}.
+    """Reads the answers of one system: JSON lines {query_id, answer, contexts?: [{doc_id?, text}], config?}."""
 
-    Attributes:
-        config: only lines with this `config`; None for all.
-    """
-
-    config: str | None
+    config: str | None  # only lines with this `config`; None for all
 
     def __call__(self, path: str) -> Iterator[pa.RecordBatch]:
-        """Read one file.
-
-        Yields:
-            Batches of `columns.REPLAYED` with the line of each row.
-
-        Raises:
-            InputError: a line is not what it should be.
-        """
+        """Read one file."""
         lines = ((line, json_lines.validated(path, line, text, _Answer)) for line, text in json_lines.numbered(path))
         rows = (_row(path, line, given) for line, given in lines if self._wants(given))
         while part := list(islice(rows, _BATCH_ROWS)):
@@ -81,12 +70,7 @@ class ReplayConflict(Exception):
         self.query_id = query_id
 
     def located(self, pattern: str, config: str | None) -> Exception:
-        """The error to report.
-
-        Args:
-            pattern: of the files.
-            config: as for `ReplayReader`.
-        """
+        """The error to report."""
         places = [
             (path, line)
             for path in sources.expand(pattern)
@@ -100,11 +84,7 @@ class ReplayConflict(Exception):
 
 
 def configs_until(pattern: str, wanted: str) -> set[str]:
-    """The values of `config` in some files, which are read until the one that is wanted was seen.
-
-    Raises:
-        InputError: a line is not what it should be.
-    """
+    """The values of `config` in some files, which are read until the one that is wanted was seen."""
     seen = set[str]()
     for path in sources.expand(pattern):
         for line, text in json_lines.numbered(path):

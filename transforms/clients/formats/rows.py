@@ -43,12 +43,6 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
     """Read judgements: TREC, BEIR, CSV, ranx' JSON, Parquet or a table of BigQuery.
 
     A thread reads ahead while a batch is used.
-
-    Yields:
-        Batches of `columns.QRELS` with the line of each row.
-
-    Raises:
-        InputError: the file, or a line of it, is not what it should be.
     """
     return ahead(_qrels(path))
 
@@ -57,12 +51,6 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
     """Read a run: TREC (words after the tag are ignored), MS MARCO, CSV, ranx' JSON, Parquet or a table of BigQuery.
 
     A thread reads ahead while a batch is used.
-
-    Yields:
-        Batches of `columns.RUN` with the line of each row.
-
-    Raises:
-        InputError: the file, or a line of it, is not what it should be.
     """
     return ahead(_run(path))
 
@@ -78,11 +66,7 @@ def read_run_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def run_tag(path: str) -> str | None:
-    """The tag in a TREC run's sixth column, from its first line; None for other formats or without a tag.
-
-    Raises:
-        InputError: the tag is not UTF-8.
-    """
+    """The tag in a TREC run's sixth column, from its first line; None for other formats or without a tag."""
     if recognise(path, "run") is not Format.TREC_RUN:
         return None
     fields = text.split_blanks(files.read_head(path), [5])

@@ -41,18 +41,7 @@ def header(line: str, role: str) -> list[str] | None:
 
 
 def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
-    """The wanted columns of a file, by our names, and its rows as texts.
-
-    Args:
-        path: a file that `recognise` has found to have a header.
-        role: of the file.
-
-    Yields:
-        One pair, while the file is open.
-
-    Raises:
-        InputError: the file is not UTF-8, a row has another number of columns, a quote is missing, or there is no row.
-    """
+    """The wanted columns of a file, by our names, and its rows as texts."""
     first = files.read_head(path).decode("utf-8", "replace").split("\n", 1)[0].rstrip("\r")
     columns = header(first, role)
     if columns is None:
@@ -71,11 +60,7 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
 
 
 def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read judgements or a run, as `named.mapped` does; lines count from the header, which is the first.
-
-    Raises:
-        InputError: for the reasons of `batches` and `named.mapped`.
-    """
+    """Read judgements or a run, as `named.mapped` does; lines count from the header, which is the first."""
     for names, rows in batches(path, role):
         yield from named.mapped(path, rows, names, schema, HEADER_LINES)
 
@@ -95,11 +80,6 @@ class _Quoted:
     Quotes open and close in turn; a doubled one closes a cell and opens it again. So it suffices to look at the byte
     before each that opens, at the byte after each that closes, and at the end of the file. All of it is done on bits,
     64 bytes at a time, since text may hold as many quotes as letters.
-
-    Args:
-        stream: of the file.
-        path: of the file, for messages.
-        is_text: a quoted cell may have several lines.
     """
 
     closed = False
@@ -110,11 +90,7 @@ class _Quoted:
         self._is_inside, self._last = False, b"\n"
 
     def read(self, size: int = -1) -> bytes:
-        """Read a block.
-
-        Raises:
-            InputError: a quote in it is at a place where no quote may be, or one is missing.
-        """
+        """Read a block."""
         block = self._stream.read(size)
         if not block:
             if self._is_inside and size:

@@ -5,11 +5,7 @@ from rankbeam.transforms.clients.storage import matching
 
 
 def expand(pattern: str) -> list[str]:
-    """The files that a path or glob pattern names, sorted, as `matching.expand` has it; or the table.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The files that a path or glob pattern names, sorted, as `matching.expand` has it; or the table."""
     return [pattern] if is_table(pattern) else matching.expand(pattern)
 
 

@@ -20,15 +20,7 @@ _TEXTS_MORE = ("title", "metadata")
 
 
 def check(path: str, role: str) -> None:
-    """Refuse a table that does not fit its role, without reading its rows.
-
-    Args:
-        path: begins with `bigquery://`.
-        role: "queries", "corpus", "qrels", "run" or "evidence".
-
-    Raises:
-        InputError: the table does not exist, may not be read, or lacks a column.
-    """
+    """Refuse a table that does not fit its role, without reading its rows."""
     from rankbeam.transforms.clients.bigquery import read_tables
 
     source = TableSource.parse(path)
@@ -36,11 +28,7 @@ def check(path: str, role: str) -> None:
 
 
 def streams(path: str, role: str) -> Iterator[str]:
-    """Open a read session; yield the paths of its streams, at least one, which are read like files.
-
-    Raises:
-        InputError: for the same reasons as in `check`.
-    """
+    """Open a read session; yield the paths of its streams, at least one, which are read like files."""
     from rankbeam.transforms.clients.bigquery import read
 
     source = TableSource.parse(path)
@@ -48,26 +36,13 @@ def streams(path: str, role: str) -> Iterator[str]:
 
 
 def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read the wanted columns of a table, or of one stream, cast to a schema.
-
-    Args:
-        path: of a table, a query, or a stream.
-        role: "qrels" or "run".
-        schema: as in `named.mapped`; `line` counts inside the stream.
-
-    Raises:
-        InputError: the table cannot be read, or holds a value that is not valid.
-    """
+    """Read the wanted columns of a table, or of one stream, cast to a schema."""
     for names, batches in named_batches(path, role):
         yield from named.mapped(str(TableSource.parse(path)), batches, names, schema)
 
 
 def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
-    """The names of a table's wanted columns, by our names, and its batches; yields nothing for a table without rows.
-
-    Raises:
-        InputError: the table cannot be read.
-    """
+    """The names of a table's wanted columns, by our names, and its batches; yields nothing for a table without rows."""
     from rankbeam.transforms.clients.bigquery import read
 
     source = TableSource.parse(path)

@@ -25,32 +25,17 @@ _MOST_KEYS = 300
 
 
 class Entry(NamedTuple):
-    """A query or a document of a file.
-
-    Attributes:
-        id: the identifier.
-        title: the title; empty for queries.
-        text: the text; may be empty.
-        attributes: all other keys or columns, as text.
-        line: number of the line or row, from 1.
-    """
+    """A query or a document of a file."""
 
     id: str
-    title: str
-    text: str
+    title: str  # the title; empty for queries
+    text: str  # the text; may be empty
     attributes: Mapping[str, str]
-    line: int
+    line: int  # number of the line or row, from 1
 
 
 def read_queries(path: str) -> Iterator[pa.RecordBatch]:
-    """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), CSV, Parquet, or a table of BigQuery.
-
-    Yields:
-        Batches of `columns.QUERIES` with the line of each row.
-
-    Raises:
-        InputError: the file, or a line of it, is not what it should be.
-    """
+    """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), CSV, Parquet, or a table of BigQuery."""
     entries = read_entries(path, "queries")
     while part := list(islice(entries, _BATCH_ROWS)):
         arrays = [
@@ -66,15 +51,7 @@ def read_queries(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_entries(path: str, role: str) -> Iterator[Entry]:
-    """Read queries or documents one by one.
-
-    Args:
-        path: the file.
-        role: "queries" or "corpus".
-
-    Raises:
-        InputError: the file, or a line of it, is not what it should be.
-    """
+    """Read queries or documents one by one."""
     form = recognise(path, role)
     if form is Format.PARQUET:
         yield from _from_parquet(path)
@@ -145,11 +122,7 @@ def _refuse_half(path: str, line: int, entry: Entry) -> None:
 
 
 def json_id(path: str, line: int, value: Any) -> str:
-    """An identifier that stands in JSON.
-
-    Raises:
-        InputError: it is neither a text nor a number, or holds what no identifier does.
-    """
+    """An identifier that stands in JSON."""
     if not isinstance(value, str) and _is_no_id(value):
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     if isinstance(value, float) and abs(value) >= ids.LEAST_INEXACT:
@@ -224,11 +197,7 @@ def _is_text(value: object) -> bool:
 
 
 def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
-    """Rows as Python values.
-
-    Raises:
-        InputError: a text is not UTF-8, or a value does not fit Python's type for it.
-    """
+    """Rows as Python values."""
     with contextlib.suppress(ValueError, OverflowError):
         return tables.plain(batch)
     rows = []
@@ -244,9 +213,6 @@ def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
 
 def as_text(value: object) -> str:
     """A value as text: bytes decoded as UTF-8, null as "", dates and decimals as people write them, all else as JSON.
-
-    Raises:
-        UnicodeDecodeError: bytes are not UTF-8.
 
     >>> as_text("de"), as_text(b"de"), as_text(None), as_text(3), as_text(True), as_text(["a"])
     ('de', 'de', '', '3', 'true', '["a"]')

@@ -9,17 +9,7 @@ CONVERT = "is not UTF-8; convert the file, for example with iconv"
 
 
 def refuse_wrong(path: str, line: pa.Array, column: pa.StringArray, what: str = "") -> None:
-    """Refuse a column of strings that is not UTF-8.
-
-    Args:
-        path: the file, for the message.
-        line: the line of each value.
-        column: the strings.
-        what: names the column.
-
-    Raises:
-        InputError: a value is not UTF-8.
-    """
+    """Refuse a column of strings that is not UTF-8."""
     if _is_ascii(column):
         return
     try:

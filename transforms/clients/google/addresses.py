@@ -33,12 +33,7 @@ a connection attempt shows whether the server uses TLS.
 
 @dataclass(frozen=True)
 class Address:
-    """The address of a service.
-
-    Attributes:
-        target: host and port.
-        secure: whether connections use TLS and credentials.
-    """
+    """The address of a service."""
 
     target: str
     secure: bool

@@ -43,14 +43,7 @@ class Channels:
     """Clients of one service with one connection each; a new one opens when all open connections are at their limit."""
 
     def __init__(self, address: Address, credentials: Any, client: Any, transport: Any) -> None:
-        """Create without a connection; `connect` opens the first.
-
-        Args:
-            address: of the service.
-            credentials: Google's; None for a server without TLS.
-            client: class of the async client.
-            transport: class of its gRPC transport.
-        """
+        """Create without a connection; `connect` opens the first."""
         self._address, self._credentials = address, credentials
         self._client, self._transport = client, transport
         self._connections: list[_Connection] = []
@@ -150,14 +143,7 @@ async def open_channels(endpoint: str, library: Callable[[], tuple[Any, Any]]) -
 
 
 def default_credentials(scopes: tuple[str, ...]) -> Any:
-    """The credentials of the environment, refreshed where a server gives their token.
-
-    Args:
-        scopes: for those that have none of their own.
-
-    Raises:
-        InputError: there are none.
-    """
+    """The credentials of the environment, refreshed where a server gives their token."""
     import google.auth
     from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError
     from google.auth.transport.requests import Request

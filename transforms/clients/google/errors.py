@@ -51,11 +51,7 @@ def kind_of(status: str) -> FailureKind:
 
 
 def translated(error: Exception) -> CallError:
-    """An error of Google's libraries as a `CallError`.
-
-    Args:
-        error: raised by google.api_core, google.auth or gRPC.
-    """
+    """An error of Google's libraries as a `CallError`."""
     import grpc
     from google.api_core.exceptions import from_grpc_error
     from google.auth.exceptions import GoogleAuthError
@@ -98,14 +94,7 @@ def shortened(message: str) -> str:
 
 
 def requested(make: Callable[[], T]) -> T:
-    """The protocol buffer message of a request.
-
-    Args:
-        make: builds the message.
-
-    Raises:
-        CallError: a value does not fit, such as a number that is too large, or text that is not valid Unicode.
-    """
+    """The protocol buffer message of a request."""
     try:
         return make()
     except (ValueError, TypeError) as error:

@@ -37,15 +37,7 @@ class Unexpected(Exception):
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads the answers of one service.
-
-    Attributes:
-        results: path of the list of results in the answer.
-        id: path of the document's id in a result.
-        score: path of the score in a result; None where there is none.
-        text: path of the text in a result; None where there is none.
-        required: whether an answer without the list is malformed.
-    """
+    """Reads the answers of one service."""
 
     results: str
     id: str
@@ -54,11 +46,7 @@ class Reader:
     required: bool
 
     def ranking(self, answer: Any) -> Ranking:
-        """The ranking in an answer.
-
-        Raises:
-            CallError: the answer holds no ranking.
-        """
+        """The ranking in an answer."""
         results = self._results(answer)
         find_id = _finder(self.id)
         doc_ids = tuple(
@@ -67,11 +55,7 @@ class Reader:
         return Ranking(doc_ids, self._scores(results), self._texts(results))
 
     def rankings(self, answers: Iterable[Any]) -> pa.ListArray:
-        """The rankings in many answers, without an object for each of them.
-
-        Raises:
-            Unexpected: an answer is not what most are like; `ranking` knows more of them.
-        """
+        """The rankings in many answers, without an object for each of them."""
         lengths: list[int] = []
         ids, scores, texts = list[Any](), list[Any](), list[Any]()
         find = _finder(self.results)
@@ -167,11 +151,7 @@ class Reader:
 
 
 def check_path(path: str) -> None:
-    """Refuse an invalid JMESPath.
-
-    Raises:
-        ValueError: with a hint.
-    """
+    """Refuse an invalid JMESPath."""
     try:
         _finder(path)
     except jmespath.exceptions.JMESPathError as error:
@@ -185,9 +165,6 @@ def _each_at(path: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
     """A function that returns the value at a path of names in each of some values, without a step of Python for each.
 
     It raises a LookupError or a TypeError where a value has nothing there.
-
-    Raises:
-        Unexpected: the path has more than names.
 
     >>> list(_each_at("_source.id")([{"_source": {"id": "a"}}, {"_source": {"id": "b"}}]))
     ['a', 'b']

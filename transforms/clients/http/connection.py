@@ -69,9 +69,6 @@ class Clients:
 
     For every request httpx iterates over all connections of its client, several times: with hundreds of calls in flight
     on one client, httpx and not the service would limit the rate.
-
-    Args:
-        headers: of every request.
     """
 
     def __init__(self, headers: httpx.Headers) -> None:
@@ -106,14 +103,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class HttpConnection:
-    """An open client of a service.
-
-    Attributes:
-        parameters: of the retriever.
-        secrets: values of the references to secrets in the parameters.
-        values: of all references.
-        clients: keep their connections open from call to call.
-    """
+    """An open client of a service."""
 
     parameters: Http
     secrets: Secrets
@@ -194,10 +184,6 @@ class HttpConnection:
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:
     """The seconds that a Retry-After header asks to wait; None without a valid header.
-
-    Args:
-        value: of the header: seconds, or a date.
-        now: with a time zone.
 
     >>> retry_after_s("Wed, 21 Oct 2026 07:28:00 GMT", datetime(2026, 10, 21, 7, 27, tzinfo=UTC))
     60.0

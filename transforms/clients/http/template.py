@@ -21,14 +21,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Text:
-    """One text of a request.
-
-    Attributes:
-        place: of the text in the request, for messages.
-        path: the keys and indexes below the retriever's parameters that lead to the text.
-        value: the text itself.
-        is_secret: whether its place marks it as a secret.
-    """
+    """One text of a request."""
 
     place: str
     path: Path
@@ -40,11 +33,7 @@ class Text:
         return secrets.REFERENCE.findall(self.value)
 
     def check(self) -> None:
-        """Refuse a secret that is written out.
-
-        Raises:
-            ValueError: without the text.
-        """
+        """Refuse a secret that is written out."""
         secrets.check_references(self.value)
         if self.is_secret and self.value and self.value not in PLACEHOLDERS:
             secrets.refuse_literal(self.place, self.value)

@@ -45,18 +45,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Owner:
-    """The run that uses a ledger.
-
-    Attributes:
-        run_id: the id of the run.
-        started: when it began: a run may be repeated under the same id.
-        wait_s: how long it waits for a run that makes the calls of the same pool; None for as long as it takes.
-        leases: the folder of leases that runs with different ledgers share; None for that of the ledger.
-    """
+    """The run that uses a ledger."""
 
     run_id: str = ""
     started: str = ""
-    wait_s: float | None = None
+    wait_s: float | None = None  # None to wait as long as it takes
     leases: str | None = None
 
 
@@ -64,29 +57,13 @@ _NO_OWNER = Owner()
 
 
 class Ledger:
-    """The finished calls of a folder.
-
-    Args:
-        folder: on any of Beam's filesystems; it need not exist.
-        owner: the run that uses it.
-        patience_s: how long a run retries to write answers after a failed write.
-    """
+    """The finished calls of a folder."""
 
     def __init__(self, folder: str, owner: Owner = _NO_OWNER, patience_s: float = 10.0) -> None:
         self.folder, self.owner, self.patience_s = folder, owner, patience_s
 
     def find(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
-        """Find answers of earlier calls.
-
-        Args:
-            wanted: for each key how far into a ranking the answer has to go; None for an answer that is whole.
-
-        Yields:
-            For each key at most one entry, the newest whose reach covers the requested one.
-
-        Raises:
-            InputError: the folder cannot be listed.
-        """
+        """Find answers of earlier calls."""
         lookup = self.lookup()
         lookup.refresh()
         yield from lookup.read(wanted)
@@ -96,20 +73,11 @@ class Ledger:
         return Lookup(self.folder)
 
     def writer(self, before_part: Callable[[], None] = lambda: None, clock: Clock = SYSTEM_CLOCK) -> LedgerWriter:
-        """A writer that adds finished calls.
-
-        Args:
-            before_part: called in the writer's thread before each part is written.
-            clock: the clock of the fan-out.
-        """
+        """A writer that adds finished calls."""
         return LedgerWriter(self.folder, before_part=before_part, clock=clock)
 
     def probe(self) -> None:
-        """Check that finished calls can be added.
-
-        Raises:
-            InputError: they cannot be added; the message says what to do.
-        """
+        """Check that finished calls can be added."""
         try:
             store.probe(self.folder)
         except InputError as error:
@@ -117,12 +85,7 @@ class Ledger:
             raise InputError(f"the ledger of finished calls {error.problem}; {advice}", path=self.folder) from error
 
     def lease(self, name: str, clock: Clock = SYSTEM_CLOCK) -> Lease:
-        """The lease of a lane.
-
-        Args:
-            name: of its quota pool and the lane, the same in all runs.
-            clock: of the fan-out.
-        """
+        """The lease of a lane."""
         me = Holder.here(self.owner.run_id, self.owner.started)
         return Lease(
             place_of(self.folder if self.owner.leases is None else self.owner.leases),
@@ -133,14 +96,7 @@ class Ledger:
         )
 
     def record(self, pool: str, lane: int, counted: Callable[[], Counted], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
-        """A record of how a lane of a run uses the ledger.
-
-        Args:
-            pool: the quota pool.
-            lane: of it.
-            counted: the counts so far.
-            clock: of the fan-out.
-        """
+        """A record of how a lane of a run uses the ledger."""
         owner = self.owner
         return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
 
@@ -154,19 +110,11 @@ class Ledger:
             tried.keep(self.folder, pool, lane, keys)
 
     def keep_log(self, name: str, text: str) -> str:
-        """Keep a log of an unexpected error; returns where.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """Keep a log of an unexpected error; returns where."""
         return store.put_use(self.folder, name, text.encode("utf-8", "backslashreplace"))
 
     def request_stop(self) -> None:
-        """Have the lanes of the run begin no further call, in whatever process they work.
-
-        Raises:
-            InputError: the request cannot be written.
-        """
+        """Have the lanes of the run begin no further call, in whatever process they work."""
         stops.request(self.folder, self.owner.run_id, self.owner.started)
 
     def is_stop_requested(self) -> bool:
@@ -182,9 +130,5 @@ class Ledger:
             stops.withdraw(self.folder, self.owner.run_id, self.owner.started)
 
     def uses(self) -> list[Use]:
-        """The records of the run, including those of lanes that ended with their workers.
-
-        Raises:
-            InputError: the folder cannot be looked up.
-        """
+        """The records of the run, including those of lanes that ended with their workers."""
         return uses.of_run(self.folder, self.owner.run_id, self.owner.started)

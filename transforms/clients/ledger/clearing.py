@@ -13,29 +13,15 @@ from rankbeam.transforms.clients.ledger.store import Stored
 
 @dataclass(frozen=True)
 class Cleared:
-    """The amounts that were removed.
-
-    Attributes:
-        files: parts that were deleted, or rewritten without the old answers.
-        answers: answers that were removed, as far as they could be read.
-        bytes: bytes by which the parts shrank.
-    """
+    """The amounts that were removed."""
 
     files: int
     answers: int
-    bytes: int
+    bytes: int  # bytes by which the parts shrank
 
 
 def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
-    """Remove the content of a ledger. Files that are not the ledger's stay.
-
-    Args:
-        folder: the folder of the ledger.
-        older_than: remove only answers that are older; by default all. With it, unreadable parts stay.
-
-    Raises:
-        InputError: the folder cannot be listed, or the remaining answers cannot be written.
-    """
+    """Remove the content of a ledger. Files that are not the ledger's stay."""
     limit = None if older_than is None else datetime.now(UTC) - older_than
     cleared = [_cleared(folder, part, limit) for part in store.parts_in(folder)]
     _clear_uses(folder, limit)

@@ -52,10 +52,6 @@ class Index:
     """The rows of all parts, sorted by the hash of their key, and for one key the newest first; it never changes.
 
     An answer takes 52 bytes, and 66 more while the next index is made beside this one.
-
-    Args:
-        paths: of the parts.
-        rows: of all parts, each with the position of its part.
     """
 
     def __init__(self, paths: Sequence[str], rows: Columns) -> None:
@@ -99,11 +95,7 @@ class Index:
         return np.lexsort((row, group, part))
 
     def groups(self, numbers: IntArray) -> Iterator[tuple[str, int, slice, list[int]]]:
-        """The row groups of answers that are in the order of the files.
-
-        Yields:
-            The path of a part, a row group, which of the answers are in it, and their rows.
-        """
+        """The row groups of answers that are in the order of the files."""
         part, group, row = (np.frombuffer(column, np.int32)[numbers] for column in self._places)
         ends = [*(np.flatnonzero((np.diff(part) != 0) | (np.diff(group) != 0)) + 1).tolist(), len(numbers)]
         for begin, end in pairwise([0, *ends] if len(numbers) else []):
@@ -134,13 +126,7 @@ def _cover(results: IntArray, distances: FloatArray, wanted: Reach | None) -> Bo
 
 
 class _Changed:
-    """The columns of the rows that stay, and of new ones.
-
-    Args:
-        columns: of the rows so far.
-        parts: for each part so far its number from now on; NONE for one whose rows do not stay.
-        new: the rows of new parts.
-    """
+    """The columns of the rows that stay, and of new ones."""
 
     def __init__(self, columns: Mapping[str, memoryview], parts: Rows, new: Sequence[Rows]) -> None:
         self._columns, self._parts, self._new = columns, parts, new

@@ -25,9 +25,6 @@ class Lookup:
     """Finds the answers of any number of earlier calls, in any order, for any number of threads.
 
     Only `refresh` lists the folder; it reads the new parts.
-
-    Args:
-        folder: of the ledger.
     """
 
     def __init__(self, folder: str) -> None:
@@ -38,11 +35,7 @@ class Lookup:
         self._refreshing = threading.Lock()
 
     def refresh(self) -> None:
-        """Read the index of the parts that were added, and drop that of deleted parts.
-
-        Raises:
-            InputError: the folder cannot be listed.
-        """
+        """Read the index of the parts that were added, and drop that of deleted parts."""
         with self._refreshing:
             for _ in range(_ROUNDS):  # again when a merge has moved the rows of a part to one that was not listed
                 if self._is_refreshed():
@@ -54,20 +47,11 @@ class Lookup:
         return self._index
 
     def place(self, key: str, reach: Reach | None) -> Place | None:
-        """The position of the newest answer whose reach covers the requested one; None where there is none.
-
-        Args:
-            key: the key of the call.
-            reach: how far into a ranking the answer has to go; None for an answer that is whole.
-        """
+        """The position of the newest answer whose reach covers the requested one; None where there is none."""
         return next((place for place in self._index.places(key, reach) if place not in self._unusable), None)
 
     def read(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
-        """The answers to some calls, in the order of files; none for those absent or unreadable.
-
-        Raises:
-            InputError: the folder cannot be listed.
-        """
+        """The answers to some calls, in the order of files; none for those absent or unreadable."""
         left = dict(wanted)
         for _ in range(_ROUNDS):  # again when a merge moves an answer, or a damaged one has an older copy
             places = {place: key for key, reach in left.items() if (place := self.place(key, reach)) is not None}
@@ -84,16 +68,7 @@ class Lookup:
             self.refresh()
 
     def read_at(self, index: Index, numbers: IntArray) -> Iterator[tuple[slice, Sequence[Stored | None]]]:
-        """Answers in the order of the files, as they are stored.
-
-        Args:
-            index: that numbers them.
-            numbers: in the order of the files.
-
-        Yields:
-            Some of them, and their answers; None for one that is damaged, or whose part was deleted: `read` may know
-            another copy of it.
-        """
+        """Answers in the order of the files, as they are stored."""
         for path, groups in groupby(index.groups(numbers), key=itemgetter(0)):
             try:
                 reader = PartReader(path)

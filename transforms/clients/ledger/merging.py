@@ -33,12 +33,7 @@ Merge = Generator[None, None, Stored | None]
 
 @dataclass(frozen=True)
 class Compacted:
-    """The effect of compacting.
-
-    Attributes:
-        files_before, files_after: number of parts.
-        bytes_before, bytes_after: their bytes.
-    """
+    """The effect of compacting."""
 
     files_before: int
     files_after: int
@@ -47,11 +42,7 @@ class Compacted:
 
 
 def compact(folder: str) -> Compacted:
-    """Merge all small parts of a ledger.
-
-    Raises:
-        InputError: the folder cannot be looked up or written.
-    """
+    """Merge all small parts of a ledger."""
     before = store.parts_in(folder)
     with _alone(folder) as is_alone:
         small = [part for part in before if part.bytes < TIERS[-1]] if is_alone else []
@@ -97,15 +88,7 @@ def fitting(chosen: Sequence[Stored]) -> list[Stored]:
 
 
 def merge(folder: str, chosen: Sequence[Stored]) -> Merge:
-    """Merge several parts into one; a step reads a row group or deletes a file.
-
-    Args:
-        folder: the folder of the ledger.
-        chosen: its parts. Those that cannot be merged stay as they are.
-
-    Raises:
-        InputError: the new part cannot be written; all others are unchanged.
-    """
+    """Merge several parts into one; a step reads a row group or deletes a file."""
     layout, joined = _joined(chosen)
     encoder, only_once = Encoder(layout), _OnlyOnce()
     copied: list[Stored] = []

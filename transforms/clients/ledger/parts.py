@@ -30,11 +30,7 @@ class ForeignPart(PartError):
 
 
 class Encoder:
-    """Makes the bytes of one part.
-
-    Args:
-        layout: of the part.
-    """
+    """Makes the bytes of one part."""
 
     def __init__(self, layout: Layout = WRITTEN) -> None:
         self._layout = layout
@@ -71,19 +67,7 @@ class Encoder:
 
 
 class PartReader:
-    """An open part. Every method raises PartError for unreadable content.
-
-    Args:
-        path: of the part.
-
-    Attributes:
-        groups: how many row groups it has.
-        layout: its columns.
-
-    Raises:
-        Vanished: the file was deleted.
-        PartError: the file is not a part, or cannot be opened.
-    """
+    """An open part. Every method raises PartError for unreadable content."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -11,12 +11,7 @@ PIECE_BYTES = 32 << 20
 
 
 class Pending:
-    """Entries in the order in which they were added. The caller holds a lock.
-
-    Args:
-        flush_s: time after which an added entry is due, in seconds.
-        clock: in seconds.
-    """
+    """Entries in the order in which they were added. The caller holds a lock."""
 
     def __init__(self, flush_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._flush_s, self._clock = flush_s, clock

@@ -29,38 +29,22 @@ _BASE = [name for name in FIRST.names if name != "check"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A finished call.
-
-    Attributes:
-        key: the request's `content_key`.
-        reach: how far into a ranking; None for an answer that is whole.
-        answer: the JSON that `Connection.call` returned.
-        attempts: how many attempts were made.
-        seconds: duration of all attempts, without pauses.
-        finished_at: when the call was answered, in UTC.
-        tokens: tokens of all attempts.
-        service: its name in the job; "" where it is not recorded.
-    """
+    """A finished call."""
 
     key: str
-    reach: Reach | None
+    reach: Reach | None  # None for an answer that is whole
     answer: str
     attempts: int
     seconds: float
-    finished_at: datetime
+    finished_at: datetime  # when the call was answered, in UTC
     tokens: Tokens = Tokens()  # noqa: RUF009  it is immutable
     service: str = ""
 
 
 class Stored(NamedTuple):
-    """A row whose hash matches.
+    """A row whose hash matches."""
 
-    Attributes:
-        base: values of the columns of format 1, without the hash; moments in microseconds.
-        further: those of the other columns that the hash covers, without nulls.
-    """
-
-    base: tuple[Any, ...]
+    base: tuple[Any, ...]  # values of the columns of format 1, without the hash; moments in microseconds
     further: dict[str, Any]
 
     def answers(self, key: str, reach: Reach | None) -> bool:
@@ -80,13 +64,7 @@ def table_of(entries: Iterable[Entry]) -> pa.Table:
 
 
 def covers(results: int, distance: float | None, wanted: Reach | None) -> bool:
-    """Whether an answer that goes so far into a ranking answers a call.
-
-    Args:
-        results: of the answer.
-        distance: likewise; NaN or None where it has none.
-        wanted: the reach of the call; None for an answer that is whole.
-    """
+    """Whether an answer that goes so far into a ranking answers a call."""
     held = _reach(results, None if distance != distance else distance)
     return held == WHOLE if wanted is None else held.covers(wanted)
 
@@ -123,12 +101,7 @@ def are_possible(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[Stored | None]:
-    """Rows as they are stored; None for one with impossible values, or whose hash does not match.
-
-    Args:
-        rows: rows with the columns of format 1 and the checked ones.
-        checked: the columns beside those of format 1 that a row's hash covers, sorted.
-    """
+    """Rows as they are stored; None for one with impossible values, or whose hash does not match."""
     possible = are_possible(rows)
     are_all = pc.all(possible).as_py()
     kept = rows if are_all else rows.filter(possible)
@@ -218,13 +191,7 @@ def _stored(base: tuple[Any, ...], shown: str, further: dict[str, Any], check: i
 
 
 def _check(base: tuple[Any, ...], shown: str, further: dict[str, Any]) -> int:
-    """A hash of all values; nulls of columns beyond format 1 are not included.
-
-    Args:
-        base: the columns of format 1; `shown` stands for the moment among them.
-        shown: the moment as text.
-        further: the other columns.
-    """
+    """A hash of all values; nulls of columns beyond format 1 are not included."""
     more = f"{list(further.items())!r} " if further else ""
     digest = blake2b(f"{base[:-2]!r} {shown} {more}".encode("utf-8", "surrogatepass"), digest_size=8)
     digest.update(base[-1])

@@ -44,11 +44,7 @@ SCHEMA = pa.schema([*FIRST, *ADDED], {_VERSION: str(FORMAT), _CHECKED: " ".join(
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a part.
-
-    Attributes:
-        schema: the schema of the part, with its metadata.
-    """
+    """The columns of a part."""
 
     schema: pa.Schema
 

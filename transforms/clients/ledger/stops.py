@@ -12,29 +12,17 @@ _CONTENT = b"stop"
 
 
 def request(folder: str, run_id: str, started: str) -> None:
-    """Have the lanes of a run begin no further call.
-
-    Raises:
-        InputError: the request cannot be written.
-    """
+    """Have the lanes of a run begin no further call."""
     place_of(folder).create(_name(run_id, started), _CONTENT)
 
 
 def is_requested(folder: str, run_id: str, started: str) -> bool:
-    """Whether the lanes of a run are to begin no further call.
-
-    Raises:
-        InputError: the ledger cannot be read.
-    """
+    """Whether the lanes of a run are to begin no further call."""
     return place_of(folder).read(_name(run_id, started)) is not None
 
 
 def withdraw(folder: str, run_id: str, started: str) -> None:
-    """Delete the request, once no lane of the run is left.
-
-    Raises:
-        InputError: it cannot be deleted.
-    """
+    """Delete the request, once no lane of the run is left."""
     place = place_of(folder)
     if (seen := place.read(_name(run_id, started))) is not None:
         place.delete(_name(run_id, started), seen)

@@ -27,29 +27,17 @@ _PROBE_BYTES = 64 << 10
 
 
 def put(folder: str, content: pa.Buffer) -> Stored:
-    """Write a part, under a name of its own; returns where.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a part, under a name of its own; returns where."""
     return whole.put(files.join(folder, f"calls-{uuid.uuid4().hex}.parquet"), content.to_pybytes())
 
 
 def put_use(folder: str, name: str, content: bytes) -> str:
-    """Write a record of how a run used the ledger, or a log, or write it again; returns where.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a record of how a run used the ledger, or a log, or write it again; returns where."""
     return whole.put(files.join(folder, USES, name), content).path
 
 
 def probe(folder: str) -> None:
-    """Check that parts can be written: write a file as large as a small part, and delete it.
-
-    Raises:
-        InputError: they cannot be written.
-    """
+    """Check that parts can be written: write a file as large as a small part, and delete it."""
     path = files.join(folder, f"{UNFINISHED}probe-{uuid.uuid4().hex}")
     whole.put(path, os.urandom(_PROBE_BYTES))  # random, so that a compressing disk cannot shrink it
     delete(path)
@@ -60,9 +48,6 @@ def parts_in(folder: str) -> list[Stored]:
 
     A local folder is no snapshot while it is listed: a merge may add the new part behind the reader and remove the old
     ones before it. So it is listed until two listings in a row are equal.
-
-    Raises:
-        InputError: the folder cannot be listed.
     """
     listed = _parts(folder)
     for _ in range(_LISTINGS if files.is_local(folder) else 0):
@@ -73,15 +58,7 @@ def parts_in(folder: str) -> list[Stored]:
 
 
 def read_also(folder: str, other: str) -> None:
-    """Have every reader of a ledger read another one as well, which is not changed.
-
-    Args:
-        folder: of the ledger.
-        other: the other ledger's folder.
-
-    Raises:
-        InputError: the ledger cannot be written to.
-    """
+    """Have every reader of a ledger read another one as well, which is not changed."""
     name = f"{hashlib.sha256(other.encode()).hexdigest()[:32]}.txt"
     if other not in also_read(folder):
         whole.put(files.join(folder, _ALSO, name), other.encode())

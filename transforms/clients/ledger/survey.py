@@ -16,14 +16,7 @@ from rankbeam.transforms.clients.ledger.uses import Use
 
 @dataclass(frozen=True)
 class RunUse:
-    """How one run used the ledger.
-
-    Attributes:
-        run_id: the id of the run.
-        hits: answers that it found in the ledger.
-        calls: calls that it made.
-        last: when its record was last written.
-    """
+    """How one run used the ledger."""
 
     run_id: str
     hits: int
@@ -33,25 +26,12 @@ class RunUse:
 
 @dataclass(frozen=True)
 class Survey:
-    """The content of a ledger.
-
-    Attributes:
-        folder: of the ledger.
-        entries: number of different calls.
-        answers: number of answers, with repetitions.
-        bytes: bytes of all parts.
-        files: number of parts.
-        oldest, newest: times of the first and last answer; None without answers.
-        seconds: duration of all calls.
-        runs: the runs that used it, the latest first.
-        damaged: paths of parts that cannot be read, wholly or in places, and why.
-        foreign: paths of files that are not the ledger's; they are neither read nor removed.
-    """
+    """The content of a ledger."""
 
     folder: str
     entries: int
     answers: int
-    bytes: int
+    bytes: int  # bytes of all parts
     files: int
     oldest: datetime | None
     newest: datetime | None
@@ -72,11 +52,7 @@ class Survey:
 
 
 def survey(folder: str) -> Survey:
-    """Survey a ledger. Every page is read, and its checksum verified.
-
-    Raises:
-        InputError: the folder cannot be looked up.
-    """
+    """Survey a ledger. Every page is read, and its checksum verified."""
     found = store.parts_in(folder)
     counted = [_Counted.of(part) for part in found]
     moments = [moment for each in counted for moment in (each.oldest, each.newest) if moment is not None]

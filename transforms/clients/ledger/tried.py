@@ -27,11 +27,7 @@ def read(folder: str, pool: str, lane: int) -> frozenset[str]:
 
 
 def keep(folder: str, pool: str, lane: int, keys: Collection[str]) -> None:
-    """Keep the keys of a lane, instead of those that were kept before.
-
-    Raises:
-        InputError: they cannot be written.
-    """
+    """Keep the keys of a lane, instead of those that were kept before."""
     store.put_use(folder, _name(pool, lane), json.dumps(sorted(keys)[:_MOST]).encode())
 
 

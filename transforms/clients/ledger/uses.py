@@ -29,14 +29,7 @@ _SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
 
 @dataclass(frozen=True)
 class Counted:
-    """The counts of a lane so far.
-
-    Attributes:
-        hits: answers found in the ledger.
-        calls: attempts that were made.
-        answered: calls that were answered, and added to the ledger.
-        took: tokens and durations of the calls that have ended, with their stage and their model ("" for none).
-    """
+    """The counts of a lane so far."""
 
     hits: int
     calls: int
@@ -46,17 +39,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Use:
-    """A record.
-
-    Attributes:
-        name: the name of its file.
-        run_id: the id of the run.
-        run_started: when the run began; with the id, it identifies the run. "" in records of earlier versions.
-        pool, lane: the quota pool and the lane of the calls; "" and 0 in records of earlier versions.
-        hits, calls, answered: as `Counted`.
-        took: as `Counted`; empty in records of earlier versions.
-        at: when it was written.
-    """
+    """A record."""
 
     name: str
     run_id: str
@@ -67,7 +50,7 @@ class Use:
     calls: int
     answered: int
     at: datetime
-    took: tuple[tuple[str, str, Took], ...] = ()
+    took: tuple[tuple[str, str, Took], ...] = ()  # empty in records of earlier versions
 
     @property
     def attempted(self) -> tuple[str, str, str, int]:
@@ -76,16 +59,7 @@ class Use:
 
 
 class UseRecord:
-    """The record of one lane. Any thread may write it.
-
-    Args:
-        folder: the folder of the ledger.
-        run_id: the id of the run.
-        run_started: when the run began.
-        lane: a quota pool, and the number of a lane of it.
-        counted: returns the counts so far.
-        clock: in seconds.
-    """
+    """The record of one lane. Any thread may write it."""
 
     def __init__(
         self,
@@ -105,11 +79,7 @@ class UseRecord:
         self._written_at = -_SHORTEST_PAUSE_S
 
     def write(self, *, at_once: bool = False) -> None:
-        """Write the counts, if they have changed; after a failed write, the next call tries again.
-
-        Args:
-            at_once: write even where the filesystem requires a pause.
-        """
+        """Write the counts, if they have changed; after a failed write, the next call tries again."""
         with self._lock:
             counted = self._counted()
             paused = self._clock() - self._written_at >= self._pause_s
@@ -157,11 +127,7 @@ def _took(row: Mapping[str, Any]) -> Took:
 
 
 def of_run(folder: str, run_id: str, run_started: str) -> list[Use]:
-    """The records of one run.
-
-    Raises:
-        InputError: the folder cannot be looked up.
-    """
+    """The records of one run."""
     prefix = f"use-{_prefix(run_id, run_started)}"
     uses = [read(stored) for stored in store.uses_in(folder) if stored.name.startswith(prefix)]
     return [use for use in uses if use is not None and (use.run_id, use.run_started) == (run_id, run_started)]

@@ -25,12 +25,6 @@ class LedgerWriter:
     """Adds finished calls to a ledger. Any thread may add; none waits for the disk.
 
     After a failed write, entries are kept and written with the next try.
-
-    Args:
-        folder: the folder of the ledger; it is made with the first part.
-        flush_s: time after which an added entry is written, in seconds; None for what suits the folder.
-        before_part: called in the writer's thread before a part is written.
-        clock: the clock of the fan-out.
     """
 
     def __init__(
@@ -76,20 +70,12 @@ class LedgerWriter:
         return self._error
 
     def flush(self) -> None:
-        """Write all entries that were added so far; they are on the filesystem on return.
-
-        Raises:
-            InputError: they cannot be written.
-        """
+        """Write all entries that were added so far; they are on the filesystem on return."""
         with self._changed:
             self._wait_until_written()
 
     def close(self) -> None:
-        """Write the remaining entries, merge small parts, and end the thread. Closing again does nothing.
-
-        Raises:
-            InputError: something cannot be written.
-        """
+        """Write the remaining entries, merge small parts, and end the thread. Closing again does nothing."""
         with self._changed:
             if self._closing:
                 return

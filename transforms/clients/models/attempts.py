@@ -22,19 +22,12 @@ _UNKNOWN = "it did not have the form that is asked for"
 
 @dataclass(frozen=True)
 class Ask:
-    """One attempt at a prompt.
-
-    Attributes:
-        texts: of system and user.
-        max_output_tokens: limit of the answer.
-        temperature: of sampling.
-        seed: of sampling; None for none.
-    """
+    """One attempt at a prompt."""
 
     texts: Rendered
     max_output_tokens: int
     temperature: float
-    seed: int | None
+    seed: int | None  # None for none
 
 
 @dataclass(frozen=True)
@@ -55,13 +48,7 @@ class Attempts:
         self._troubles: OrderedDict[str, _Trouble] = OrderedDict()
 
     def ask(self, payload: str, prompt: Prompt, attempt: int) -> Ask:
-        """How to ask.
-
-        Args:
-            payload: of the call.
-            prompt: that it holds.
-            attempt: from 1.
-        """
+        """How to ask."""
         seed = None if prompt.seed is None else prompt.seed + _SEEDS_OF_A_SAMPLE * prompt.sample
         first = Ask(prompt.rendered(), prompt.max_output_tokens, prompt.temperature, seed)
         if attempt == 1:
@@ -79,13 +66,7 @@ class Attempts:
         )
 
     def answered(self, payload: str, prompt: Prompt, answer: str) -> None:
-        """Look at an answer, so that the next attempt knows what was wrong.
-
-        Args:
-            payload: of the call.
-            prompt: that it holds.
-            answer: as the ledger would keep it.
-        """
+        """Look at an answer, so that the next attempt knows what was wrong."""
         name = _name(payload)
         try:
             found = read_answer(answer)

@@ -11,17 +11,11 @@ _MOST = 10_000_000  # more than the window of any model
 
 @dataclass(frozen=True)
 class Usage:
-    """Token counts of a reply, as a service reports them: any JSON values.
+    """Token counts of a reply, as a service reports them: any JSON values."""
 
-    Attributes:
-        input: tokens of the request, cached ones included.
-        cached: tokens of the request that the service had cached.
-        output: tokens of the answer, thinking included.
-    """
-
-    input: Any = None
-    cached: Any = None
-    output: Any = None
+    input: Any = None  # tokens of the request, cached ones included
+    cached: Any = None  # tokens of the request that the service had cached
+    output: Any = None  # tokens of the answer, thinking included
 
     @property
     def is_empty(self) -> bool:
@@ -43,24 +37,13 @@ class Usage:
 
 @dataclass
 class Charges:
-    """Counts the tokens of a connection's calls.
-
-    Attributes:
-        service: its name in warnings.
-        warnings: for the user; each once.
-    """
+    """Counts the tokens of a connection's calls."""
 
     service: str
     warnings: list[str] = field(default_factory=list)
 
     def of(self, usage: Usage, request: str, answer: str = "", limit: int | None = None) -> Tokens:
         """The tokens of a call.
-
-        Args:
-            usage: as the service reports it.
-            request: the texts of the request.
-            answer: the text of the answer.
-            limit: the limit of tokens that the answer reached; None where it reached none.
 
         >>> Charges("m").of(Usage(7, 0, 2), "eight ch"), Charges("m").of(Usage(), "eight ch", "four")
         (Tokens(input=7, cached=0, output=2), Tokens(input=2, cached=0, output=1))

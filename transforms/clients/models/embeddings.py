@@ -23,14 +23,7 @@ Vector = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Embed:
-    """Asks a model for the embedding of a text; the answer stays in the ledger.
-
-    Attributes:
-        service: the model's name under `services:`.
-        kind: its type.
-        parameters: of the model.
-        role: of the texts.
-    """
+    """Asks a model for the embedding of a text; the answer stays in the ledger."""
 
     service: str
     kind: str
@@ -64,11 +57,7 @@ class Embed:
         accepted((yield [self.call(item)]))
 
     def read(self, call: Call, reply: Reply) -> Embedding:  # noqa: ARG002  every answer is read alike
-        """The embedding that an answer holds.
-
-        Raises:
-            CallError: it holds none.
-        """
+        """The embedding that an answer holds."""
         answer = self.parameters.read(reply.answer)
         if not isinstance(answer, Embedding):
             raise CallError(FailureKind.INVALID, "the model answers with a text; name one that embeds texts")
@@ -81,12 +70,7 @@ class Embed:
 
 @dataclass(frozen=True)
 class KeptEmbeddings:
-    """The embeddings that a ledger holds.
-
-    Attributes:
-        model: that made them.
-        ledger: its folder.
-    """
+    """The embeddings that a ledger holds."""
 
     model: Embed
     ledger: str

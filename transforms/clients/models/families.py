@@ -15,12 +15,7 @@ _SENTENCE = "Represent this sentence for searching relevant passages: "
 
 
 class Family(NamedTuple):
-    """A family of models.
-
-    Attributes:
-        name: matches names of its models, in lower case.
-        settings: the parameters of a service that it expects.
-    """
+    """A family of models."""
 
     name: re.Pattern[str]
     settings: Mapping[str, str]

@@ -76,24 +76,13 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
 
 @dataclass(frozen=True)
 class GeminiConnection:
-    """An open client of the service.
-
-    Attributes:
-        parameters: what is called.
-        client: the library's.
-        session: of aiohttp, which the client uses.
-        secrets: that no message and no answer may hold.
-        charges: count the tokens of calls.
-        refusals: the parts of requests that the service refuses.
-        vectors: check embeddings.
-        attempts: what was wrong with earlier answers.
-    """
+    """An open client of the service."""
 
     parameters: Gemini
     client: Any
     session: Any
     secrets: Secrets
-    charges: Charges
+    charges: Charges  # count the tokens of calls
     refusals: Refusals
     vectors: Vectors
     attempts: Attempts = field(default_factory=Attempts)

@@ -17,14 +17,7 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def translated(error: Exception, thinking: int | None, hide: Callable[[str], str], cut: Tokens) -> CallError:
-    """What went wrong.
-
-    Args:
-        error: of google-genai, google.auth, aiohttp or JSON.
-        thinking: tokens that the model was allowed to think; None where the request does not say.
-        hide: hides secrets in a message, before it is shortened: half a secret would not be recognised.
-        cut: the tokens of a reply that is cut off.
-    """
+    """What went wrong."""
     from aiohttp import ClientPayloadError
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError

@@ -73,11 +73,7 @@ class LocalModel(ModelParameters):
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=6_000_000, concurrent_calls=_CALLS)
 
     def answer(self, prompt: Prompt) -> Stored:
-        """The answer to a prompt, always the same.
-
-        Raises:
-            CallError: it knows none to such a step (`INVALID`).
-        """
+        """The answer to a prompt, always the same."""
         raise NotImplementedError(f"{type(self).__name__} has no answer()")
 
     async def connect(self) -> "LocalConnection":
@@ -91,11 +87,7 @@ class LocalModel(ModelParameters):
 
 @dataclass(frozen=True)
 class LocalConnection:
-    """A connection that answers in this process.
-
-    Attributes:
-        model: that answers.
-    """
+    """A connection that answers in this process."""
 
     model: LocalModel
 

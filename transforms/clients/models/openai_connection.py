@@ -53,13 +53,7 @@ async def connect(parameters: OpenAi) -> "OpenAiConnection":
 
 @dataclass(frozen=True)
 class _Response:
-    """A response, received in full.
-
-    Attributes:
-        status: of HTTP.
-        headers: of the response.
-        body: at most `MOST_BYTES`.
-    """
+    """A response, received in full."""
 
     status: int
     headers: Mapping[str, str]
@@ -68,22 +62,12 @@ class _Response:
 
 @dataclass(frozen=True)
 class OpenAiConnection:
-    """An open client of a service.
-
-    Attributes:
-        parameters: what is called.
-        clients: keep their connections open from call to call.
-        secrets: that no message and no answer may hold.
-        charges: count the tokens of calls.
-        refusals: the parts of requests that the service refuses.
-        vectors: check embeddings.
-        attempts: what was wrong with earlier answers.
-    """
+    """An open client of a service."""
 
     parameters: OpenAi
     clients: Clients = field(repr=False)
     secrets: Secrets
-    charges: Charges
+    charges: Charges  # count the tokens of calls
     refusals: Refusals
     vectors: Vectors
     attempts: Attempts = field(default_factory=Attempts)
@@ -194,11 +178,7 @@ class OpenAiConnection:
         return _Response(response.status_code, response.headers, received_body)
 
     def _object(self, response: _Response, request: str) -> dict[str, Any]:
-        """The answer's JSON object.
-
-        Raises:
-            CallError: it is a refusal, or no JSON object.
-        """
+        """The answer's JSON object."""
         if not 200 <= response.status < 300:
             raise self._refusal(response)
         try:
@@ -208,11 +188,7 @@ class OpenAiConnection:
             raise CallError(error.kind, self.secrets.hide(error.message), tokens=tokens) from None
 
     def _stored(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
-        """What a response holds. A refusal is an answer, except where a form was asked for.
-
-        Raises:
-            CallError: it holds nothing that could be an answer.
-        """
+        """What a response holds. A refusal is an answer, except where a form was asked for."""
         choice = _at(body, "choices", 0)
         message = _at(choice, "message")
         finish = STOP if _at(choice, "finish_reason") is None else _at(choice, "finish_reason")

@@ -63,25 +63,14 @@ _WARNINGS: Mapping[Part, str] = {
 
 @dataclass
 class Refusals:
-    """What a service refuses, as one connection learned it; calls in flight each learn it by one attempt more.
-
-    Attributes:
-        service: its name in warnings.
-        warnings: for the user.
-        parts: the refused ones.
-    """
+    """What a service refuses, as one connection learned it; calls in flight each learn it by one attempt more."""
 
     service: str
     warnings: list[str]
     parts: frozenset[Part] = field(default=frozenset())
 
     def learn(self, message: str, sent: Collection[Part]) -> bool:
-        """Note what a refusal is about; returns whether the next request differs from the refused one.
-
-        Args:
-            message: of the service.
-            sent: the parts of the refused request that can be left out or replaced.
-        """
+        """Note what a refusal is about; returns whether the next request differs from the refused one."""
         part = next((part for part in Part if part in sent and _REFUSED[part].search(message)), None)
         if part is None:
             return False

@@ -22,9 +22,6 @@ _SHOWN = 60
 def object_of(body: bytes) -> dict[str, Any]:
     """The JSON object of a reply.
 
-    Raises:
-        CallError: there is none; a reply that is cut off is `UNAVAILABLE`, since another attempt may be whole.
-
     >>> object_of(b'{"a": [1]}')
     {'a': [1]}
     """
@@ -54,29 +51,14 @@ def unreadable(error: Exception) -> CallError:
 
 @dataclass
 class Vectors:
-    """Checks that all embeddings of a service have one length.
-
-    Attributes:
-        service: its name in messages.
-        length: of every vector; until one has arrived, None where it is not configured.
-        texts_per_request: texts that the service takes in one request, as far as is known.
-    """
+    """Checks that all embeddings of a service have one length."""
 
     service: str
     length: int | None
     texts_per_request: int = 1
 
     def each(self, rows: Any, texts: Sequence[str], tokens: Tokens) -> list[tuple[float, ...]]:
-        """The embeddings of a request.
-
-        Args:
-            rows: values of each embedding, in the order of the texts: any JSON values.
-            texts: of the request.
-            tokens: that it used.
-
-        Raises:
-            CallError: there is no embedding for each text, or one that cannot be kept.
-        """
+        """The embeddings of a request."""
         if len(texts) == 1:
             return [self.checked(rows[0] if rows else None, texts[0], tokens)]
         if not isinstance(rows, list) or len(rows) != len(texts):
@@ -91,16 +73,7 @@ class Vectors:
         self.texts_per_request = min(self.texts_per_request, max(1, texts // 2))
 
     def checked(self, values: Any, text: str, tokens: Tokens) -> tuple[float, ...]:
-        """An embedding that can be kept.
-
-        Args:
-            values: of the reply: any JSON value.
-            text: that was embedded, for messages.
-            tokens: that the call used.
-
-        Raises:
-            CallError: it is none, or has another length than the others.
-        """
+        """An embedding that can be kept."""
         vector = _vector(values)
         if vector is None:
             raise CallError(FailureKind.MALFORMED, "the answer holds no embedding", tokens=tokens)

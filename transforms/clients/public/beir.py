@@ -20,15 +20,7 @@ _WAIT_S = 30.0
 
 
 def fetch(name: str, split: str) -> Collection:
-    """The files of a collection, fetched where they are not kept yet.
-
-    Args:
-        name: such as "fiqa", or "cqadupstack/english".
-        split: of its judgements, such as "test".
-
-    Raises:
-        InputError: there is no such collection or split, or it cannot be fetched.
-    """
+    """The files of a collection, fetched where they are not kept yet."""
     archive, _, part = name.partition("/")
     whole = kept_in("beir", archive)
     if not whole.is_dir():

@@ -13,15 +13,7 @@ _TITLES = ("title", "headline")
 
 
 def fetch(name: str, *, with_corpus: bool) -> Collection:
-    """The files of a collection, written where they are not kept yet.
-
-    Args:
-        name: as ir_datasets has it, such as "beir/fiqa/test".
-        with_corpus: whether documents are wanted, too; there may be millions.
-
-    Raises:
-        InputError: the library is not installed, has no such collection, or cannot fetch it.
-    """
+    """The files of a collection, written where they are not kept yet."""
     folder = kept_in("ir_datasets", *name.split("/"))
     files = {each: folder / each for each in ("judged", "documents")}
     if not files["judged"].is_dir():

@@ -16,12 +16,7 @@ FOLDER = "RANKBEAM_COLLECTIONS"
 
 @dataclass(frozen=True)
 class Collection:
-    """The files of a collection, as an experiment names them.
-
-    Attributes:
-        queries, qrels: paths.
-        corpus: path of the documents; None where they were not asked for.
-    """
+    """The files of a collection, as an experiment names them."""
 
     queries: str
     qrels: str
@@ -36,15 +31,7 @@ def kept_in(*names: str) -> Path:
 
 @contextmanager
 def filling(folder: Path, what: str) -> Iterator[Path]:
-    """A new folder that takes its place when the block has ended without an error.
-
-    Args:
-        folder: its place; another process may fill it meanwhile, with the same.
-        what: for messages.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """A new folder that takes its place when the block has ended without an error."""
     print(f"fetching {what} into {folder} (once)", file=sys.stderr, flush=True)  # noqa: T201  it may take minutes
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

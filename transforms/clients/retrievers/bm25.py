@@ -36,12 +36,7 @@ class Bm25(LexicalParameters):
 
 @dataclass(frozen=True)
 class Bm25Index:
-    """An index that answers queries.
-
-    Attributes:
-        indexed: what is ranked, with its terms.
-        scorer: of the formula.
-    """
+    """An index that answers queries."""
 
     indexed: Indexed
     scorer: Bm25Scorer

@@ -105,11 +105,7 @@ class DenseIndex:
     warnings: tuple[str, ...]
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
-        """The ranking of one query.
-
-        Raises:
-            CallError: it has no vector.
-        """
+        """The ranking of one query."""
         (found,) = self.retrieve_all([query], top_k)
         if isinstance(found, CallError):
             raise found
@@ -210,11 +206,7 @@ def _ids(units: Units) -> Iterator[str]:
 
 
 def _table(path: str) -> dict[str, SingleArray]:
-    """Vectors by id.
-
-    Raises:
-        InputError: the file does not hold them.
-    """
+    """Vectors by id."""
     return {
         name: vector for ids, vectors in vectors_in(path) for name, vector in zip(ids.to_pylist(), vectors, strict=True)
     }

@@ -49,13 +49,6 @@ class IdRule(BaseModel):
     def cut(self, name: str, *, is_path: bool = True) -> str:
         r"""The id in a name.
 
-        Args:
-            name: as the service returns it.
-            is_path: whether folders and a file extension are to be removed.
-
-        Raises:
-            CallError: the rule does not fit.
-
         >>> IdRule().cut("gs://bucket/kb/MED-10.txt"), IdRule().cut("gs://bucket/v1.2")
         ('MED-10', 'v1.2')
         >>> IdRule(prefix="gs://bucket/kb/").cut("gs://bucket/kb/a/b.txt")
@@ -107,16 +100,7 @@ class DocumentIds(IdRule):
         return self
 
     def of(self, uri: str, name: str, text: str) -> str:
-        """The id of a context.
-
-        Args:
-            uri: of the file; for an uploaded file, its display name.
-            name: display name of the file.
-            text: of the context.
-
-        Raises:
-            CallError: the rule does not fit.
-        """
+        """The id of a context."""
         if self.field == "chunk":
             return hashlib.sha256(f"{uri or name}\n{text}".encode()).hexdigest()[:32]
         return self.cut(self._named(uri, name))

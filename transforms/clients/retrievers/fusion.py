@@ -54,11 +54,7 @@ class Fusion(RetrieverParameters):
         return self
 
     def plan(self, parts: tuple[FusionPart, ...]) -> FusionPlan:
-        """The plan of the fusion, for given sources.
-
-        Args:
-            parts: one for each name in `parts`, in that order; their weights are replaced.
-        """
+        """The plan of the fusion, for given sources."""
         weights = self.weights or (1.0,) * len(parts)
         weighted = tuple(replace(part, weight=weight) for part, weight in zip(parts, weights, strict=True))
         return FusionPlan(weighted, self.method, self.c, self.normalisation)

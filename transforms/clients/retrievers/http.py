@@ -203,11 +203,7 @@ class Http(RemoteRetriever):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The values of references that are not secrets, from this machine or from the one that called `resolved`.
-
-        Raises:
-            InputError: a reference has no value here.
-        """
+        """The values of references that are not secrets, from this machine or from the one that called `resolved`."""
         if self._environment is not None:
             return self._environment
         return {reference: secrets.variable(reference, text.place) for reference, text in self.public_texts().items()}

@@ -64,11 +64,7 @@ class LexicalParameters(RetrieverParameters):
         self.search(documents).close()
 
     def index(self, documents: Documents) -> Indexed:
-        """The documents or chunks, with their terms.
-
-        Raises:
-            InputError: there are none, or none has a word.
-        """
+        """The documents or chunks, with their terms."""
         if documents.path is None:
             raise InputError("a retriever by words needs dataset.corpus")
         return indexed(documents, Analysis(self.stemming, self.stop_words, self.tokenizer), self.fields)

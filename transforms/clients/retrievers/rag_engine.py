@@ -36,19 +36,12 @@ def _checked_corpus(value: str) -> str:
 
 @dataclass(frozen=True)
 class Context:
-    """One context, in the form that the ledger stores.
-
-    Attributes:
-        uri: of the file that the context is from.
-        name: the file's display name.
-        text: of the context.
-        score: usually the distance from the query; None where the service gives none.
-    """
+    """One context, in the form that the ledger stores."""
 
     uri: str
     name: str
     text: str
-    score: FiniteFloat | None
+    score: FiniteFloat | None  # usually the distance from the query; None if the service gives none
 
 
 _ANSWER = TypeAdapter(tuple[Context, ...])
@@ -137,16 +130,7 @@ class RagEngine(RemoteRetriever):
         )
 
     def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
-        """The fields of the request, under the service's names.
-
-        Args:
-            query: text of the query.
-            top_k: largest number of contexts.
-            distance: only contexts nearer than this.
-
-        Raises:
-            CallError: there are two thresholds.
-        """
+        """The fields of the request, under the service's names."""
         if distance is not None and self.vector_similarity_threshold is not None:
             both = "vector_distance_threshold and vector_similarity_threshold exclude each other; remove one"
             raise CallError(FailureKind.INVALID, both)
@@ -183,12 +167,7 @@ class RagEngine(RemoteRetriever):
 
 @dataclass(frozen=True)
 class RagConnection:
-    """Open connections to RAG Engine.
-
-    Attributes:
-        parameters: of the retriever.
-        channels: the connections.
-    """
+    """Open connections to RAG Engine."""
 
     parameters: RagEngine
     channels: Channels

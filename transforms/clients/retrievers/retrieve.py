@@ -23,14 +23,7 @@ Question = tuple[str, str]
 
 @dataclass(frozen=True)
 class Retrieve:
-    """Asks a remote retriever for the ranking of a query.
-
-    Attributes:
-        service: the retriever's name in the job.
-        kind: its type.
-        retriever: its parameters.
-        reach: how far into the ranking.
-    """
+    """Asks a remote retriever for the ranking of a query."""
 
     service: str
     kind: str
@@ -70,11 +63,7 @@ class Retrieve:
 
 
 def reaching_alike(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:
-    """Works that go as far into a ranking as any of those that ask the same: one call answers them all.
-
-    Args:
-        works: by source.
-    """
+    """Works that go as far into a ranking as any of those that ask the same: one call answers them all."""
     return {source: replace(work, reach=_widest(work, works.values())) for source, work in works.items()}
 
 

@@ -21,12 +21,7 @@ class TfIdf(LexicalParameters):
 
 @dataclass(frozen=True)
 class TfIdfIndex:
-    """An index that answers queries.
-
-    Attributes:
-        indexed: what is ranked, with its terms.
-        scorer: of their vectors.
-    """
+    """An index that answers queries."""
 
     indexed: Indexed
     scorer: TfIdfScorer

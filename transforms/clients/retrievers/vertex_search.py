@@ -46,20 +46,12 @@ def _checked_serving_config(value: str) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """One result, in the form that the ledger stores.
-
-    Attributes:
-        id: of the document.
-        chunk: id of the chunk in the document; empty for a whole document.
-        uri: of the document; empty where the service gives none.
-        score: relevance, higher is better; None where the service gives none.
-        texts: of the result, in the document's order.
-    """
+    """One result, in the form that the ledger stores."""
 
     id: Annotated[str, Field(min_length=1)]
-    chunk: str
-    uri: str
-    score: FiniteFloat | None
+    chunk: str  # id of the chunk in the document; empty for a whole document
+    uri: str  # empty where the service gives none
+    score: FiniteFloat | None  # relevance, higher is better; None if the service gives none
     texts: tuple[str, ...]
 
 
@@ -95,11 +87,7 @@ class ResultIds(IdRule):
     field: Literal["id", "uri", "chunk"] = "id"
 
     def of(self, result: Result) -> str:
-        """The id of a result.
-
-        Raises:
-            CallError: the rule does not fit.
-        """
+        """The id of a result."""
         if self.field == "uri":
             return self.cut(result.uri)
         return self.cut(f"{result.id}/{result.chunk}" if self.field == "chunk" else result.id, is_path=False)
@@ -174,16 +162,7 @@ class VertexSearch(RemoteRetriever):
         )
 
     def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
-        """The fields of the request, under the service's names.
-
-        Args:
-            query: text of the query.
-            top_k: largest number of results.
-            distance: None; the service has no distances.
-
-        Raises:
-            CallError: the service would silently cut `top_k`, or ignore `distance`.
-        """
+        """The fields of the request, under the service's names."""
         if self.most_results is not None and top_k > self.most_results:
             raise CallError(
                 FailureKind.INVALID, f"top_k is {top_k}, but vertex_search gives {self.most_results} results at most"
@@ -216,12 +195,7 @@ class VertexSearch(RemoteRetriever):
 
 @dataclass(frozen=True)
 class SearchConnection:
-    """Open connections to Vertex AI Search.
-
-    Attributes:
-        parameters: of the retriever.
-        channels: the connections.
-    """
+    """Open connections to Vertex AI Search."""
 
     parameters: VertexSearch
     channels: Channels

@@ -47,11 +47,7 @@ def _reduce(batch: pa.RecordBatch, least: int | None = None) -> tuple[Callable[[
 
 @dataclass(frozen=True)
 class Spilled:
-    """A batch in the spill file. Where Beam pickles it between two stages, the next one gets the batch.
-
-    Attributes:
-        place: of the batch.
-    """
+    """A batch in the spill file. Where Beam pickles it between two stages, the next one gets the batch."""
 
     place: bytes
 
@@ -60,12 +56,7 @@ class Spilled:
 
 
 def spilled(batch: pa.RecordBatch, least: int | None = None) -> pa.RecordBatch | Spilled:
-    """Spill a batch that a stage only passes on; a small one stays what it is, and every one without spilling.
-
-    Args:
-        batch: the batch.
-        least: as for `spill.write`; lower where there are so many small batches that memory counts more than time.
-    """
+    """Spill a batch that a stage only passes on; a small one stays what it is, and every one without spilling."""
     read, (encoded,) = _reduce(batch, least)
     return Spilled(encoded) if read is decode_spilled else batch
 
@@ -77,13 +68,7 @@ def unspilled(batch: pa.RecordBatch | Spilled) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class Reference:
-    """A batch that is read where it is needed: until then it takes no memory, but for a small one.
-
-    Attributes:
-        rows: how many rows it has.
-        encoded: its place, or where it was not spilled the batch itself.
-        is_spilled: whether it was spilled.
-    """
+    """A batch that is read where it is needed: until then it takes no memory, but for a small one."""
 
     rows: int
     encoded: bytes

@@ -89,11 +89,7 @@ def absolute(path: str) -> str:
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file or a folder of that name.
-
-    Raises:
-        InputError: the filesystem cannot be reached, or refuses.
-    """
+    """Whether there is a file or a folder of that name."""
     gcs.prepare(path)
     try:
         return bool(beam().exists(path))
@@ -102,15 +98,7 @@ def exists(path: str) -> bool:
 
 
 def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
-    """Open a file for reading as it is stored.
-
-    Args:
-        path: the file.
-        read_ahead_bytes: bytes per request on remote filesystems; by default the filesystem's own.
-
-    Raises:
-        InputError: it cannot be opened.
-    """
+    """Open a file for reading as it is stored."""
     if is_local(path) and Path(path).is_fifo():
         raise InputError("is a pipe, and files are read more than once; write it to a file (gzip is fine)", path=path)
     gcs.prepare(path)
@@ -139,18 +127,7 @@ def open_text(path: str, read_ahead_bytes: int | None = None) -> "io.BufferedRea
 
 
 def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """Read a text file in blocks of whole lines.
-
-    Args:
-        path: any file that `open_text` takes.
-        block_bytes: about how many bytes a block holds; a longer line makes a longer block.
-
-    Yields:
-        Blocks; only the last one may lack its final newline.
-
-    Raises:
-        InputError: the file cannot be opened, its gzip stream is cut short or damaged, or a line is endless.
-    """
+    """Read a text file in blocks of whole lines."""
     rest: list[bytes] = []  # joined once, so that a long line is not copied for each of its pieces
     lines = 0
     try:
@@ -175,11 +152,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
 
 
 def refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
-    """Refuse a line that is too long to be one.
-
-    Raises:
-        InputError: the pieces of a line are longer than any line may be.
-    """
+    """Refuse a line that is too long to be one."""
     if sum(map(len, pieces)) > LONGEST_LINE:
         raise InputError(f"has a line of more than {LONGEST_LINE >> 20} MiB; end lines with LF", path=path)
 
@@ -218,11 +191,7 @@ def read_all(path: str) -> bytes:
 
 
 def write(path: str, content: bytes) -> None:
-    """Write a whole file.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a whole file."""
     try:
         with beam().create(path, compression_type=_AS_STORED) as handle:
             handle.write(content)
@@ -231,11 +200,7 @@ def write(path: str, content: bytes) -> None:
 
 
 def delete(path: str) -> None:
-    """Delete a file, or a folder with its content; nothing happens when there is none.
-
-    Raises:
-        OSError: it cannot be deleted.
-    """
+    """Delete a file, or a folder with its content; nothing happens when there is none."""
     if is_local(path):
         found = [path] if os.path.lexists(path) else []
     else:  # an object store has no folders, only names that begin alike
@@ -245,11 +210,7 @@ def delete(path: str) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Make a folder if it does not exist, and check that it can be written to.
-
-    Raises:
-        InputError: it cannot be made or written to.
-    """
+    """Make a folder if it does not exist, and check that it can be written to."""
     gcs.prepare(path)
     try:
         if not beam().exists(path):

@@ -19,11 +19,7 @@ _OTHER_WAYS = ("STORAGE_EMULATOR_HOST", "HTTPS_PROXY", "https_proxy", "ALL_PROXY
 
 
 def prepare(path: str) -> None:
-    """Check that a path's service can be reached; nothing where the path is not on `gs://`.
-
-    Raises:
-        InputError: there is no network.
-    """
+    """Check that a path's service can be reached; nothing where the path is not on `gs://`."""
     if path.startswith(SCHEME):
         if not any(os.environ.get(name) for name in _OTHER_WAYS):
             _find_host(path)

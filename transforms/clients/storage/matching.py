@@ -11,9 +11,6 @@ def expand(pattern: str) -> list[str]:
     """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
 
     A file of exactly that name takes precedence, as a name may contain brackets and stars.
-
-    Raises:
-        InputError: there are no such files.
     """
     gcs.prepare(pattern)
     try:
@@ -34,11 +31,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def found(pattern: str) -> list[str]:
-    """The files that a glob pattern names, sorted; none where there are none.
-
-    Raises:
-        InputError: the filesystem cannot be reached, or refuses.
-    """
+    """The files that a glob pattern names, sorted; none where there are none."""
     gcs.prepare(pattern)
     try:
         return sorted(files.match(pattern))

@@ -19,9 +19,6 @@ def open_file(path: str) -> Iterator[pq.ParquetFile]:
 
     Arrow's threads may hold the reader longer than this block. The last thread to release an open file takes Python's
     lock to free its object; during the interpreter's shutdown that ends the process with SIGABRT.
-
-    Raises:
-        InputError: it is damaged.
     """
     # Page by page where seeking is free; elsewhere each column of a row group in one request. Arrow's default would
     # hold the bytes of all row groups at once.

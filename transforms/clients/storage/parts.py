@@ -70,11 +70,6 @@ def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
     """Move complete parts into a table's folder, and remove unfinished ones; returns the new paths.
 
     A call after an interrupted one continues it.
-
-    Args:
-        folder: the folder of the table.
-        parts: paths of its parts; without any, a file without rows is made.
-        schema: the schema of the table.
     """
     parts = sorted(parts) or [Part(folder, schema).close()]
     places = [files.join(folder, f"part-{number:05}-of-{len(parts):05}.parquet") for number in range(len(parts))]

@@ -13,18 +13,6 @@ def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_
     """Read the lines whose first byte lies in a range of an uncompressed file, in blocks of whole lines.
 
     The ranges [0, a), [a, b), [b, size) have every line once, whatever their borders.
-
-    Args:
-        path: the file.
-        begin: the first byte of the range.
-        end: the byte after the range.
-        block_bytes: about how many bytes a block holds; a longer line makes a longer block.
-
-    Yields:
-        Blocks; only the last one of a file may lack its final newline.
-
-    Raises:
-        InputError: the file cannot be read, or a line is endless.
     """
     try:
         with files.open_raw(path) as handle:

@@ -54,15 +54,7 @@ def folder() -> str | None:
 
 
 def write(encoded: "pa.Buffer", least: int | None = None) -> bytes | None:
-    """Spill an encoded batch; returns its place, or None for a small batch or without spilling.
-
-    Args:
-        encoded: the batch.
-        least: bytes from which a batch is not small; None for what is worth the time of a file.
-
-    Raises:
-        OSError: the disk is full.
-    """
+    """Spill an encoded batch; returns its place, or None for a small batch or without spilling."""
     name = folder()
     if name is None or len(encoded) < (_WORTH_A_FILE if least is None else least):
         return None

@@ -36,11 +36,7 @@ class Stored:
 
 
 def put(path: str, content: bytes) -> Stored:
-    """Write a file, with its folder, so that no reader ever sees an incomplete one.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a file, with its folder, so that no reader ever sees an incomplete one."""
     for _ in range(_TRIES):
         try:
             _write(path, content)
@@ -55,15 +51,7 @@ def put(path: str, content: bytes) -> Stored:
 
 
 def listed(folder: str, what: str) -> list[Stored]:
-    """The files of a folder, sorted; none where there is no folder.
-
-    Args:
-        folder: on any of Beam's filesystems.
-        what: name of the files, for the message.
-
-    Raises:
-        InputError: it cannot be listed.
-    """
+    """The files of a folder, sorted; none where there is no folder."""
     try:
         if not files.is_local(folder):
             matched = FileSystems.match([files.join(folder, "*")])[0].metadata_list
@@ -88,11 +76,7 @@ def delete(path: str) -> bool:
 
 
 def make_private(folder: str) -> None:
-    """Make a folder that only its owner may read, as all files and folders that are made in it.
-
-    Raises:
-        InputError: it cannot be made.
-    """
+    """Make a folder that only its owner may read, as all files and folders that are made in it."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
         Path(folder).chmod(0o700)

@@ -14,16 +14,7 @@ _LONGEST = {"params": 6000, "tags": 5000}
 
 
 def log(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
-    """Write trials that are not there yet; returns how many these were.
-
-    Args:
-        uri: of the tracking store, such as `sqlite:///mlflow.db`, a folder, or the address of a server.
-        experiment: name of MLflow's experiment; it is made where it does not exist.
-        trials: of one run.
-
-    Raises:
-        InputError: MLflow is not installed, or refuses.
-    """
+    """Write trials that are not there yet; returns how many these were."""
     if (problem := missing("mlflow", MLFLOW, "MLflow")) is not None:
         raise InputError(problem)
     from mlflow.exceptions import MlflowException

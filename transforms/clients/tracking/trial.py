@@ -7,25 +7,15 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Trial:
-    """A configuration with its parameters and means.
-
-    Attributes:
-        name: of the configuration.
-        run_id: of the run.
-        config_id: of the configuration.
-        started_at: of the run.
-        parameters: names and values, as text.
-        metrics: names, such as `ndcg_at_10`, and means.
-        tags: further facts, by name.
-    """
+    """A configuration with its parameters and means."""
 
     name: str
     run_id: str
     config_id: str
     started_at: datetime
     parameters: Mapping[str, str]
-    metrics: Mapping[str, float]
-    tags: Mapping[str, str]
+    metrics: Mapping[str, float]  # names, such as `ndcg_at_10`, and means
+    tags: Mapping[str, str]  # further facts, by name
 
     @property
     def identity(self) -> str:

@@ -20,17 +20,7 @@ _TIMEOUT_S, _STORE_POLLS, _POLL_S = 60.0, 60, 2.0
 
 
 def log(location: str, experiment: str, trials: Sequence[Trial], endpoint: Endpoint | None = None) -> int:
-    """Write trials, in the place of those that are there already; returns how many these are.
-
-    Args:
-        location: projects/P/locations/L.
-        experiment: name of the experiment; it is made where it does not exist.
-        trials: of one run.
-        endpoint: of Vertex AI; by default the public one of the location.
-
-    Raises:
-        InputError: a name is not valid, or Vertex AI refuses.
-    """
+    """Write trials, in the place of those that are there already; returns how many these are."""
     if LOCATION.fullmatch(location) is None:
         raise InputError(f"{location!r} is not a location; write projects/PROJECT/locations/REGION")
     names = {trial.identity: resource_id(experiment, trial) for trial in trials}

@@ -28,13 +28,6 @@ def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
     """Rebuild `results.duckdb` from the Parquet files of all finished runs; returns its path.
 
     The file is built under another name and then renamed, so it is always complete. Its views are those of BigQuery.
-
-    Args:
-        output: the folder of all tables, on any filesystem.
-        left_out: pairs of a table and a run whose rows stay in their Parquet files.
-
-    Raises:
-        InputError: there is no finished run, or the file cannot be written.
     """
     path = files.join(output, FILE_NAME)
     try:
@@ -71,24 +64,14 @@ def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> str
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) -> None:
-    """Make a table of Parquet files. Columns that older releases lack are null, and their tables have no rows.
-
-    Args:
-        connection: to the file.
-        name: of the table.
-        parts: its files.
-    """
+    """Make a table of Parquet files. Columns that older releases lack are null, and their tables have no rows."""
     connection.register("columns_of_now", tables.TABLES[name].empty_table())
     rows = "UNION ALL BY NAME FROM read_parquet(?, union_by_name = true)" if parts else ""
     connection.execute(f'CREATE TABLE "{name}" AS FROM columns_of_now {rows}', [parts] if parts else [])
 
 
 def refuse_foreign(output: str) -> None:
-    """Check that `build` will replace only a file that it made.
-
-    Raises:
-        InputError: the file was made by another program, or cannot be read.
-    """
+    """Check that `build` will replace only a file that it made."""
     path = Path(files.join(output, FILE_NAME))
     if not files.is_local(output) or not path.exists():
         return
@@ -112,11 +95,7 @@ def refuse_foreign(output: str) -> None:
 
 
 def finished_runs(output: str) -> list[str]:
-    """The ids of the runs that are complete, oldest id first.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The ids of the runs that are complete, oldest id first."""
     try:
         found = matching.expand(files.join(output, "runs", "*", "part-*.parquet"))
     except InputError as error:

@@ -77,11 +77,7 @@ def transpiled() -> str:
 
 
 def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:
-    """The statements that make, or replace, the views in a dataset that holds the tables.
-
-    Yields:
-        The name of a view, and its statement; a view follows those that it reads from.
-    """
+    """The statements that make, or replace, the views in a dataset that holds the tables."""
     from sqlglot import exp
 
     trees = parsed()
@@ -99,14 +95,7 @@ def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:
 
 
 def apply(dataset: DatasetName) -> Iterator[str]:
-    """Make the views in BigQuery, or replace them, with the tables and columns that they need.
-
-    Yields:
-        The name of each view that was made.
-
-    Raises:
-        RankbeamError: BigQuery refused a request; the message says what to do.
-    """
+    """Make the views in BigQuery, or replace them, with the tables and columns that they need."""
     session = Session(dataset)
     try:
         for name in tables.TABLES:

@@ -15,34 +15,19 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=Fal
 
 @dataclass(frozen=True)
 class Call:
-    """One request to a remote service.
-
-    Attributes:
-        service: its name in the job; the service says which pool pays.
-        key: `content_key` of all that determines the answer, and of nothing else: the ledger finds the answer by it.
-            None for a call whose answer is neither kept nor shared, such as a poll.
-        payload: the request, as JSON that the service's connection understands; never edited afterwards.
-        reach: how far into a ranking the call goes; None where an answer is whole.
-        positions: of the configurations that the answer is for; None for those of the call's task.
-        keeps_malformed: whether the ledger keeps a malformed answer, once no attempt is left: the next run is not to
-            ask again.
-        step: the kind of request, where a service answers several; a step whose answers are bad is given up alone.
-    """
+    """One request to a remote service."""
 
     service: str
     key: str | None
     payload: str
-    reach: Reach | None = None
-    positions: frozenset[int] | None = None
+    reach: Reach | None = None  # None if an answer is whole
+    positions: frozenset[int] | None = None  # None for those of the call's task
     keeps_malformed: bool = False
     step: str = ""
 
 
 def content_key(request: Mapping[str, Any]) -> str:
     """A hash of a request's content: equal requests have the same key, in any process and any run.
-
-    Args:
-        request: all that determines the answer, as JSON values: service, parameters, text, version of the corpus.
 
     >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
     True
@@ -52,11 +37,6 @@ def content_key(request: Mapping[str, Any]) -> str:
 
 def content_keys(request: Mapping[str, Any], name: str, texts: Iterable[str]) -> list[str]:
     """The `content_key` of requests that differ in one text, in a third of the time.
-
-    Args:
-        request: what they share.
-        name: of what they differ in.
-        texts: of each request.
 
     >>> content_keys({"a": 1, "z": 2}, "b", ["x"]) == [content_key({"a": 1, "b": "x", "z": 2})]
     True

@@ -29,14 +29,7 @@ def over_budget(pools: Sequence[str], calls: int) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """A task that returned a value.
-
-    Attributes:
-        work: the name of its work.
-        name: the name of the task.
-        subjects: all that the value belongs to.
-        value: what the work's `steps` returned.
-    """
+    """A task that returned a value."""
 
     work: str
     name: str
@@ -46,14 +39,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Recalled:
-    """Tasks of one work whose answers the ledger had.
-
-    Attributes:
-        work: the name of the work.
-        subjects: all that the values belong to.
-        tasks: for each subject the position of its task.
-        values: of the tasks.
-    """
+    """Tasks of one work whose answers the ledger had."""
 
     work: str
     subjects: Sequence[Subject]
@@ -63,13 +49,7 @@ class Recalled:
 
 @dataclass(frozen=True)
 class FailedTask:
-    """A task that returned no value: one element for each of its subjects.
-
-    Attributes:
-        work: the name of its work.
-        subject: the subject without a value.
-        failure: the reason.
-    """
+    """A task that returned no value: one element for each of its subjects."""
 
     work: str
     subject: Subject
@@ -78,24 +58,13 @@ class FailedTask:
 
 @dataclass(frozen=True)
 class Usage:
-    """How a stage used a quota pool.
-
-    Attributes:
-        pool: the name of the pool.
-        calls: attempts that were made.
-        ledger_hits: calls that the ledger answered.
-        records: names of the ledger's records of the same use.
-        stage: the stage that made the calls.
-        model: the model that was called; None for services that are not models.
-        tokens: tokens of all attempts, failed ones included.
-        took: what the calls took that were made: all of them, and those for each position.
-    """
+    """How a stage used a quota pool."""
 
     pool: str
     calls: int
     ledger_hits: int
     records: tuple[str, ...] = ()
     stage: str = ""
-    model: str | None = None
-    tokens: Tokens = NO_TOKENS
+    model: str | None = None  # the model that was called; None for services that are not models
+    tokens: Tokens = NO_TOKENS  # tokens of all attempts, failed ones included
     took: tuple[Took, ...] = ()

@@ -5,15 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reach:
-    """How far into a ranking a call goes. An answer of a longer reach also answers calls of a shorter one.
-
-    Attributes:
-        results: the most results that are wanted.
-        distance: results at this distance or farther are not wanted; None where all are wanted.
-    """
+    """How far into a ranking a call goes. An answer of a longer reach also answers calls of a shorter one."""
 
     results: int
-    distance: float | None = None
+    distance: float | None = None  # results at this distance or farther are not wanted; None if all are wanted
 
     def covers(self, other: "Reach") -> bool:
         """Whether an answer of this reach contains all results of the other reach.

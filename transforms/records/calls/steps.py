@@ -26,14 +26,7 @@ Steps = Generator[Sequence[Call], Sequence[Any], Value]
 
 
 class Subject(NamedTuple):
-    """The query and configurations that the value of a task belongs to.
-
-    Attributes:
-        panel: the group of metrics that shares its status: "retrieval", or a judged metric.
-        query_id: the query.
-        bucket: the bucket of the query.
-        positions: positions of the sources that want the value, or, outside of retrieval, of the configurations.
-    """
+    """The query and configurations that the value of a task belongs to."""
 
     panel: str
     query_id: str
@@ -42,14 +35,7 @@ class Subject(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One unit of remote work.
-
-    Attributes:
-        name: a hash of the item's content: tasks of one work with the same name are done once.
-        work: the name of its work, among those of the stage.
-        item: the argument of the work's `steps`; a reference where the content is long.
-        subjects: all that the value belongs to.
-    """
+    """One unit of remote work."""
 
     name: str
     work: str
@@ -74,18 +60,11 @@ class Work(Protocol[Item]):
         """Yield the calls that a task needs, step by step, and return its value.
 
         The generator is deterministic: it depends only on the item and on the values that it is sent.
-
-        Raises:
-            CallError: the task has no value; all its subjects fail.
         """
         ...
 
     def read(self, call: Call, reply: Reply) -> Any:
-        """Read a reply as the service does, and check it against the call.
-
-        Raises:
-            CallError: as `Service.read`.
-        """
+        """Read a reply as the service does, and check it against the call."""
         ...
 
     def calls(self, item: Item) -> range:
@@ -116,11 +95,7 @@ class OneCall(Protocol):
 
 
 def accepted(outcomes: Sequence[Any]) -> Sequence[Any]:
-    """The values that a step was sent, for work that needs all of them.
-
-    Raises:
-        CallError: one was sent; the first is raised.
-    """
+    """The values that a step was sent, for work that needs all of them."""
     for outcome in outcomes:
         if isinstance(outcome, CallError):
             raise outcome
@@ -128,11 +103,7 @@ def accepted(outcomes: Sequence[Any]) -> Sequence[Any]:
 
 
 def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:
-    """Take several generators through their steps side by side: a step of all of them is one list of calls.
-
-    Returns:
-        What each of them returned, in their order.
-    """
+    """Take several generators through their steps side by side: a step of all of them is one list of calls."""
     values: dict[int, Value] = {}
     calls: dict[int, Sequence[Call]] = {}
     sent: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(parts)))
@@ -150,11 +121,7 @@ def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:
 
 
 def without_calls(steps: Steps[Value]) -> Value:
-    """The value of a task none of whose steps has a call.
-
-    Raises:
-        ValueError: a step has one.
-    """
+    """The value of a task none of whose steps has a call."""
     try:
         calls = next(steps)
         while not calls:

@@ -18,14 +18,7 @@ _FOLDER = "prompts"
 
 @dataclass(frozen=True)
 class Template:
-    """How one step is asked.
-
-    Attributes:
-        step: its name.
-        text: of the file.
-        name: of the file, such as "support.v1.txt".
-        schema: of its answers.
-    """
+    """How one step is asked."""
 
     step: str
     text: str
@@ -38,23 +31,13 @@ class Template:
         return template_hash(self.text)
 
     def prompt(self, values: Mapping[str, Any], **settings: Any) -> Prompt:
-        """The prompt of these values, with the step's schema.
-
-        Args:
-            values: of the step's variables.
-            settings: further ones of `Prompt`.
-        """
+        """The prompt of these values, with the step's schema."""
         system, user = split_template(self.text)
         return Prompt(self.step, values, system, user, self.schema(self.step, values), **settings)
 
 
 def newest(package: str, schema: Schema) -> Mapping[str, Template]:
-    """By step, the newest template that a package ships in its folder `prompts`.
-
-    Args:
-        package: its name.
-        schema: of the answers.
-    """
+    """By step, the newest template that a package ships in its folder `prompts`."""
     latest: dict[str, tuple[int, Template]] = {}
     for file in files(package).joinpath(_FOLDER).iterdir():
         if (match := _NAME.fullmatch(file.name)) is not None:

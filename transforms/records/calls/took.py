@@ -10,17 +10,9 @@ from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 
 @dataclass(frozen=True)
 class Took:
-    """What the calls of one quota pool and model took, those that the ledger answered left out.
+    """What the calls of one quota pool and model took, those that the ledger answered left out."""
 
-    Attributes:
-        position: of the source or configuration that needed the calls; None for all calls.
-        calls: attempts, failed ones included.
-        shared: those of them that further sources or configurations needed.
-        tokens: of all attempts.
-        durations: of attempts that were answered: how many fall into each bin of `kernels.durations`.
-    """
-
-    position: int | None = None
+    position: int | None = None  # None for all calls
     calls: int = 0
     shared: int = 0
     tokens: Tokens = NO_TOKENS
@@ -50,12 +42,7 @@ def summed(took: Iterable[Took]) -> tuple[Took, ...]:
 
 
 def took_of(took: Iterable[Took], needed_by: Mapping[int, Collection[int]]) -> dict[int, Took]:
-    """What calls took that each configuration needed, by its position.
-
-    Args:
-        took: by the position of whatever needed them.
-        needed_by: for each of these positions, those of the configurations that need it.
-    """
+    """What calls took that each configuration needed, by its position."""
     of: dict[int, Took] = {}
     for each in took:
         users = () if each.position is None else needed_by.get(each.position, ())

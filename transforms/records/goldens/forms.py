@@ -67,14 +67,7 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True)
 class Fact:
-    """An atomic statement, with the words of the text that say it.
-
-    Attributes:
-        text: the statement.
-        source: number of the text.
-        start, end: [start, end) of the quote in that text.
-        quote: as it stands there.
-    """
+    """An atomic statement, with the words of the text that say it."""
 
     text: str
     source: int
@@ -172,14 +165,6 @@ class _ClosedBook(Form):
 
 def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
     """What an answer to a step says.
-
-    Args:
-        step: such as "facts".
-        values: of its prompt.
-        answer: the model's text.
-
-    Raises:
-        CallError: it breaks a rule (`MALFORMED`).
 
     >>> read("closed_book", {}, '{"answer": "I do not know."}')
     'I do not know.'

@@ -52,34 +52,18 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Vote:
-    """One verdict of a checking model.
-
-    Attributes:
-        step: that asked for it.
-        criterion: such as "standalone".
-        verdict: such as "yes".
-        reason: in the model's words.
-        critic: the role that it judged in; empty where there is one.
-    """
+    """One verdict of a checking model."""
 
     step: str
-    criterion: str
-    verdict: str
+    criterion: str  # such as "standalone"
+    verdict: str  # such as "yes"
     reason: str
-    critic: str = ""
+    critic: str = ""  # the role that it judged in; empty where there is one
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One call that an item rests on.
-
-    Attributes:
-        step: of the call.
-        service: the name of the model.
-        model_version: that answered, as the service named it.
-        key: the content key, which finds the answer in the ledger.
-        input, cached, output: tokens, those of failed attempts among them.
-    """
+    """One call that an item rests on."""
 
     step: str
     service: str
@@ -92,27 +76,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Made:
-    """What became of one candidate once models had written and checked it.
-
-    Attributes:
-        item_id, type, profile, topic, number, round: as the candidate has them.
-        spans: ids of the spans that it was made from.
-        state: what became of it.
-        reason: the stage that rejected it; None where none did.
-        detail: why, for people.
-        failure: the kind of the call that failed, where one did.
-        question: its text; empty where none was written.
-        answer: the reference answer; where there is none, why the documents do not answer.
-        nuggets: of the answer.
-        evidence: quotes that the answer rests on.
-        dropped_quotes: facts whose quote does not stand in the text.
-        common_run: the most words that question and spans have in common, one after the other.
-        overlap: the share of the question's word stems that stand in the spans.
-        agreement: F1 of the claims of the answer and of one that was derived anew from the quotes.
-        closed_book: the share of vital nuggets that the writing model knows without any text; None where not asked.
-        votes: of the checking model.
-        asked: every call.
-    """
+    """What became of one candidate once models had written and checked it."""
 
     item_id: str
     type: str
@@ -125,7 +89,7 @@ class Made:
     reason: Reason | None = None
     detail: str = ""
     failure: FailureKind | None = None
-    question: str = ""
+    question: str = ""  # empty where none was written
     answer: str = ""
     nuggets: tuple[Nugget, ...] = ()
     evidence: tuple[Evidence, ...] = ()
@@ -145,15 +109,7 @@ class Made:
 
 @dataclass(frozen=True)
 class PoolGrade:
-    """The grade of a passage for a question, besides those that the question was made from.
-
-    Attributes:
-        span: id of the passage.
-        doc_id: its document.
-        grade: from 0 to 3; None where the call failed.
-        reason: in the model's words, or why the call failed.
-        failure: the kind of the call that failed, where it may succeed later.
-    """
+    """The grade of a passage for a question, besides those that the question was made from."""
 
     span: str
     doc_id: str
@@ -164,13 +120,7 @@ class PoolGrade:
 
 @dataclass(frozen=True)
 class Pooled:
-    """The passages that a question was compared with.
-
-    Attributes:
-        item_id: the question.
-        grades: one each.
-        asked: every call.
-    """
+    """The passages that a question was compared with."""
 
     item_id: str
     grades: tuple[PoolGrade, ...]
@@ -187,42 +137,24 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True)
 class Review:
-    """A person's decision about an item.
-
-    Attributes:
-        item_id: the item.
-        decision: about it.
-        reviewer: who decided.
-        question, answer: the wording where it was edited; None where it stays.
-        evidence: quotes where they were edited; None where they stay.
-        note: of the reviewer.
-    """
+    """A person's decision about an item."""
 
     item_id: str
     decision: Decision
     reviewer: str = ""
     question: str | None = None
     answer: str | None = None
-    evidence: tuple[Evidence, ...] | None = None
+    evidence: tuple[Evidence, ...] | None = None  # quotes where they were edited; None if they stay
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Golden:
-    """An item of a benchmark.
-
-    Attributes:
-        made: the item as models made it.
-        split: that it belongs to.
-        rank: that bm25 gives the last of its documents, from 1; None where it finds one of them not at all.
-        grades: of passages of other documents.
-        difficulty: by the rank; empty for unanswerable questions.
-        flags: what a reviewer should look at.
-    """
+    """An item of a benchmark."""
 
     made: Made
     split: str
-    rank: int | None
+    rank: int | None  # None if it finds one of them not at all
     grades: tuple[PoolGrade, ...] = ()
-    difficulty: str = ""
+    difficulty: str = ""  # empty for unanswerable questions
     flags: tuple[str, ...] = ()

@@ -12,14 +12,7 @@ _DIGITS = 12
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a document.
-
-    Attributes:
-        doc_id: the document.
-        start, end: [start, end) in code points of the document's text.
-        text: of the span.
-        title: of the document.
-    """
+    """A part of a document."""
 
     doc_id: str
     start: int
@@ -39,34 +32,19 @@ class Span:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A question that is to be written.
-
-    Attributes:
-        item_id: a hash of the spans, the type, the profile and the number.
-        type: of the question.
-        profile: that it is written for.
-        topic: of the document.
-        number: among the questions of one type from the same spans, from 0.
-        round: in which it was planned, from 1.
-    """
+    """A question that is to be written."""
 
     item_id: str
     type: str
     profile: Profile
     topic: int
-    number: int
+    number: int  # among the questions of one type from the same spans, from 0
     round: int
 
 
 @dataclass(frozen=True)
 class Source:
-    """The task of writing: linked spans, and all that is to be asked about them in one round.
-
-    Attributes:
-        spans: one, or two of different documents.
-        candidates: the questions.
-        context: passages of other documents about the same matter, of which questions may use sentences.
-    """
+    """The task of writing: linked spans, and all that is to be asked about them in one round."""
 
     spans: tuple[Span, ...]
     candidates: tuple[Candidate, ...]

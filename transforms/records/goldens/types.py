@@ -9,13 +9,7 @@ UNANSWERABLE = "unanswerable"
 
 @dataclass(frozen=True)
 class QuestionType:
-    """A type of question.
-
-    Attributes:
-        description: what a writer reads of it.
-        spans: how many linked spans it is made from.
-        share: of all questions, by default, in relation to the others.
-    """
+    """A type of question."""
 
     description: str
     spans: int = 1
@@ -43,12 +37,7 @@ TYPES: Mapping[str, QuestionType] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Value:
-    """One value of a dimension of the profiles.
-
-    Attributes:
-        name: of the value, such as "Novice".
-        description: for the writer.
-    """
+    """One value of a dimension of the profiles."""
 
     name: str
     description: str
@@ -56,13 +45,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension of the profiles, such as the persona that asks.
-
-    Attributes:
-        name: of the dimension.
-        description: for the writer.
-        values: that it has, at least one.
-    """
+    """A dimension of the profiles, such as the persona that asks."""
 
     name: str
     description: str

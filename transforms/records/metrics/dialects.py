@@ -11,22 +11,12 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Dialect:
-    """The rules of one tool where they differ from rankbeam's.
-
-    Attributes:
-        name: of the tool.
-        by_score: rankings are ordered by score, even those of services, whose own order rankbeam keeps.
-        single_precision: scores are compared as 32-bit floats, so more of them tie.
-        skips_missing: a judged query without results is left out of the mean, instead of scoring 0.
-        drops_self: a document with the id of its query is removed first.
-        counts_chunks: every chunk of a document counts, precision is over the number retrieved, every judged document
-            is relevant, and gain is exponential: P, R and nDCG are those of Google's RAG Engine notebook.
-    """
+    """The rules of one tool where they differ from rankbeam's."""
 
     name: str
     by_score: bool = False
     single_precision: bool = False
-    skips_missing: bool = False
+    skips_missing: bool = False  # a judged query without results is left out of the mean, instead of scoring 0
     drops_self: bool = False
     counts_chunks: bool = False
 
@@ -69,11 +59,7 @@ rules of `EvaluateRetrieval.evaluate`, not of its `evaluate_custom`."""
 
 
 def parse_dialect(name: str) -> Dialect:
-    """The dialect of that name.
-
-    Raises:
-        InputError: no dialect has that name.
-    """
+    """The dialect of that name."""
     if name not in DIALECTS:
         raise InputError(f"unknown dialect {name!r}; {did_you_mean(name, DIALECTS)}")
     return DIALECTS[name]

@@ -39,17 +39,10 @@ _NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True)
 class JudgedMetric:
-    """One judged metric.
-
-    Attributes:
-        name: a key of `JUDGED`.
-        cutoff: the number of contexts that are judged; None for those that the generator was given.
-        judge: the judge, where the name must show it: the offline judge.
-        embeddings: the embedding model, where the name must show it.
-    """
+    """One judged metric."""
 
     name: str
-    cutoff: int | None = None
+    cutoff: int | None = None  # the number of contexts that are judged; None for those that the generator was given
     judge: str | None = None
     embeddings: str | None = None
 
@@ -92,11 +85,7 @@ class JudgedMetric:
         )
 
     def value(self, inputs: Mapping[str, Any]) -> Value:
-        """The metric of one query.
-
-        Args:
-            inputs: at least those of the definition; inputs per context hold all contexts, and are cut here.
-        """
+        """The metric of one query."""
         given = (*self.definition.inputs, *(name for name in self.definition.inputs_without_claims if name in inputs))
         cut = slice(self.cutoff)
         return self.definition.kernel(
@@ -106,9 +95,6 @@ class JudgedMetric:
 
 def parse_judged(text: str) -> JudgedMetric:
     """Read a judged metric's name, or another tool's name of it.
-
-    Raises:
-        InputError: there is no such metric, variant or option, or it takes no cutoff.
 
     >>> [str(parse_judged(text)) for text in ("faithfulness", "context_precision@5", "NoiseSensitivity( relevant )")]
     ['Faithfulness', 'ContextAP@5', 'NoiseSensitivity(relevant)']
@@ -156,13 +142,6 @@ def is_judged(text: str) -> bool:
 
 def parse_any(text: str, also: Iterable[str] = ()) -> Metric | JudgedMetric:
     """Read the name of a metric of either kind.
-
-    Args:
-        text: such as `nDCG@10` or `Faithfulness`.
-        also: further names to suggest where there is no such metric.
-
-    Raises:
-        InputError: it is not the name of a metric.
 
     >>> str(parse_any("MAP")), str(parse_any("context_recall@3"))
     ('AP', 'ContextRecall@3')

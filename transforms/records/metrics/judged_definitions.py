@@ -29,13 +29,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True)
 class Input:
-    """An argument of a formula.
-
-    Attributes:
-        steps: the judge's steps that produce it. a, g and c stand for answer, reference and one context.
-        needs: what these steps judge.
-        per_context: its last axis is that of contexts, in rank order.
-    """
+    """An argument of a formula."""
 
     steps: tuple[str, ...] = ()
     needs: frozenset[Need] = frozenset()
@@ -75,16 +69,7 @@ INPUTS: Mapping[str, Input] = MappingProxyType(
 
 @dataclass(frozen=True)
 class JudgedDefinition:
-    """The definition of a judged metric.
-
-    Attributes:
-        kernel: the formula; its arguments are keys of `INPUTS`. Those with a default are needed only where an answer
-            has no claims.
-        undefined: the reasons for an undefined value.
-        lowest: the lowest value that a query can have: the bound of a query whose judge failed.
-        highest: the highest value that a query can have.
-        note: how other tools define the name, where they differ.
-    """
+    """The definition of a judged metric."""
 
     kernel: Callable[..., Value]
     undefined: tuple[Undefined, ...] = ()

@@ -35,17 +35,10 @@ _HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
 
 @dataclass(frozen=True)
 class Definition:
-    """The definition of a metric.
-
-    Attributes:
-        kernel: the formula; its keyword arguments are the metric's options, with their defaults.
-        highest: the highest value a query can have; None where there is no bound.
-        chunks: every chunk of a document counts, instead of the best-ranked one only.
-        summed: trec_eval and ir_measures report the sum over queries, not the mean.
-    """
+    """The definition of a metric."""
 
     kernel: Callable[..., FloatArray]
-    highest: float | None = 1.0
+    highest: float | None = 1.0  # the highest value a query can have; None if there is no bound
     chunks: bool = False
     summed: bool = False
 
@@ -120,21 +113,13 @@ _BY_PLAIN = {plain(name): name for name in _DEFINITIONS} | {plain(alias): name f
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric with its options and cutoff.
-
-    Attributes:
-        name: a key of `METRICS` or `SPAN_METRICS`.
-        options: options that differ from their default, sorted by name.
-        cutoff: the number of ranks that count; None for all.
-        judged_only: documents without a judgement are removed first (trec_eval -J).
-        budget: the number of tokens that count, for metrics of spans; None for all.
-    """
+    """One metric with its options and cutoff."""
 
     name: str
     options: tuple[tuple[str, Option], ...] = field(default=())
-    cutoff: int | None = None
+    cutoff: int | None = None  # the number of ranks that count; None for all
     judged_only: bool = False
-    budget: int | None = None
+    budget: int | None = None  # the number of tokens that count, for metrics of spans; None for all
 
     def __str__(self) -> str:
         """The canonical name, such as `P(rel=2)@5`."""
@@ -200,14 +185,6 @@ class Metric:
 
 def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
     """Read a metric's name.
-
-    Args:
-        text: such as `nDCG@10`, `MAP`, `P(rel=2)@5`, `nDCG(gain=exp)`, or a name of another tool.
-        also: further names to suggest when there is no such metric.
-
-    Raises:
-        InputError: the metric or an option is unknown, or a cutoff is missing, not allowed, or not a positive whole
-            number.
 
     >>> str(parse_metric("Recall(rel=1)@100")), str(parse_metric("nDCG( gain = exp )@10"))
     ('R@100', 'nDCG(gain=exp)@10')

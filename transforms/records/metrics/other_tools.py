@@ -96,11 +96,7 @@ def meant_by(name: str) -> str | None:
 
 
 def refuse_homonym(name: str) -> None:
-    """Refuse a name that, exactly so written, is another metric elsewhere than in any other case.
-
-    Raises:
-        InputError: it is such a name.
-    """
+    """Refuse a name that, exactly so written, is another metric elsewhere than in any other case."""
     if name == "Accuracy":
         problem = "it is ir_measures' share of pairs in which a relevant document ranks before one that is not"
         advice = "BEIR's accuracy@k, in lower case, is Success@k"
@@ -129,11 +125,7 @@ def notes(words: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_foreign(name: str) -> None:
-    """Refuse the name of a known metric that is not here.
-
-    Raises:
-        InputError: it is such a name; the message has the nearest metric of ours.
-    """
+    """Refuse the name of a known metric that is not here."""
     if (known := _FOREIGN.get(plain(name))) is not None:
         _, what, nearest = known
         raise InputError(f"metric {name!r} is not here: it is {what}; the nearest one is {nearest}")

@@ -37,13 +37,6 @@ _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs)
 def parse_metrics(words: Iterable[str], also: Sequence[str] = ()) -> tuple[Metric, ...]:
     """Read metrics in rankbeam's names, in trec_eval's (`map`, `P.5,10`, `ndcg_cut_10`), or in its sets.
 
-    Args:
-        words: names; `official` and `all_trec` stand for those metrics of trec_eval's sets that both tools have.
-        also: further names to suggest where there is no such metric.
-
-    Raises:
-        InputError: a word is not a metric or a set.
-
     >>> [str(metric) for metric in parse_metrics(["map", "P.5,10", "nDCG@3"])]
     ['AP', 'P@5', 'P@10', 'nDCG@3']
     """

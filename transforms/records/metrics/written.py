@@ -13,26 +13,16 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class Written:
-    """A name in its parts.
-
-    Attributes:
-        name: as it is written.
-        options: in the order in which they are written; the value is None where the option is a bare word.
-        cutoff: None where there is none.
-        in_tokens: the cutoff is a number of tokens, as in `SpanRecall@2000t`.
-    """
+    """A name in its parts."""
 
     name: str
     options: tuple[tuple[str, str | None], ...]
     cutoff: int | None
-    in_tokens: bool = False
+    in_tokens: bool = False  # the cutoff is a number of tokens, as in `SpanRecall@2000t`
 
 
 def split_name(text: str) -> Written:
     """Split a metric's name into its parts.
-
-    Raises:
-        InputError: the syntax is wrong, an option is given twice, or the cutoff is not a positive whole number.
 
     >>> split_name("nDCG( gain = exp )@10")
     Written(name='nDCG', options=(('gain', 'exp'),), cutoff=10, in_tokens=False)

@@ -17,28 +17,17 @@ from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 
 @dataclass(frozen=True)
 class Passage:
-    """One result of a ranking, as a context.
+    """One result of a ranking, as a context."""
 
-    Attributes:
-        doc_id: of the document or chunk; None where only its text is known.
-        text: of the result; None where the retriever gave none.
-    """
-
-    doc_id: str | None
-    text: str | None
+    doc_id: str | None  # None if only its text is known
+    text: str | None  # None if the retriever gave none
 
 
 @dataclass(frozen=True)
 class Given:
-    """What was given to rankbeam of one system's answer to one query.
+    """What was given to rankbeam of one system's answer to one query."""
 
-    Attributes:
-        answer: the answer; None where none was given.
-        problem: why not, where one should have been.
-        has_contexts: whether it is known what was retrieved.
-    """
-
-    answer: str | None = None
+    answer: str | None = None  # the answer; None if none was given
     problem: str | None = None
     has_contexts: bool = True
 
@@ -49,14 +38,7 @@ NOT_GIVEN = Given()
 
 @dataclass(frozen=True)
 class Contexts:
-    """The contexts that one configuration has for one query.
-
-    Attributes:
-        configuration: its position.
-        passages: best first; several may be chunks of one document.
-        failed: whether the retriever gave no answer for this query.
-        given: the answer, where it exists already.
-    """
+    """The contexts that one configuration has for one query."""
 
     configuration: int
     passages: tuple[Passage, ...]
@@ -75,17 +57,6 @@ def contexts_of(
     """The contexts of some queries.
 
     A configuration's dialect does not affect them: it only affects how a ranking is scored.
-
-    Args:
-        queries: n rows of `columns.JUDGED_QUERIES`.
-        rows: for each source, batches of `columns.RANKINGS` (to be ordered by score) or `columns.RETRIEVED` (in order).
-        failures: for each source, the queries without an answer.
-        evaluation: the configurations and their sources.
-        counts: for each configuration with contexts, their largest number; None for all within its `top_k`.
-        replayed: for each source of answers that exist already, batches of `columns.REPLAYED`.
-
-    Returns:
-        For each of the n queries the contexts of these configurations, as far as they are asked it, in their order.
     """
     answers = answers_of(queries, rows, failures, evaluation)
     order = order_of(queries["query_id"])

@@ -20,12 +20,7 @@ def is_even(ranking: Ranking, top_k: int | None = None) -> bool:
 
 
 def documents_of(rankings: Sequence[Ranking | None], top_k: int | None = None) -> pa.ListArray:
-    """Rankings as an array; a score that is not a number is null, and so is a ranking that is None.
-
-    Args:
-        rankings: of some queries, all of them even.
-        top_k: results wanted per query; more are cut off.
-    """
+    """Rankings as an array; a score that is not a number is null, and so is a ranking that is None."""
     given = [ranking or _NONE for ranking in rankings]
     lengths = [len(ranking.doc_ids[:top_k]) for ranking in given]
     ids, scores, texts = list[str](), list[float](), list[str | None]()
@@ -39,13 +34,7 @@ def documents_of(rankings: Sequence[Ranking | None], top_k: int | None = None) -
 
 
 def listed(flat: Sequence[pa.Array], lengths: Sequence[int], are_null: Sequence[bool]) -> pa.ListArray:
-    """Ids, scores and texts of all rankings as one array.
-
-    Args:
-        flat: the three.
-        lengths: of each ranking.
-        are_null: whether it is null.
-    """
+    """Ids, scores and texts of all rankings as one array."""
     offsets = pa.array(np.cumsum([0, *lengths], dtype=np.int32))
     documents = pa.StructArray.from_arrays(list(flat), fields=list(KIND.value_type))
     mask = pa.array(are_null, pa.bool_()) if any(are_null) else None

@@ -45,11 +45,7 @@ class Answers:
         return self.failed if distance is None else self.failed | self.uncut
 
     def nearer_than(self, distance: float | None) -> Retrieved:
-        """The rows whose distance, their score, is below a threshold; None keeps all.
-
-        Raises:
-            InputError: a row has no score.
-        """
+        """The rows whose distance, their score, is below a threshold; None keeps all."""
         if distance is None:
             return self.retrieved
         retrieved = self.retrieved.only(~self.uncut[self.retrieved.query])
@@ -62,9 +58,6 @@ class Answers:
         """The best row of every document in this source's ranking, best first, and its vote in a fusion.
 
         The source is ranked by the rules of rankbeam's own dialect.
-
-        Raises:
-            InputError: scores are needed, and a row has none.
         """
         retrieved, ranked = self._ranked(part)
         rows = retrieved.take(ranked.row)
@@ -94,17 +87,7 @@ def answers_of(
     failures: Mapping[int, Sequence[Failure]],
     evaluation: Evaluation,
 ) -> tuple[Answers, ...]:
-    """The rankings of each source of an evaluation for some queries.
-
-    Args:
-        queries: the judged ones, as `columns.JUDGED_QUERIES`.
-        rows: for each source except fusions, batches of `columns.RANKINGS` or `columns.RETRIEVED`.
-        failures: for each source that makes calls, the queries without an answer.
-        evaluation: the sources.
-
-    Raises:
-        InputError: a fusion needs scores that a part does not have.
-    """
+    """The rankings of each source of an evaluation for some queries."""
     bucket = _Bucket(queries, rows, failures, evaluation)
     return tuple(bucket.answers(number) for number in range(len(evaluation.sources)))
 

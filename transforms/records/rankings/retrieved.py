@@ -41,13 +41,7 @@ class Retrieved:
 
     @classmethod
     def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "Retrieved":
-        """The rows of some queries in several batches.
-
-        Args:
-            queries: the judged ones, as `columns.JUDGED_QUERIES`.
-            batches: of `columns.RANKINGS` or of `columns.RETRIEVED`; rows of one query may be in several.
-                Documents that are null are none.
-        """
+        """The rows of some queries in several batches."""
         table = pa.Table.from_batches(batches, batches[0].schema if batches else columns.RANKINGS).combine_chunks()
         position = pc.index_in(table["query_id"], value_set=queries["query_id"])
         unjudged = len(pc.unique(table["query_id"].filter(position.is_null()))) if position.null_count else 0
@@ -65,11 +59,7 @@ class Retrieved:
         )
 
     def without_self(self, query_ids: StringArray) -> "Retrieved":
-        """The rows whose document's id is not their query's id.
-
-        Args:
-            query_ids: Arrow strings, the ids of the judged queries.
-        """
+        """The rows whose document's id is not their query's id."""
         other = pc.not_equal(self.doc_id, query_ids.take(pa.array(self.query)))
         return self.only(other.to_numpy(zero_copy_only=False))
 
@@ -88,12 +78,7 @@ class Retrieved:
         return bool((step < 0).sum() >= _STEPS_TO_BE_CERTAIN and not (step > 0).any())
 
     def first(self, count: int, queries: int) -> "Retrieved":
-        """The first rows of every query.
-
-        Args:
-            count: number of rows.
-            queries: number of judged queries.
-        """
+        """The first rows of every query."""
         return self.only(position_in_group(self.query, queries) < count)
 
     def only(self, kept: BoolArray) -> "Retrieved":
@@ -119,12 +104,6 @@ class Retrieved:
 
 def by_query(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of a run as one row per query, in order of each query's first row.
-
-    Args:
-        rows: `columns.RUN`.
-
-    Returns:
-        `columns.RANKINGS`.
 
     >>> rows = pa.record_batch([["a", "b", "a"], ["x", "y", "z"], [3.0, 2.0, 1.0]], schema=columns.RUN)
     >>> [(row["query_id"], len(row["documents"])) for row in by_query(rows).to_pylist()]

@@ -58,14 +58,9 @@ class Evidence:
 
 @dataclass(frozen=True)
 class RankedSpans:
-    """The rankings of one source under one dialect.
+    """The rankings of one source under one dialect."""
 
-    Attributes:
-        ranked: the rows in order, not cut.
-        evidence: of their queries.
-    """
-
-    ranked: RankedSource
+    ranked: RankedSource  # the rows in order, not cut
     evidence: Evidence
 
     @cached_property

@@ -27,20 +27,7 @@ State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates)
 
 @dataclass(frozen=True)
 class RunAggregate:
-    """The aggregate over some queries of a run: of all slices, or of one of them.
-
-    Attributes:
-        queries: scores, by position of the configuration, position of the panel, and name of the slice.
-        pairs: differences, by position of the configuration, of its baseline, of the panel, and name of the slice.
-        replicates: the bootstrap's sums of `Layout`'s columns, by name of the slice; empty without a bootstrap.
-        unjudged: how many rankings were of queries without judgements.
-        failures: how many calls failed.
-        with_results: positions of the configurations for which something was retrieved.
-        with_judged: positions of those for which something that was retrieved is judged.
-        examples: by position, the first id of a document that was retrieved, and of one that is judged, of the queries
-            for which nothing that was retrieved is judged.
-        unplaced: by source, how many of its results have no known place in their document, of how many.
-    """
+    """The aggregate over some queries of a run: of all slices, or of one of them."""
 
     queries: Mapping[tuple[int, int, str], QueryAggregate] = field(default_factory=dict)
     pairs: Mapping[tuple[int, int, int, str], PairedAggregate] = field(default_factory=dict)
@@ -54,12 +41,7 @@ class RunAggregate:
 
     @classmethod
     def of(cls, partition: ScoredPartition, evaluation: Evaluation) -> "RunAggregate":
-        """The state of some scored queries.
-
-        Args:
-            partition: the queries, under every configuration.
-            evaluation: which configurations are compared, and how.
-        """
+        """The state of some scored queries."""
         layout, slices = Layout.of(evaluation), partition.slices
         hashes = hash_strings(partition.queries["query_id"])
         parts = [

@@ -44,10 +44,6 @@ def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list
 
     A sweep often has configurations with equal values, such as two values of `top_k` above a metric's cutoff. They are
     one hypothesis: counting it several times would make the correction stricter than needed.
-
-    Args:
-        rows: without these p-values.
-        firsts: by slice.
     """
     corrected = list(rows)
     families: defaultdict[tuple[str, bool], dict[tuple[str, ...], list[int]]] = defaultdict(dict)

@@ -36,19 +36,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairedAggregate:
-    """The differences of two configurations over the queries scored for both, for all metrics of a panel at once.
-
-    Attributes:
-        moments: of the differences.
-        wins: per metric, queries in which the difference is above 0.
-        losses: per metric, queries in which it is below 0.
-        blocks: the differences in whole numbers, for the randomisation test.
-        unpaired: queries that are scored for only one of the two.
-    """
+    """The differences of two configurations over the queries scored for both, for all metrics of a panel at once."""
 
     moments: Moments
-    wins: tuple[int, ...]
-    losses: tuple[int, ...]
+    wins: tuple[int, ...]  # per metric, queries in which the difference is above 0
+    losses: tuple[int, ...]  # per metric, queries in which it is below 0
     blocks: Blocks
     unpaired: int = 0
 
@@ -82,11 +74,7 @@ class PairedAggregate:
         )
 
     def estimates(self, ranges: Sequence[Range]) -> list[DifferenceEstimate]:
-        """The estimate of every metric's mean difference, from which its interval is drawn.
-
-        Args:
-            ranges: per metric, the values that a query can have; they bound the differences, too.
-        """
+        """The estimate of every metric's mean difference, from which its interval is drawn."""
         moments = self.moments
         columns = zip(
             moments.means(),

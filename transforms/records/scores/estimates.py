@@ -27,14 +27,7 @@ Firsts = Mapping[tuple[str, str], str]
 
 @dataclass(frozen=True)
 class RunEstimates:
-    """Means, intervals and comparisons over some slices of a run; the other attributes are those of `RunAggregate`.
-
-    Attributes:
-        means: rows of `tables.CONFIGURATION_METRICS`, by name of the slice.
-        differences: by position of the configuration, of its baseline, and name of the slice, the comparisons in the
-            order of the metrics, without corrected p-values: these depend on all slices.
-        resultless: positions of the configurations that have no result for some judged query.
-    """
+    """Means, intervals and comparisons over some slices of a run; the other attributes are those of `RunAggregate`."""
 
     means: Mapping[str, Means] = field(default_factory=dict)
     differences: Mapping[tuple[int, int, str], tuple[Comparison, ...]] = field(default_factory=dict)

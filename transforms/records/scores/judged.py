@@ -52,11 +52,7 @@ class JudgedValues:
     reasons: pa.StringArray
 
     def __post_init__(self) -> None:
-        """Check that values, status and reasons agree.
-
-        Raises:
-            ValueError: a query's value, status and reason contradict each other.
-        """
+        """Check that values, status and reasons agree."""
         has_value = self.status <= Status.EMPTY
         if not np.array_equal(np.isfinite(self.values), has_value):
             raise ValueError(f"{self.metric}: the queries with a value are those whose status is ok or empty")
@@ -65,11 +61,7 @@ class JudgedValues:
 
 
 def judged_values(batches: Sequence[pa.RecordBatch]) -> list[JudgedValues]:
-    """The values of one bucket, by configuration and metric.
-
-    Args:
-        batches: of `VALUES`.
-    """
+    """The values of one bucket, by configuration and metric."""
     table = pa.Table.from_batches(batches, VALUES)
     query_id, metric, reason = (_strings(table[name]) for name in ("query_id", "metric", "reason"))
     configuration, value, status = (table[name].to_numpy() for name in ("configuration", "value", "status"))
@@ -104,15 +96,6 @@ def with_judged(
 
     A query that should have a judged value and has none has failed. In the panels of a configuration that is not
     judged, all queries are missing.
-
-    Args:
-        scored: every configuration, with the panel of rankings.
-        query_ids: of the n queries.
-        values: of judged metrics, in any order.
-        evaluation: which metrics are judged, and of which configurations.
-
-    Raises:
-        ValueError: values are not part of the evaluation, belong to other queries, or are two of one query.
     """
     names = [panel.name for panel in evaluation.panels[1:]]
     by_panel: dict[tuple[int, str], list[JudgedValues]] = {

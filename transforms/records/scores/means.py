@@ -32,20 +32,9 @@ class MetricSummary:
 
 @dataclass(frozen=True)
 class QueryAggregate:
-    """The scores of some queries under one configuration, for all metrics of a panel at once.
+    """The scores of some queries under one configuration, for all metrics of a panel at once."""
 
-    Attributes:
-        moments: count, sums and squares over the scored queries, the empty ones included.
-        empty: how many of these had no result.
-        failed: how many further queries could not be scored.
-        missing: how many further queries have no result and are left out.
-        undefined: how many further queries have no value by definition of the metric.
-        not_asked: how many further queries a race left out.
-        ties: moments of the lowest, then of the highest values that ties allow; None where these are unknown.
-        fingerprints: per metric, a hash of the scored queries and their values; 0 where nothing is compared.
-    """
-
-    moments: Moments
+    moments: Moments  # count, sums and squares over the scored queries, the empty ones included
     empty: int
     failed: int
     missing: int = 0
@@ -101,11 +90,7 @@ class QueryAggregate:
         return self.moments.count, self.moments.sums[metric], self.moments.squares[metric], self.fingerprints[metric]
 
     def estimates(self, ranges: Sequence[Range]) -> list[Estimate]:
-        """The estimate of every metric's mean, from which its interval is drawn.
-
-        Args:
-            ranges: per metric, the values that a query can have.
-        """
+        """The estimate of every metric's mean, from which its interval is drawn."""
         moments = self.moments
         columns = zip(
             moments.means(),
@@ -121,16 +106,7 @@ class QueryAggregate:
         ]
 
     def result(self, ranges: Sequence[Range], confidence: float = 0.95) -> list[MetricSummary]:
-        """Mean, interval and bounds of every metric.
-
-        Args:
-            ranges: per metric, the values that a query can have.
-            confidence: of the interval.
-
-        Returns:
-            One summary a metric. The bounds are what the mean could be if every failed query had been scored,
-            at the lowest or at the highest value; without failures they are the mean.
-        """
+        """Mean, interval and bounds of every metric."""
         everyone = self.moments.count + self.failed
         estimates, totals = self.estimates(ranges), self.moments.totals()
         tie_means = (

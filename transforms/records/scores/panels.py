@@ -44,12 +44,7 @@ def is_whole(metric: AnyMetric) -> bool:
 
 @dataclass(frozen=True)
 class Panel:
-    """Metrics that share a status.
-
-    Attributes:
-        name: `RETRIEVAL`, or that of its only metric.
-        metrics: in the experiment's order; the panel of rankings may have none.
-    """
+    """Metrics that share a status."""
 
     name: str
     metrics: tuple[AnyMetric, ...]

@@ -18,11 +18,6 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
     """The positions of the configurations that go on after a look.
 
     Values by the rules of different tools are not comparable, so each dialect has a race of its own.
-
-    Args:
-        aggregate: of the queries asked so far.
-        evaluation: the configurations, some of which may have been dropped before.
-        look: how many queries were asked, and the level that is spent.
     """
     groups: defaultdict[Dialect, list[int]] = defaultdict(list)
     for position, each in enumerate(evaluation.configurations):

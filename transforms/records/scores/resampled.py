@@ -25,11 +25,6 @@ class Layout:
 
     Each of the k configurations has, panel by panel, one column per metric and one that counts its queries; then each
     pair has the same columns for its differences, over the queries that both have.
-
-    Attributes:
-        panels: of the experiment.
-        configurations: how many, k.
-        pairs: positions of the configurations that are compared, each with its baseline.
     """
 
     panels: tuple[Panel, ...]
@@ -42,12 +37,7 @@ class Layout:
         return cls(evaluation.panels, len(evaluation.configurations), evaluation.pairs)
 
     def part(self, panel: int, scored: ScoredPanel) -> Part:
-        """A panel of one configuration as whole numbers; queries without values are 0.
-
-        Args:
-            panel: its position.
-            scored: its values.
-        """
+        """A panel of one configuration as whole numbers; queries without values are 0."""
         counted = scored.scored
         kept = np.where(counted[:, None], scored.values, 0.0)
         units: IntArray = np.rint(kept * self._scales[panel]).astype(np.int64)

@@ -67,21 +67,11 @@ class ScoredPanel:
 
 @dataclass(frozen=True)
 class ScoredConfiguration:
-    """The scores of n queries under one configuration.
-
-    Attributes:
-        configuration: its position in the experiment.
-        panels: one each, in the order of `Evaluation.panels`: that of rankings first.
-        documents: per query a list of `tables.DOCUMENT`; None where rankings are not kept.
-        has_results: something was retrieved.
-        has_judged: something that was retrieved is judged.
-        examples: the first id, in order, of the retrieved and of the judged documents; None where a retrieved document
-            is judged.
-    """
+    """The scores of n queries under one configuration."""
 
     configuration: int
     panels: tuple[ScoredPanel, ...]
-    documents: pa.ListArray | None = None
+    documents: pa.ListArray | None = None  # per query a list of `tables.DOCUMENT`; None if rankings are not kept
     has_results: bool = False
     has_judged: bool = False
     examples: tuple[str, str] | None = None

@@ -23,24 +23,7 @@ _LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less fa
 
 @dataclass(frozen=True)
 class About:
-    """What a corpus says of itself.
-
-    Attributes:
-        identity: `records.corpora.corpus_identity`.
-        name: what the experiment that built it calls it.
-        documents: fingerprint of its documents.
-        specification: as of its identity.
-        run: the run that built it.
-        created: when.
-        keep: "run", "always", or a number of days such as "14d".
-        expires: when those days end, in ISO 8601; "" for never.
-        complete: whether all files that can be imported are.
-        files: that it holds, when it is complete.
-        failed: how many documents it lacks, when it is complete.
-        staging: the folder in which its documents are staged; "" where an older release made it.
-        claim: the `Holder` of the run that imports into it; None where none does.
-        users: runs that need it until they end, where it is kept for runs only: by run, its process and since when.
-    """
+    """What a corpus says of itself."""
 
     identity: str
     name: str
@@ -48,8 +31,8 @@ class About:
     specification: Mapping[str, Any]
     run: str
     created: str
-    keep: str = "always"
-    expires: str = ""
+    keep: str = "always"  # "run", "always", or a number of days such as "14d"
+    expires: str = ""  # when those days end, in ISO 8601; "" for never
     complete: bool = False
     files: int = 0
     failed: int = 0

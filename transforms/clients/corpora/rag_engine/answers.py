@@ -20,21 +20,12 @@ _STATUS = (
 
 @dataclass(frozen=True)
 class Listed:
-    """A corpus as the service lists it.
-
-    Attributes:
-        name: of the resource.
-        display_name: that was given to it.
-        description: that was given to it.
-        created: when it was made, in ISO 8601.
-        state: "ACTIVE", "INITIALIZED", "ERROR" or "UNKNOWN".
-        error: why its state is "ERROR".
-    """
+    """A corpus as the service lists it."""
 
     name: str
     display_name: str
     description: str
-    created: str
+    created: str  # when it was made, in ISO 8601
     state: str = "ACTIVE"
     error: str = ""
 
@@ -75,12 +66,7 @@ class Locations:
 
 @dataclass(frozen=True)
 class Started:
-    """What came of a request that starts an operation.
-
-    Attributes:
-        operation: its name; "" where the answer was lost, and it is not known whether there is one.
-        unsure: how the answer was lost.
-    """
+    """What came of a request that starts an operation."""
 
     operation: str
     unsure: str = ""
@@ -88,23 +74,12 @@ class Started:
 
 @dataclass(frozen=True)
 class Operation:
-    """A long-running operation.
-
-    Attributes:
-        name: of it.
-        done: whether it has ended.
-        progress: in percent; failed and skipped files count as done.
-        code: number of the gRPC status that it ended with; 0 where it did not fail.
-        message: of its error.
-        resource: the corpus that it made; "" for others.
-        imported, failed, skipped: files, where it imported some.
-        is_import: whether it imports files.
-    """
+    """A long-running operation."""
 
     name: str
     done: bool
     progress: int = 0
-    code: int = 0
+    code: int = 0  # number of the gRPC status that it ended with; 0 where it did not fail
     message: str = ""
     resource: str = ""
     imported: int = 0
@@ -154,9 +129,6 @@ def stored(request: str, values: Mapping[str, Any]) -> str:
 
 def read(answer: str) -> Any:
     """The value of a stored answer.
-
-    Raises:
-        CallError: it has another form.
 
     >>> read(stored("import", {"operation": "o/1"}))
     Started(operation='o/1', unsure='')

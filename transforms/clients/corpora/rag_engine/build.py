@@ -44,12 +44,7 @@ Lacked = Mapping[str, str] | CallError
 
 @dataclass(frozen=True)
 class Request:
-    """A corpus that an experiment needs.
-
-    Attributes:
-        name: what the experiment calls it.
-        parameters: of it.
-    """
+    """A corpus that an experiment needs."""
 
     name: str
     parameters: RagEngineCorpus
@@ -69,16 +64,7 @@ class Request:
 
 
 class Builder:
-    """Builds corpora.
-
-    Args:
-        site: where.
-        documents: of which.
-        quota: of imports.
-        run: the id of the run that needs them.
-        now: when it began.
-        report: takes lines of progress.
-    """
+    """Builds corpora."""
 
     def __init__(
         self,
@@ -97,20 +83,11 @@ class Builder:
         self._new: dict[str, str] = {}  # identities of corpora that were made just now, by resource
 
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
-        """Those of some corpora that exist now, by identity.
-
-        Raises:
-            CallError: the service cannot be asked.
-        """
+        """Those of some corpora that exist now, by identity."""
         return preferred(self._site.find(), {each.identity(self._documents) for each in requests})
 
     def build(self, requests: Sequence[Request]) -> Built:
-        """Build corpora, or find them built.
-
-        Raises:
-            InputError: documents cannot be staged.
-            CallError: the service cannot be asked at all.
-        """
+        """Build corpora, or find them built."""
         named = {each.identity(self._documents): each for each in requests}
         wanted = {identity: self._wanted(identity, each) for identity, each in named.items()}
         before = self._settled(self._site.find(tuple(wanted.values()), self._watch), wanted)
@@ -172,14 +149,7 @@ class Builder:
         return Use(self._site.api.location, identity, folders, written, failed)
 
     def _stage(self, folders: Mapping[str, str]) -> None:
-        """Upload the documents. If that is refused, corpora made just now are deleted, with what was uploaded.
-
-        Args:
-            folders: for each corpus, by identity, the folder of its staging.
-
-        Raises:
-            InputError: it is refused.
-        """
+        """Upload the documents. If that is refused, corpora made just now are deleted, with what was uploaded."""
         try:
             for folder in sorted(set(folders.values())):
                 self._upload(folder, [identity for identity, own in folders.items() if own == folder])
@@ -300,11 +270,7 @@ class Builder:
         return results, gone
 
     def _checked(self, complete: Mapping[str, Existing]) -> tuple[dict[str, Existing], dict[str, Lacked]]:
-        """List the files of corpora that say that they are complete.
-
-        Returns:
-            Those that lack no more than they say, and for all the files that they lack.
-        """
+        """List the files of corpora that say that they are complete."""
         names = frozenset(name for folder in self._documents.folders for name in folder.names)
         some = list(complete)
         if len(names) > MOST_LISTED:

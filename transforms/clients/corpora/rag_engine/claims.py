@@ -34,15 +34,6 @@ def claimed(
     """Claim a corpus, once nothing else imports into it; returns what it says of itself.
 
     It is then claimed by this run, or sufficient: another run has imported all files meanwhile.
-
-    Args:
-        resource: the corpus.
-        me: the claim.
-        suffices: decides whether nothing is left to import.
-        report: takes lines of progress.
-
-    Raises:
-        CallError: the corpus is gone, or cannot be looked at.
     """
     seen: Mapping[str, Any] | None = None
     quiet = 0.0
@@ -73,11 +64,7 @@ def is_claim(about: About, me: Holder) -> bool:
 
 
 def current(resource: str) -> Steps[About]:
-    """What a corpus says of itself now.
-
-    Raises:
-        CallError: it is gone, or cannot be looked at.
-    """
+    """What a corpus says of itself now."""
     for each in ours((yield from listed_corpora())):
         if each.corpus.name == resource:
             return each.about
@@ -105,11 +92,7 @@ def user_of(holder: Holder) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class RegisterUse(DataWork[str]):
-    """Writes into a corpus with `keep: run` that this run needs it, too.
-
-    Attributes:
-        me: this run.
-    """
+    """Writes into a corpus with `keep: run` that this run needs it, too."""
 
     me: Holder | None = None
 
@@ -128,11 +111,7 @@ class RegisterUse(DataWork[str]):
 
 @dataclass(frozen=True)
 class EndUse(DataWork[str]):
-    """Deletes a corpus at the end of the run, unless other runs need it.
-
-    Attributes:
-        me: this run.
-    """
+    """Deletes a corpus at the end of the run, unless other runs need it."""
 
     me: Holder | None = None
 

@@ -23,12 +23,7 @@ _UNSURE = {FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.MALFORMED}
 
 @dataclass(frozen=True)
 class DataApi:
-    """The data API of one project and region.
-
-    Attributes:
-        location: projects/P/locations/L.
-        api_endpoint: address of the service; by default the public one of the location.
-    """
+    """The data API of one project and region."""
 
     location: str
     api_endpoint: Endpoint | None = None
@@ -50,12 +45,7 @@ class DataApi:
 
 @dataclass(frozen=True)
 class DataConnection:
-    """Open connections to the data API.
-
-    Attributes:
-        location: projects/P/locations/L.
-        channels: the connections.
-    """
+    """Open connections to the data API."""
 
     location: str
     channels: Channels

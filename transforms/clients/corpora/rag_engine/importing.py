@@ -44,19 +44,7 @@ NO_REASON = "it was not imported, and the service does not say why"
 
 @dataclass(frozen=True)
 class Filling:
-    """A corpus whose files are to be imported.
-
-    Attributes:
-        about: what it is to say of itself when it is complete, besides the numbers of files.
-        resource: its name.
-        staged: the files.
-        config: of its imports: how they are cut and parsed.
-        imports: how many operations have imported files into it before.
-        most_failures: how many files may fail.
-        without_text: documents that have no text, and no file.
-        model: that embeds its chunks: each has a quota of its own.
-        distrusted: what it said of itself, where it says that it is complete and is not.
-    """
+    """A corpus whose files are to be imported."""
 
     about: About
     resource: str
@@ -75,37 +63,20 @@ class Filling:
 
 @dataclass(frozen=True)
 class Filled:
-    """A corpus after its files were imported.
-
-    Attributes:
-        about: what it says of itself now.
-        resource: its name.
-        imported: files that this run imported.
-        failed: for each file that it lacks the reason.
-        sinks: objects to which the service wrote the result of each file.
-        error: what ended the work on it; None where it came to its end.
-        by_others: another run has imported all files meanwhile, or deleted it before this one began.
-    """
+    """A corpus after its files were imported."""
 
     about: About
     resource: str
     imported: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
     sinks: tuple[str, ...] = ()
-    error: CallError | None = None
+    error: CallError | None = None  # None if it came to its end
     by_others: bool = False
 
 
 @dataclass(frozen=True)
 class Track:
-    """Corpora that are filled one after the other, so that a track never has more than one import.
-
-    Attributes:
-        fillings: of them.
-        embeddings_per_minute: that each import may request.
-        me: the run, and its claim of the corpora.
-        stuck_s: an import without progress is no longer waited for after so long.
-    """
+    """Corpora that are filled one after the other, so that a track never has more than one import."""
 
     fillings: tuple[Filling, ...]
     embeddings_per_minute: int
@@ -114,13 +85,7 @@ class Track:
 
 
 def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[Track]:
-    """Corpora dealt to tracks; tracks of one model share its budget of embeddings evenly.
-
-    Args:
-        fillings: the corpora.
-        quota: of imports.
-        me: the run, and its claim of the corpora.
-    """
+    """Corpora dealt to tracks; tracks of one model share its budget of embeddings evenly."""
     most, budget = min(quota.concurrent_calls, len(fillings)), quota.embeddings_per_minute
     groups: dict[str, list[Filling]] = {}
     for each in sorted(fillings, key=lambda each: -each.staged.files):
@@ -144,11 +109,7 @@ def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[
 
 @dataclass(frozen=True)
 class ImportFiles(DataWork[Track]):
-    """Imports files into the corpora of a track; an error ends the work on one corpus only.
-
-    Attributes:
-        report: takes lines of progress.
-    """
+    """Imports files into the corpora of a track; an error ends the work on one corpus only."""
 
     report: Callable[[str], None] = lambda _: None
 
@@ -176,12 +137,7 @@ class FindLacking(DataWork[tuple[str, AbstractSet[str]]]):
 
 
 def lacking_files(resource: str, names: AbstractSet[str]) -> Steps[Mapping[str, str]]:
-    """The files that a corpus lacks, with the reason that the service gives.
-
-    Args:
-        resource: the corpus.
-        names: of all files.
-    """
+    """The files that a corpus lacks, with the reason that the service gives."""
     lacking = dict.fromkeys(sorted(names), NO_REASON)
     for each in (yield from listed_files(resource)):
         for name in {each.uri.rpartition("/")[2], each.name} & names:
@@ -300,12 +256,7 @@ class _Import:
 
 
 def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[str], int]]:
-    """URIs of missing files, and how many files they are: a folder where it misses whole, else the files.
-
-    Args:
-        staged: all files.
-        missing: names of those that are missing.
-    """
+    """URIs of missing files, and how many files they are: a folder where it misses whole, else the files."""
     uris: list[str] = []
     files = 0
     for folder in staged.folders:

@@ -19,22 +19,14 @@ _LONGEST_REASON = 300
 
 
 class Objects:
-    """Objects below a folder of a bucket.
-
-    Args:
-        folder: such as gs://bucket/rankbeam.
-    """
+    """Objects below a folder of a bucket."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder.rstrip("/")
         self._bucket_name, _, self._below = self._folder.removeprefix(gcs.SCHEME).partition("/")
 
     def probe(self) -> None:
-        """Check that objects can be written, before anything is made that needs them.
-
-        Raises:
-            InputError: they cannot.
-        """
+        """Check that objects can be written, before anything is made that needs them."""
         self.put(f"{self._folder}/.rankbeam-can-write", b"")
         self.delete([f"{self._folder}/.rankbeam-can-write"])
 
@@ -76,15 +68,7 @@ class Objects:
             _all_done(delete, iter(uris))
 
     def upload(self, documents: Documents, staged: Staged) -> int:
-        """Upload the documents that are not there yet.
-
-        Args:
-            documents: of a dataset.
-            staged: their files.
-
-        Returns:
-            How many were uploaded.
-        """
+        """Upload the documents that are not there yet."""
         present: set[str] = set()
         place: dict[str, str] = {}
         for folder in staged.folders:

@@ -65,11 +65,7 @@ def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
 
 
 def patiently(call: Call) -> Steps[Any]:
-    """The answer to a request that the service refuses while other operations run on the corpus; it waits for these.
-
-    Raises:
-        CallError: the request failed, or the corpus was busy for an hour.
-    """
+    """The answer to a request that the service refuses while other operations run on the corpus; it waits for these."""
     for _ in range(_MOST_BUSY):
         (answer,) = yield [call]
         if not isinstance(answer, CallError):
@@ -95,14 +91,6 @@ def awaited(
     """A long-running operation, once it has ended, well or not.
 
     A poll that fails says nothing of the operation: it goes on, and is polled again.
-
-    Args:
-        operation: its name.
-        stuck_s: it is no longer waited for after so long without progress.
-        between: steps to take every two minutes.
-
-    Raises:
-        CallError: there is no such operation, it could not be polled for a long time, or it is stuck.
     """
     failed, progress, idle, waited = 0, -1, 0.0, 0.0
     for seconds in pauses():

@@ -21,13 +21,7 @@ _REFUSED = {FailureKind.INVALID, FailureKind.PERMISSION, FailureKind.NOT_FOUND}
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a corpus cannot be used.
-
-    Attributes:
-        name: what the experiment calls it.
-        message: the reason.
-        is_refusal: whether the experiment has to change for it; else a later run may succeed.
-    """
+    """Why a corpus cannot be used."""
 
     name: str
     message: str
@@ -48,12 +42,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Built:
-    """What came of the corpora of an experiment.
-
-    Attributes:
-        corpora: those that can be used.
-        problems: why others cannot.
-    """
+    """What came of the corpora of an experiment."""
 
     corpora: tuple[BuiltCorpus, ...]
     problems: tuple[Problem, ...] = ()
@@ -70,25 +59,14 @@ def failed_documents(filled: Filled, objects: Objects) -> dict[str, str]:
 
 
 def failures_of(failed: Mapping[str, str], documents: Documents) -> tuple[Failure, ...]:
-    """A failure for each document that a corpus lacks, with its id as `query_id`.
-
-    Args:
-        failed: for each document that could not be imported the reason.
-        documents: all of them; those without a text were never imported.
-    """
+    """A failure for each document that a corpus lacks, with its id as `query_id`."""
     missing = [Failure(IMPORT, FailureKind.UNAVAILABLE, doc_id, 1, reason) for doc_id, reason in failed.items()]
     empty = [Failure(IMPORT, FailureKind.INVALID, doc_id, 0, _NO_TEXT) for doc_id in documents.without_text]
     return (*missing, *empty)
 
 
 def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "BuiltCorpus | Problem":
-    """What is known of a corpus whose files were imported; a problem where it lacks too many documents.
-
-    Args:
-        filled: the corpus.
-        failures: a failure for each document that it lacks.
-        most: how many that may be.
-    """
+    """What is known of a corpus whose files were imported; a problem where it lacks too many documents."""
     if len(failures) > most:
         first = failures[0]
         problem = (
@@ -100,14 +78,7 @@ def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "Bu
 
 
 def reused(resource: str, about: About, failures: Sequence[Failure], documents: int) -> BuiltCorpus:
-    """What is known of a corpus that was complete before.
-
-    Args:
-        resource: its name.
-        about: what it says of itself.
-        failures: a failure for each document that it lacks.
-        documents: how many there are.
-    """
+    """What is known of a corpus that was complete before."""
     counted = replace(about, files=documents - len(failures), failed=len(failures))
     return _corpus(resource, counted, "reused", 0, tuple(failures))
 

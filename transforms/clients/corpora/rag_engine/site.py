@@ -37,20 +37,7 @@ _MOST_OPERATIONS = 64
 
 
 class Site:
-    """The corpora of one project and region.
-
-    Args:
-        api: their data API.
-        ledger: keeps the names of operations.
-        quota: of requests to the data API.
-        clock: of all waiting.
-
-    Attributes:
-        api: their data API.
-        clock: of all waiting.
-        usage: of the quota by all work so far.
-        warnings: for users, by all work so far.
-    """
+    """The corpora of one project and region."""
 
     def __init__(self, api: DataApi, ledger: Ledger, quota: Quota = DATA_QUOTA, clock: Clock = SYSTEM_CLOCK) -> None:
         self.api, self.clock, self._ledger = api, clock, ledger
@@ -61,33 +48,17 @@ class Site:
     def find(
         self, wanted: Sequence[Wanted] = (), watch: Callable[[Operation], None] = lambda _: None
     ) -> tuple[Existing, ...]:
-        """All corpora of rankbeam's, once no import into a wanted one runs any more, the preferred ones first.
-
-        Args:
-            wanted: corpora that the caller needs.
-            watch: takes every look at an operation, to report progress.
-
-        Raises:
-            CallError: they cannot be listed.
-        """
+        """All corpora of rankbeam's, once no import into a wanted one runs any more, the preferred ones first."""
         existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api, watch), wanted)
         return existing
 
     def files(self, corpus: str) -> tuple[ListedFile, ...]:
-        """All files of a corpus, rankbeam's or another one.
-
-        Raises:
-            CallError: they cannot be listed.
-        """
+        """All files of a corpus, rankbeam's or another one."""
         files: tuple[ListedFile, ...] = self._alone.one(ListFiles(self.api), corpus)
         return files
 
     def locations(self) -> tuple[str, ...]:
-        """All locations of the project, with RAG Engine or without.
-
-        Raises:
-            CallError: they cannot be listed.
-        """
+        """All locations of the project, with RAG Engine or without."""
         locations: tuple[str, ...] = self._alone.one(ListLocations(self.api), None)
         return locations
 
@@ -100,12 +71,7 @@ class Site:
         return [filled for each in self._alone.done(work, tracks) for filled in _value(each)]
 
     def lacking(self, resources: Sequence[str], names: Set[str]) -> "list[Mapping[str, str] | CallError]":
-        """For each corpus the files that it lacks, with the reason, or why these are not known.
-
-        Args:
-            resources: the corpora.
-            names: of all files.
-        """
+        """For each corpus the files that it lacks, with the reason, or why these are not known."""
         return self._alone.done(FindLacking(self.api), [(each, names) for each in resources])
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
@@ -125,12 +91,7 @@ class Site:
         return self._alone.done(DeleteCorpus(self.api), resources)
 
     def operations(self, kind: str, identity: str) -> tuple[str, ...]:
-        """The operations that earlier runs began on a corpus, as the ledger knows them; "" for one of unknown name.
-
-        Args:
-            kind: "create" or "import".
-            identity: of the corpus.
-        """
+        """The operations that earlier runs began on a corpus, as the ledger knows them; "" for one of unknown name."""
         keys = [operation_key(kind, self.api.location, identity, number) for number in range(_MOST_OPERATIONS)]
         known = {entry.key: entry.answer for entry in self._ledger.find(dict.fromkeys(keys))}
         names = []

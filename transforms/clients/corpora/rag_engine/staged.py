@@ -28,12 +28,7 @@ _LONGEST_NAME = 800  # bytes; an object's whole name may have 1,024
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder of staged files.
-
-    Attributes:
-        name: a hash of its content.
-        names: of its files, sorted.
-    """
+    """A folder of staged files."""
 
     name: str
     names: tuple[str, ...]
@@ -41,14 +36,9 @@ class Folder:
 
 @dataclass(frozen=True)
 class Staged:
-    """Files of documents.
+    """Files of documents."""
 
-    Attributes:
-        staging: the folder of all staging, such as gs://bucket/rankbeam.
-        folders: of the files.
-    """
-
-    staging: str
+    staging: str  # the folder of all staging, such as gs://bucket/rankbeam
     folders: tuple[Folder, ...]
 
     @cached_property
@@ -79,17 +69,7 @@ class Staged:
 
 @dataclass(frozen=True)
 class Documents:
-    """The documents of a dataset.
-
-    Attributes:
-        path: of their file.
-        titled: the texts begin with the titles of their documents.
-        with_title: how many documents have a title.
-        fingerprint: of all of them.
-        folders: of those that have a text.
-        without_text: ids of the others.
-        tokens: of each of them, at four characters a token.
-    """
+    """The documents of a dataset."""
 
     path: str
     titled: bool
@@ -100,12 +80,7 @@ class Documents:
     tokens: Sequence[int]
 
     def chunks(self, size: int, overlap: int) -> tuple[int, int]:
-        """About how many chunks they are cut into, and how many tokens these hold.
-
-        Args:
-            size: the most tokens of a chunk.
-            overlap: of neighbouring chunks.
-        """
+        """About how many chunks they are cut into, and how many tokens these hold."""
         tokens = np.asarray(self.tokens)
         more = np.maximum(0, -(-(tokens - size) // (size - overlap)))
         return int((1 + more).sum()), int((tokens + more * overlap).sum())
@@ -121,15 +96,7 @@ class Documents:
 
 
 def read_documents(path: str, *, titled: bool = False) -> Documents:
-    """Read the ids of all documents, and hash their texts.
-
-    Args:
-        path: of their file.
-        titled: each text begins with the title of its document.
-
-    Raises:
-        InputError: the file is not a corpus, or two documents have the same id.
-    """
+    """Read the ids of all documents, and hash their texts."""
     fingerprint, places, without_text = DocumentsFingerprint(), dict[str, Place](), list[str]()
     hashes: dict[str, bytes] = {}
     with_title = 0

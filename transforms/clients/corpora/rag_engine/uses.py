@@ -22,31 +22,18 @@ _LONGEST_UNMADE = timedelta(days=1)  # between the first upload and the corpus
 
 @dataclass(frozen=True)
 class Use:
-    """A corpus, and the staged documents that it was built from.
-
-    Attributes:
-        location: of the corpus: projects/P/locations/L.
-        identity: of the corpus.
-        folders: names of the folders.
-        written: when, in ISO 8601.
-        failed: for each document that could not be imported the reason.
-    """
+    """A corpus, and the staged documents that it was built from."""
 
     location: str
     identity: str
     folders: tuple[str, ...]
-    written: str
+    written: str  # when, in ISO 8601
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Needless:
-    """What nothing needs any more.
-
-    Attributes:
-        documents: URIs of staged documents.
-        uses: URIs of the uses of corpora that are gone.
-    """
+    """What nothing needs any more."""
 
     documents: tuple[str, ...]
     uses: tuple[str, ...]
@@ -56,11 +43,7 @@ _FORM = TypeAdapter(Use)
 
 
 class Uses:
-    """The uses of a staging folder.
-
-    Args:
-        staging: such as gs://bucket/rankbeam.
-    """
+    """The uses of a staging folder."""
 
     def __init__(self, staging: str) -> None:
         self._objects, self._staged = Objects(staging), Staged(staging.rstrip("/"), ())
@@ -77,17 +60,7 @@ class Uses:
         return {} if content is None else _read(content, self._place(identity)).failed
 
     def needless(self, location: str, gone: Collection[str], there: Collection[str]) -> Needless:
-        """What nothing needs once some corpora are deleted.
-
-        Args:
-            location: of these corpora.
-            gone: their identities.
-            there: identities of the corpora that are left in this location. One that others deleted needs
-                nothing either; but a use that is new may be of a corpus that is made just now.
-
-        Raises:
-            InputError: the bucket cannot be read.
-        """
+        """What nothing needs once some corpora are deleted."""
         now = datetime.now(UTC)
         ended, needed = [], set[str]()
         for uri in sorted(self._objects.names(self._folder)):
@@ -105,16 +78,7 @@ class Uses:
         return Needless(tuple(documents), tuple(self._place(use.identity) for use in ended))
 
     def delete(self, needless: Needless, resources: Sequence[str], *, keep_documents: bool = False) -> None:
-        """Delete what nothing needs, and the results of imports.
-
-        Args:
-            needless: of `needless`.
-            resources: names of the corpora that were deleted.
-            keep_documents: whether documents stay.
-
-        Raises:
-            InputError: the bucket cannot be written to.
-        """
+        """Delete what nothing needs, and the results of imports."""
         results = [uri for each in resources for uri in sorted(self._objects.names(self._staged.results(each)))]
         documents = () if keep_documents else needless.documents
         self._objects.delete([*results, *documents])

@@ -31,12 +31,7 @@ _LOOK_AGAIN_S = (2.0, 4.0, 8.0, 16.0, 32.0)
 
 @dataclass(frozen=True)
 class DataWork(Generic[Item]):
-    """What all works on corpora have in common.
-
-    Attributes:
-        api: the data API of their project and region.
-        watch: takes every look at an operation, to report progress.
-    """
+    """What all works on corpora have in common."""
 
     api: DataApi
     watch: Callable[[Operation], None] = lambda _: None
@@ -57,12 +52,7 @@ class DataWork(Generic[Item]):
 
 @dataclass(frozen=True)
 class Existing:
-    """A corpus of rankbeam's that exists.
-
-    Attributes:
-        corpus: as the service lists it.
-        about: what it says of itself.
-    """
+    """A corpus of rankbeam's that exists."""
 
     corpus: Listed
     about: About
@@ -95,15 +85,7 @@ def existing_of(resource: str, about: About) -> Existing:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A corpus that is needed.
-
-    Attributes:
-        about: what it says of itself when it is made.
-        database: its `vector_db_config`.
-        creations: names of the operations by which earlier runs tried to make it, in their order; "" where not known.
-        imports: names of the operations that imported files into it, likewise.
-        most_failures: how many documents it may lack.
-    """
+    """A corpus that is needed."""
 
     about: About
     database: dict[str, Any]
@@ -113,14 +95,7 @@ class Wanted:
 
 
 def operation_key(kind: str, location: str, identity: str, number: int) -> str:
-    """The key under which the ledger keeps the name of an operation on a corpus.
-
-    Args:
-        kind: "create" or "import".
-        location: projects/P/locations/L.
-        identity: of the corpus.
-        number: of the operations of this kind on it, from 0.
-    """
+    """The key under which the ledger keeps the name of an operation on a corpus."""
     return content_key(
         {"stage": "corpora", "operation": kind, "location": location, "identity": identity, "number": number}
     )
@@ -182,11 +157,7 @@ class CreateCorpus(DataWork[Wanted]):
     """Makes one corpus without files."""
 
     def steps(self, item: Wanted) -> Steps[str]:
-        """As `Work`; returns the name of the resource.
-
-        Raises:
-            CallError: the service refuses it, or its answers were lost again and again.
-        """
+        """As `Work`; returns the name of the resource."""
         own = item.about
         fields = {
             "display_name": own.display_name,
@@ -230,11 +201,7 @@ class DeleteCorpus(DataWork[str]):
 
 
 def deleted(resource: str) -> Steps[None]:
-    """Delete a corpus with its files; one that is gone already is no failure.
-
-    Raises:
-        CallError: it cannot be deleted.
-    """
+    """Delete a corpus with its files; one that is gone already is no failure."""
     try:
         started = yield from patiently(request("delete", corpus=resource))
         operation = yield from awaited(started.operation)
@@ -246,11 +213,7 @@ def deleted(resource: str) -> Steps[None]:
 
 
 def updated(resource: str, own: About) -> Steps[None]:
-    """Write what a corpus says of itself.
-
-    Raises:
-        CallError: it cannot be written.
-    """
+    """Write what a corpus says of itself."""
     fields = {"name": resource, "display_name": own.display_name, "description": own.description()}
     started = yield from patiently(request("update", corpus=fields))
     operation = yield from awaited(started.operation)

@@ -16,16 +16,7 @@ Id = Annotated[str, Field(min_length=1)]
 
 @dataclass(frozen=True)
 class ListedDocument:
-    """A document as the service lists it.
-
-    Attributes:
-        id: that it has in its branch.
-        name: of the resource.
-        uri: of its content; "" where there is none.
-        mime_type: of its content.
-        text: its content, where the service holds it as text; "" where it does not.
-        values: what is known of it: strings, numbers, lists and mappings by name.
-    """
+    """A document as the service lists it."""
 
     id: Id
     name: str
@@ -73,9 +64,6 @@ def stored(request: str, values: Mapping[str, Any]) -> str:
 
 def read(answer: str) -> Any:
     """The page that an answer holds.
-
-    Raises:
-        CallError: it has another form.
 
     >>> read(stored("chunks", {"chunks": [{"id": "c1", "text": "words"}]})).chunks[0].text
     'words'

@@ -22,14 +22,9 @@ _PAGE = 1000
 
 @dataclass(frozen=True)
 class DocumentsApi:
-    """The documents of the data stores of one location.
+    """The documents of the data stores of one location."""
 
-    Attributes:
-        location: such as "global".
-        api_endpoint: address of the service; by default the public one of the location.
-    """
-
-    location: str
+    location: str  # such as "global"
     api_endpoint: Endpoint | None = None
 
     async def connect(self) -> "DocumentsConnection":
@@ -49,12 +44,7 @@ class DocumentsApi:
 
 @dataclass(frozen=True)
 class DocumentsConnection:
-    """Open connections to the service.
-
-    Attributes:
-        documents: to its list of documents.
-        chunks: to its list of chunks.
-    """
+    """Open connections to the service."""
 
     documents: Channels
     chunks: Channels

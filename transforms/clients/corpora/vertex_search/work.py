@@ -14,11 +14,7 @@ from rankbeam.transforms.records.calls.steps import Steps, accepted
 
 @dataclass(frozen=True)
 class _Listing:
-    """What both works have in common.
-
-    Attributes:
-        api: the service.
-    """
+    """What both works have in common."""
 
     api: DocumentsApi
     stage: ClassVar[str] = "documents"

@@ -21,13 +21,7 @@ _FORGOTTEN_S = 60.0
 
 
 class ElsewherePlace:
-    """A folder of any of Beam's filesystems.
-
-    Args:
-        folder: of the leases.
-        clock: in seconds.
-        sleep: waits some seconds.
-    """
+    """A folder of any of Beam's filesystems."""
 
     def __init__(
         self, folder: str, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep

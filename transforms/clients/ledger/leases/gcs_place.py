@@ -22,12 +22,7 @@ def _beams_client() -> Any:  # google.cloud.storage.Client; with the credentials
 
 
 class GcsPlace:
-    """Objects below a folder of a bucket.
-
-    Args:
-        folder: such as gs://bucket/ledger/leases.
-        connect: makes a client of `google.cloud.storage`.
-    """
+    """Objects below a folder of a bucket."""
 
     def __init__(self, folder: str, connect: Callable[[], Any] = _beams_client) -> None:
         self._folder, self._connect = folder, connect

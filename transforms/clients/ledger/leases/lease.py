@@ -29,19 +29,7 @@ _ABANDONED = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Holder:
-    """The holder of a lease.
-
-    Attributes:
-        run_id: the id of the run.
-        run_started: when the run began; with the id, it identifies the run.
-        host: the host of its process, for people.
-        machine: identifies the machine that the process id belongs to.
-        pid: the id of its process.
-        pid_started: when the process was started, as `process.started` returns it.
-        since: when the lease was claimed, in UTC.
-        beat: the time of the last heartbeat, in UTC.
-        token: identifies this claim.
-    """
+    """The holder of a lease."""
 
     run_id: str
     run_started: str
@@ -49,8 +37,8 @@ class Holder:
     machine: str
     pid: int
     pid_started: str
-    since: str
-    beat: str
+    since: str  # when the lease was claimed, in UTC
+    beat: str  # the time of the last heartbeat, in UTC
     token: str
 
     @classmethod
@@ -89,15 +77,7 @@ class LeaseLost(InputError):
 
 
 class Lease:
-    """The lease of one name. Its methods wait for the filesystem.
-
-    Args:
-        place: where it lies.
-        name: of what it is for, such as a quota pool and a lane.
-        me: who wants it.
-        clock: in seconds.
-        now: the time, in UTC.
-    """
+    """The lease of one name. Its methods wait for the filesystem."""
 
     def __init__(
         self,
@@ -115,11 +95,7 @@ class Lease:
         self._beaten = 0.0
 
     def claim(self) -> Holder | None:
-        """Try to take the lease; returns its holder, or None if this caller has it now.
-
-        Raises:
-            InputError: the lease cannot be read or written.
-        """
+        """Try to take the lease; returns its holder, or None if this caller has it now."""
         mine = self._me.claiming(self._now())
         while True:
             seen = self._place.read(self._file)
@@ -134,11 +110,7 @@ class Lease:
                 return None  # otherwise another process was faster
 
     def beat(self) -> None:
-        """Write a heartbeat, unless the last one is recent.
-
-        Raises:
-            LeaseLost: another run has the lease, or may have it, as no heartbeat could be written for too long.
-        """
+        """Write a heartbeat, unless the last one is recent."""
         if self._held is None or self._clock() - self._beaten < BEAT_S:
             return
         try:

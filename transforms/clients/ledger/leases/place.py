@@ -8,12 +8,7 @@ FOLDER = "leases"
 
 
 class Seen(NamedTuple):
-    """A file as it was read.
-
-    Attributes:
-        content: of the file.
-        version: changes with every write.
-    """
+    """A file as it was read."""
 
     content: bytes
     version: object

@@ -23,17 +23,11 @@ _SHORT = {"english": "EN", "english_plus": "EN_PLUS"}
 
 @dataclass(frozen=True)
 class Analysis:
-    """How texts become terms.
-
-    Attributes:
-        stemming: a Snowball algorithm, or "none".
-        stop_words: a language whose stop words are dropped, "none", or a list of words.
-        tokenizer: "words"; or "bigrams", pairs of characters for scripts without blanks between words.
-    """
+    """How texts become terms."""
 
     stemming: str
     stop_words: str | tuple[str, ...]
-    tokenizer: Tokenizer = WORDS
+    tokenizer: Tokenizer = WORDS  # "words"; or "bigrams", pairs of characters for scripts without blanks between words
 
     @property
     def parameters(self) -> list[object]:

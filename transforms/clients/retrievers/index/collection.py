@@ -102,11 +102,7 @@ def _descending(doc_ids: pa.StringArray) -> IntArray:
 
 
 def collection_of(documents: Documents) -> Collection:
-    """The documents that a retriever searches.
-
-    Raises:
-        InputError: there are none, or a file of them cannot be read.
-    """
+    """The documents that a retriever searches."""
     if documents.path is None:
         raise InputError("the retriever needs dataset.corpus")
     kept = documents.kept

@@ -30,26 +30,14 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Shelf:
-    """The folder of what was made from one content of some files.
-
-    Attributes:
-        folder: of the shelf, on this machine.
-        place: the folder that keeps the same for other machines; None where they need none, or see this one's.
-    """
+    """The folder of what was made from one content of some files."""
 
     folder: Path
     place: str | None = None
 
     @classmethod
     def of(cls, root: str, source: str, content: str, kept: str | None = None) -> "Shelf":
-        """The shelf of a content; those of what the source held earlier are deleted.
-
-        Args:
-            root: below which shelves are kept, on this machine.
-            source: what the files are called.
-            content: a hash of what they hold.
-            kept: below which shelves are kept for other machines, where these do not see this one's.
-        """
+        """The shelf of a content; those of what the source held earlier are deleted."""
         of_source = Path(root) / digest(source)
         shelf = cls(of_source / content, None if kept is None else files.join(kept, digest(source), content))
         if of_source.is_dir() and not shelf.folder.exists():
@@ -65,17 +53,7 @@ class Shelf:
         make: Callable[[Path], None],
         is_current: Callable[[Path], bool] = lambda _: True,
     ) -> Path:
-        """A folder of files, made where it is not there or not whole.
-
-        Args:
-            name: what it is.
-            parameters: all that decides its content besides the content of the shelf, as JSON values.
-            make: writes the files into an empty folder.
-            is_current: whether one that is there need not be made again.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """A folder of files, made where it is not there or not whole."""
         with self._alone_with(name, parameters) as folder:
             if not self._is_there(folder) or not is_current(folder):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -85,11 +63,7 @@ class Shelf:
         return folder
 
     def find(self, name: str, parameters: object) -> Path | None:
-        """A folder of files, as `get`; None where it is not there or not whole.
-
-        Raises:
-            InputError: the shelf cannot be written.
-        """
+        """A folder of files, as `get`; None where it is not there or not whole."""
         with self._alone_with(name, parameters) as folder:
             return folder if self._is_there(folder) else None
 

@@ -41,12 +41,7 @@ class Matrix:
 
 
 class Writer:
-    """Writes a matrix into a folder.
-
-    Args:
-        folder: an empty one.
-        rows: how many there are.
-    """
+    """Writes a matrix into a folder."""
 
     def __init__(self, folder: Path, rows: int) -> None:
         self._folder, self._is_there = folder, np.zeros(rows, np.bool_)
@@ -95,16 +90,7 @@ def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) ->
 
 
 def write_of_file(folder: Path, ids: pa.StringArray, path: str) -> None:
-    """Write the vectors that a Parquet file has for some ids.
-
-    Args:
-        folder: an empty one.
-        ids: of the rows.
-        path: of the file, or a pattern.
-
-    Raises:
-        InputError: the file does not hold vectors.
-    """
+    """Write the vectors that a Parquet file has for some ids."""
     writer = Writer(folder, len(ids))
     for own, vectors in vectors_in(path):
         place = pc.index_in(own, value_set=ids)
@@ -119,11 +105,7 @@ def write_of_file(folder: Path, ids: pa.StringArray, path: str) -> None:
 
 
 def vectors_in(path: str) -> Iterator[tuple[pa.StringArray, SingleArray]]:
-    """Ids and vectors of Parquet files, some rows at a time; rows without a vector are left out.
-
-    Raises:
-        InputError: they have other columns, or a vector is not one; with file and row.
-    """
+    """Ids and vectors of Parquet files, some rows at a time; rows without a vector are left out."""
     for file in sources.expand(path):
         row = 1
         with parquet.open_file(file) as opened:

@@ -16,13 +16,7 @@ _BLOCK = 1 << 22
 
 
 def fetched(place: str, into: Path, manifest: str) -> bool:
-    """Copy an index from its place; returns whether there is one.
-
-    Args:
-        place: the folder of its files.
-        into: a folder that is not there yet.
-        manifest: the name of the file that lists the others, and is there once they are.
-    """
+    """Copy an index from its place; returns whether there is one."""
     if not files.exists(files.join(place, manifest)):
         return False
     into.mkdir()

@@ -54,12 +54,7 @@ class Units:
         return tuple(self.collection.text(row)[start:end] for row, start, end in spans)
 
     def ranking(self, places: IntArray, scores: np.ndarray) -> Ranking:
-        """The ranking of some units.
-
-        Args:
-            places: of the units, best first.
-            scores: of each.
-        """
+        """The ranking of some units."""
         doc_ids = self.collection.doc_ids.take(self.row[places]).to_pylist()
         is_cut = self.documents.chunking is not None
         if is_cut and not self.documents.as_documents:
@@ -71,12 +66,7 @@ class Units:
 
 @lru_cache(2)
 def units_of(documents: Documents, collection: Collection) -> Units:
-    """The units that a retriever ranks.
-
-    Args:
-        documents: what it searches.
-        collection: of them.
-    """
+    """The units that a retriever ranks."""
     chunking = documents.chunking
     if chunking is None:
         row = collection.order
@@ -104,16 +94,7 @@ def _cut(collection: Collection, chunking: Chunking, file: Path) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Indexed:
-    """Units with their terms.
-
-    Attributes:
-        units: what is ranked.
-        vocabulary: of the terms.
-        postings: of the units.
-        analysis: of texts.
-        warnings: about documents without text, relevant ones that are not there, and scripts.
-        parameters: all that decides the index besides the documents, as JSON values.
-    """
+    """Units with their terms."""
 
     units: Units
     vocabulary: Vocabulary
@@ -129,11 +110,7 @@ class Indexed:
 
 
 def indexed(documents: Documents, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
-    """The units of documents, with the terms of these fields; read once, as long as the documents are the same.
-
-    Raises:
-        InputError: the documents cannot be read, or no unit has a term.
-    """
+    """The units of documents, with the terms of these fields; read once, as long as the documents are the same."""
     return _indexed(documents, collection_of(documents), analysis, fields)
 
 

@@ -13,13 +13,7 @@ from rankbeam.transforms.clients.storage import files, matching
 
 @dataclass(frozen=True)
 class KeptIndex:
-    """An index that is kept.
-
-    Attributes:
-        folder: of its files.
-        size: of them, in bytes.
-        used: when it was made or used last.
-    """
+    """An index that is kept."""
 
     folder: str
     size: int
@@ -27,11 +21,7 @@ class KeptIndex:
 
 
 def kept_indexes(root: str) -> list[KeptIndex]:
-    """The indexes below a folder of any filesystem, by their folders: SOURCE/CONTENT/INDEX.
-
-    Raises:
-        InputError: the folder cannot be listed.
-    """
+    """The indexes below a folder of any filesystem, by their folders: SOURCE/CONTENT/INDEX."""
     pattern = files.join(root, "*", "*", "*", "*")
     found: defaultdict[str, list[tuple[str, int, float]]] = defaultdict(list)
     for path, size, changed in matching.version(pattern) if files.match(pattern) else ():
@@ -47,11 +37,7 @@ def kept_indexes(root: str) -> list[KeptIndex]:
 
 
 def delete(indexes: Sequence[KeptIndex]) -> None:
-    """Delete indexes: the manifest first, so that one that is deleted in part is none.
-
-    Raises:
-        OSError: they cannot be deleted.
-    """
+    """Delete indexes: the manifest first, so that one that is deleted in part is none."""
     for index in indexes:
         is_local = files.is_local(index.folder)
         with alone(Path(index.folder).with_suffix(".lock")) if is_local else nullcontext():

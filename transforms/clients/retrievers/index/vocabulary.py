@@ -16,11 +16,7 @@ _FILE = "vocabulary.arrow"
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Every term, in the order of their bytes.
-
-    Attributes:
-        terms: utf8[t].
-    """
+    """Every term, in the order of their bytes."""
 
     terms: pa.LargeStringArray
 
