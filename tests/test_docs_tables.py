@@ -6,9 +6,9 @@ import pytest
 from support.documents import page
 
 from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.judge.definitions import JUDGED
+from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.metrics.judged import parse_judged
-from rankbeam.transforms.records.metrics.judged_definitions import JUDGED
 from rankbeam.transforms.records.metrics.names import ALIASES, METRICS
 
 

@@ -7,9 +7,9 @@ from rankbeam.pipelines.compare.scores import Member, partitions_of
 from rankbeam.pipelines.compare.shared import Shared, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
-from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
 from rankbeam.transforms.records.scores.estimates import RunEstimates

@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Rou
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import BuiltCorpus
@@ -23,7 +24,6 @@ from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.documents import Documents, Judgements
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.generation import Judging
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.generate import JudgeModel
 from rankbeam.pipelines.experiment.services import Services
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.judge.definitions import Need
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.generation import Judging
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
-from rankbeam.transforms.records.metrics.judged_definitions import Need
 
 
 def judging_of(

@@ -8,9 +8,9 @@ from rankbeam.pipelines.experiment.cells import Cell
 from rankbeam.pipelines.experiment.components import ANSWERS
 from rankbeam.pipelines.experiment.models import ExperimentModel
 from rankbeam.transforms.clients.retrievers.base import Route
+from rankbeam.transforms.judge.definitions import Need
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
-from rankbeam.transforms.records.metrics.judged_definitions import Need
 from rankbeam.transforms.records.metrics.names import Metric
 
 AnyMetric = Metric | JudgedMetric

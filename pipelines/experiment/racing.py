@@ -6,9 +6,8 @@ from dataclasses import replace
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.models import ExperimentModel
 from rankbeam.pipelines.experiment.needs import AnyMetric
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
-from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.suggestions import did_you_mean
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.models import ExperimentModel
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.under_spans import not_defined
 

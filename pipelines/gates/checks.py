@@ -10,7 +10,7 @@ from rankbeam.pipelines.gates.gates import Gate, Known
 from rankbeam.pipelines.gates.models import FAILURE_RATE, SENTINELS
 from rankbeam.pipelines.gates.noise import steps_of
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.metrics.judged import is_judged
+from rankbeam.transforms.judge.metrics import is_judged
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean

@@ -11,10 +11,9 @@ from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.gates.models import DIFFERENCES, FAILURE_RATE, SENTINELS, GateModel, GatesModel
 from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.scores.panels import range_of
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean

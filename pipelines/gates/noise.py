@@ -7,8 +7,7 @@ from statistics import NormalDist
 from rankbeam.pipelines.compare.compare import slices_matching
 from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
-from rankbeam.transforms.records.metrics.parsing import parse_all
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 
 
 def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> Iterator[str]:

@@ -12,10 +12,10 @@ from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.bigquery import results as bigquery
 from rankbeam.transforms.clients.bigquery.results import StoredRun
 from rankbeam.transforms.clients.storage import matching, parquet
+from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
-from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.write.tables import run_folder
 
 LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")

@@ -20,6 +20,7 @@ from rankbeam.transforms.judge.ask_known import KNOWN, AskKnown, known_steps
 from rankbeam.transforms.judge.asking import Asking
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
 from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import self_preference
@@ -29,7 +30,6 @@ from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.calls.steps import Work
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.run import Run
 
 

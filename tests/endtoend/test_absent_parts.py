@@ -12,7 +12,7 @@ from support.inputs import write
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.metrics.judged_definitions import JUDGED
+from rankbeam.transforms.judge.definitions import JUDGED
 
 REFUSAL = "The contexts do not say."
 REFERENCES = {

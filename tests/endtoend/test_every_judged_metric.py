@@ -12,7 +12,7 @@ from support.judged_world import EXPECTED, World
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.metrics.judged_definitions import JUDGED
+from rankbeam.transforms.judge.definitions import JUDGED
 
 QUERIES = 8
 

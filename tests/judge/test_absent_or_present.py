@@ -22,6 +22,8 @@ from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.asking import Asking
 from rankbeam.transforms.judge.counting import counted
+from rankbeam.transforms.judge.definitions import JUDGED
+from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
@@ -30,8 +32,6 @@ from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.evaluated import Evaluated
 from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.items import Gold, Item, System, batch_of, items_in
-from rankbeam.transforms.records.metrics.judged import parse_judged
-from rankbeam.transforms.records.metrics.judged_definitions import JUDGED
 from rankbeam.transforms.records.rankings.contexts import Passage
 
 QUERY = "who pays what"

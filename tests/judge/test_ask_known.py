@@ -18,15 +18,15 @@ from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown, known_steps, question_of
 from rankbeam.transforms.judge.asking import Asking, Reading
+from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.known_items import known_items
 from rankbeam.transforms.judge.measure import texts_in
+from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.items import Item, System, batch_of
-from rankbeam.transforms.records.metrics.judged import parse_judged
-from rankbeam.transforms.records.metrics.judged_definitions import JUDGED
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.run import Run
 

@@ -11,6 +11,7 @@ from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.asking import Asking
+from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
@@ -23,7 +24,6 @@ from rankbeam.transforms.records.evaluated import Evaluated, Value
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.items import Gold, Item, System
-from rankbeam.transforms.records.metrics.judged import parse_judged
 from rankbeam.transforms.records.rankings.contexts import Passage
 
 PASSAGES = (

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records import columns, tables
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source, Statistics
 from rankbeam.transforms.records.failures import Failure, FailureKind
-from rankbeam.transforms.records.metrics.judged import parse_any
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.records.scores.estimates import RunEstimates
@@ -94,7 +94,7 @@ def judged_run(seed: int, queries: int = 60, buckets: int = 3, replicates: int =
             Configuration(name, name, place, "x", "{}", None, None, judged=frozenset(JUDGED if place < 2 else ()))
             for place, name in enumerate(NAMES)
         ),
-        metrics=tuple(map(parse_any, METRICS)),
+        metrics=tuple(parse_all(METRICS)),
         sources=tuple(Source(None, None, False, keep_rankings=False) for _ in NAMES),
         slices=("kind",),
         statistics=Statistics(replicates=replicates, seed=5, all_pairs=True),

@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.judge.asking import Asking, Reading
+from rankbeam.transforms.judge.definitions import INPUTS
 from rankbeam.transforms.judge.known_items import KnownItem, answered_class, known_items
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.questions import Question
 from rankbeam.transforms.judge.work import STAGE, judgement_of
 from rankbeam.transforms.records.calls.call import Call, content_key
@@ -20,8 +22,6 @@ from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import Evaluated, Known
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
-from rankbeam.transforms.records.metrics.judged_definitions import INPUTS
 
 KNOWN = "ask known items"
 """The name of the work."""

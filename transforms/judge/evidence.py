@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.questions import Judged, Question, Texts, claims, joint, sentences
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned, Undefined, Value
@@ -12,7 +13,6 @@ from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.items import Gold
 from rankbeam.transforms.records.judgements import Verdict
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
 
 
 class Evidence:

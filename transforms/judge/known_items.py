@@ -1,7 +1,7 @@
 """Known items, the sentinels: questions to a judge whose answers are known, written by hand, 24 for each step.
 
 Mixed in among a run's own questions they say how far its judge can be trusted, and whether it has changed. Some hold
-instructions to the judge, some are long. They are package data, `sentinels/STEP.jsonl`.
+instructions to the judge, some are long. They are package data, `steps/known_items/STEP.jsonl`.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 from rankbeam.transforms.kernels.statistics.agreement import mcnemar_p_value, wilson_interval
 
-_FOLDER = "sentinels"
+_FOLDER = "known_items"
 _LEAST_SHARE = 0.6  # of known items, below which a judge is of little use
 
 
@@ -34,7 +34,7 @@ class KnownItem:
 def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
     """By step, its items."""
     found = {}
-    for file in files("rankbeam.transforms.judge").joinpath(_FOLDER).iterdir():
+    for file in files("rankbeam.transforms.judge.steps").joinpath(_FOLDER).iterdir():
         step = file.name.removesuffix(".jsonl")
         rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
         found[step] = tuple(

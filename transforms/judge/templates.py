@@ -29,7 +29,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 @cache
 def shipped() -> Mapping[str, Template]:
     """By step, the newest template that ships with rankbeam."""
-    return newest("rankbeam.transforms.judge", judgements.schema)
+    return newest("rankbeam.transforms.judge.steps", judgements.schema)
 
 
 def templates(folder: str | None = None) -> Mapping[str, Template]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rankbeam.transforms.judge.definitions import JudgedDefinition, Need
 from rankbeam.transforms.judge.evidence import Evidence
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.questions import Judged, Question
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.judged_refusals import reads_as_refusal
@@ -15,8 +17,6 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import Value
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.items import Gold, Item, System
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
-from rankbeam.transforms.records.metrics.judged_definitions import JudgedDefinition, Need
 
 _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
 

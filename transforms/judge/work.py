@@ -11,6 +11,7 @@ from typing import Any
 
 from rankbeam.transforms.judge.answering import Answering, ended
 from rankbeam.transforms.judge.asking import REPEATED, Asking
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.questions import Question, first_round, second_round
 from rankbeam.transforms.judge.rehearsal import rehearsed
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
@@ -21,7 +22,6 @@ from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement, Known
 from rankbeam.transforms.records.items import Item
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
 
 STAGE = "judge"
 _TIMES = 3  # that a repeated question is asked

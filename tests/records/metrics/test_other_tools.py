@@ -2,12 +2,11 @@
 
 import pytest
 
+from rankbeam.transforms.judge.metrics import BASE_NAMES, OTHER_TOOLS, parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics import other_tools
-from rankbeam.transforms.records.metrics.judged import BASE_NAMES, OTHER_TOOLS
 from rankbeam.transforms.records.metrics.names import ALIASES, METRICS, SPAN_METRICS, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
-from rankbeam.transforms.records.metrics.parsing import parse_all
 
 
 @pytest.mark.parametrize(

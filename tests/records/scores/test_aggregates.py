@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
+from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
-from rankbeam.transforms.records.metrics.judged import parse_judged
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.means import QueryAggregate

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation
-from rankbeam.transforms.records.metrics.judged import parse_any
 from rankbeam.transforms.records.scores.judged import NOT_JUDGED, JudgedValues, with_judged
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, Status
 
@@ -15,7 +15,7 @@ EVALUATION = Evaluation(
         Configuration("0", "judged", 0, "", "{}", None, None, judged=frozenset({"Faithfulness"})),
         Configuration("1", "not judged", 0, "", "{}", None, None),
     ),
-    metrics=tuple(map(parse_any, ("AP", "Faithfulness"))),
+    metrics=tuple(parse_all(("AP", "Faithfulness"))),
     sources=(),
 )
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation
 from rankbeam.transforms.records.metrics import names
 from rankbeam.transforms.records.metrics.names import METRICS
-from rankbeam.transforms.records.metrics.parsing import parse_all
 from rankbeam.transforms.records.scores.resampled import Layout
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 

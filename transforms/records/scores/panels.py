@@ -6,16 +6,25 @@ query may have a value of one, lack another because a call failed, and lack a th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from rankbeam.transforms.records.metrics.judged import JudgedMetric
 from rankbeam.transforms.records.metrics.names import Metric
 
 RETRIEVAL = "retrieval"
 """The name of the panel of all metrics of rankings."""
 
 
-AnyMetric = Metric | JudgedMetric
+class JudgedName(Protocol):
+    """A judged metric, whose definition the stage that judges has."""
+
+    @property
+    def lowest(self) -> float: ...
+
+    @property
+    def highest(self) -> float: ...
+
+
+AnyMetric = Metric | JudgedName
 
 
 class Range(NamedTuple):
@@ -28,13 +37,13 @@ class Range(NamedTuple):
 def range_of(metric: AnyMetric) -> Range:
     """The values that a query can have.
 
-    >>> from rankbeam.transforms.records.metrics.judged import parse_any
-    >>> range_of(parse_any("NumRet")), range_of(parse_any("AnswerRelevance(ragas)"))
-    (Range(lowest=0.0, highest=None), Range(lowest=-1.0, highest=1.0))
+    >>> from rankbeam.transforms.judge.metrics import parse_all
+    >>> [range_of(metric) for metric in parse_all(["NumRet", "AnswerRelevance(ragas)"])]
+    [Range(lowest=0.0, highest=None), Range(lowest=-1.0, highest=1.0)]
     """
-    if isinstance(metric, JudgedMetric):
-        return Range(metric.definition.lowest, metric.definition.highest)
-    return Range(0.0, metric.definition.highest)
+    if isinstance(metric, Metric):
+        return Range(0.0, metric.definition.highest)
+    return Range(metric.lowest, metric.highest)
 
 
 def is_whole(metric: AnyMetric) -> bool:
@@ -58,19 +67,19 @@ class Panel:
 def panels_of(metrics: Sequence[AnyMetric]) -> tuple[Panel, ...]:
     """The panels of an experiment: that of rankings first, whether it has metrics or not, then the judged ones.
 
-    >>> from rankbeam.transforms.records.metrics.judged import parse_any
-    >>> [panel.name for panel in panels_of([*map(parse_any, ("Faithfulness", "AP", "RR"))])]
+    >>> from rankbeam.transforms.judge.metrics import parse_all
+    >>> [panel.name for panel in panels_of(parse_all(["Faithfulness", "AP", "RR"]))]
     ['retrieval', 'Faithfulness']
     """
-    judged = [Panel(str(each), (each,)) for each in metrics if isinstance(each, JudgedMetric)]
+    judged = [Panel(str(each), (each,)) for each in metrics if not isinstance(each, Metric)]
     return (Panel(RETRIEVAL, tuple(each for each in metrics if isinstance(each, Metric))), *judged)
 
 
 def column_order(metrics: Sequence[AnyMetric]) -> list[int]:
     """For each metric, its position among those of all panels, one panel after the other.
 
-    >>> from rankbeam.transforms.records.metrics.judged import parse_any
-    >>> column_order([*map(parse_any, ("Faithfulness", "AP", "RR"))])
+    >>> from rankbeam.transforms.judge.metrics import parse_all
+    >>> column_order(parse_all(["Faithfulness", "AP", "RR"]))
     [2, 0, 1]
     """
     by_panel = [str(metric) for panel in panels_of(metrics) for metric in panel.metrics]

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.claims import matrices
 
-from rankbeam.transforms.kernels.judged import AnswerKind, Assigned, Undefined
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.judged import (
+from rankbeam.transforms.judge.definitions import INPUTS, JUDGED, Need
+from rankbeam.transforms.judge.metrics import (
     BASE_NAMES,
     OTHER_TOOLS,
     JudgedMetric,
     notes,
-    parse_any,
+    parse_all,
     parse_judged,
 )
-from rankbeam.transforms.records.metrics.judged_definitions import INPUTS, JUDGED, Need
+from rankbeam.transforms.kernels.judged import AnswerKind, Assigned, Undefined
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import ALIASES, METRICS, Metric, parse_metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 
@@ -30,7 +30,7 @@ def test_a_judged_metric_is_read_back_as_it_was_written(name: str) -> None:
         metric = JudgedMetric(name, cutoff).shown(judge="lexical", embeddings="hashed")
         assert parse_judged(str(metric)) == metric
         assert parse_judged(str(metric).upper().split("(")[0] + str(metric)[len(name.split("(")[0]) :]) == metric
-        assert parse_any(str(JudgedMetric(name, cutoff))) == JudgedMetric(name, cutoff)
+        assert parse_all([str(JudgedMetric(name, cutoff))]) == [JudgedMetric(name, cutoff)]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_what_is_no_judged_metric_is_refused_with_a_hint(text: str, hint: str) -
 def test_names_of_retrieval_metrics_mean_what_they_did() -> None:
     assert not {name.lower() for name in (*METRICS, *ALIASES)} & {name.lower() for name in (*BASE_NAMES, *OTHER_TOOLS)}
     for text in ("nDCG@10", "P(rel=2)@5", "AP(judged_only=True)", "MRR@10"):
-        assert parse_any(text) == parse_metric(text)
-        assert isinstance(parse_any(text), Metric)
+        assert parse_all([text]) == [parse_metric(text)]
+        assert isinstance(parse_all([text])[0], Metric)
     assert [str(metric) for metric in parse_metrics(["map", "P.5,10", "ndcg_cut_10"])] == [
         "AP",
         "P@5",
@@ -92,7 +92,7 @@ def test_names_of_retrieval_metrics_mean_what_they_did() -> None:
         "nDCG@10",
     ]
     with pytest.raises(InputError, match="did you mean 'ContextRecall'"):
-        parse_any("ContextRecal@3")
+        parse_all(["ContextRecal@3"])
 
 
 def test_a_name_that_another_tool_defines_otherwise_is_said() -> None:

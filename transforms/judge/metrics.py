@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from rankbeam.transforms.judge.definitions import INPUTS, JUDGED, JudgedDefinition, Need
 from rankbeam.transforms.kernels.judged import Value
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.judged_definitions import INPUTS, JUDGED, JudgedDefinition, Need
-from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 from rankbeam.transforms.records.metrics.written import split_name
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -84,6 +85,16 @@ class JudgedMetric:
             embeddings=None if self.embeddings is None else other.embeddings,
         )
 
+    @property
+    def lowest(self) -> float:
+        """The lowest value that a query can have."""
+        return self.definition.lowest
+
+    @property
+    def highest(self) -> float:
+        """The highest value that a query can have."""
+        return self.definition.highest
+
     def value(self, inputs: Mapping[str, Any]) -> Value:
         """The metric of one query."""
         given = (*self.definition.inputs, *(name for name in self.definition.inputs_without_claims if name in inputs))
@@ -140,17 +151,6 @@ def is_judged(text: str) -> bool:
         return False
 
 
-def parse_any(text: str, also: Iterable[str] = ()) -> Metric | JudgedMetric:
-    """Read the name of a metric of either kind.
-
-    >>> str(parse_any("MAP")), str(parse_any("context_recall@3"))
-    ('AP', 'ContextRecall@3')
-    """
-    if is_judged(text):
-        return parse_judged(text)
-    return parse_metric(text, also=[*BASE_NAMES, *OTHER_TOOLS, *also])
-
-
 def notes(words: Iterable[str]) -> list[str]:
     """Notes on names that other tools define differently, one line per name.
 
@@ -165,3 +165,15 @@ ContextRecall(ragas)']
         if is_other and (metric := parse_judged(word)).definition.note:
             by_name[name] = f"{name} is {metric.name} here: {metric.definition.note}"
     return list(by_name.values())
+
+
+def parse_all(names: Iterable[str]) -> list[Metric | JudgedMetric]:
+    """Read names of metrics without repetitions; one of trec_eval's names may stand for several metrics.
+
+    >>> [str(metric) for metric in parse_all(["P.5,10", "Faithfulness", "P@5", "context_recall@3"])]
+    ['P@5', 'P@10', 'Faithfulness', 'ContextRecall@3']
+    """
+    metrics: dict[Metric | JudgedMetric, None] = {}
+    for name in names:
+        metrics |= dict.fromkeys([parse_judged(name)] if is_judged(name) else parse_metrics([name], also=BASE_NAMES))
+    return list(metrics)
