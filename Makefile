@@ -43,11 +43,12 @@ campaign: $(STAMP)-dev $(EMULATORS)/.installed ## run the tests that take long, 
 	@echo "The seed is $(CAMPAIGN_SEED); CAMPAIGN_SEED=$(CAMPAIGN_SEED) make campaign tries the same examples again"
 	@"$(BIN)/python" -m pytest -n auto --dist=load --maxschedchunk=1 -m "campaign or hypothesis" --hypothesis-profile=campaign --hypothesis-seed=$(CAMPAIGN_SEED) tests
 
-check: $(STAMP)-dev ## linters, types and import floors
+check: $(STAMP)-dev ## linters, types, import floors and plain English
 	@"$(BIN)/ruff" check .
 	@"$(BIN)/ruff" format --check .
 	@"$(BIN)/mypy"
 	@"$(BIN)/lint-imports"
+	@"$(BIN)/python" tests/support/english.py
 
 benchmark: $(STAMP)-demo $(PEERS)/.installed ## measure rankbeam beside other tools (BENCHMARK="--sizes S,L")
 	@PEERS_PYTHON="$(PEERS)/bin/python" "$(BIN)/python" tests/benchmarks/run.py $(BENCHMARK)

@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: on the package's page the README's links lead to the repository.
+"""Settings that pyproject.toml cannot express: on the package's page, the README's links lead to the repository.
 
 Beam's `--setup_file` wants a setup.py, too.
 """

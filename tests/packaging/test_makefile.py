@@ -22,7 +22,7 @@ LAWS_TOO = ["-m", "campaign or hypothesis", "--hypothesis-profile=campaign", "--
 IN_ORDER = ["--dist=load", "--maxschedchunk=1"]
 CAMPAIGN = [PYTHON, "-m", "pytest", "-n", "auto", *IN_ORDER, *LAWS_TOO, "tests"]
 CHECK = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
-CHECK += [[".venv/bin/lint-imports"]]
+CHECK += [[".venv/bin/lint-imports"], [PYTHON, "tests/support/english.py"]]
 EMULATED = "tests/support/emulators/requirements.txt"
 SHOWN = ("command", "echo", "touch")
 
