@@ -18,13 +18,18 @@ JOB_SERVER := $(FLINK)/job-server-2.62.0.jar
 PRISM_PROGRAM := github.com/apache/beam/sdks/v2/go/cmd/prism
 PRISM := $(CACHE)/prism-v2.77.0
 
+# uv installs in seconds what takes pip minutes, from a cache that all clones of a user share. It is used where it is
+# installed; where it does not reach the packages, because only pip knows their place, pip follows.
+UV := $(shell command -v uv)
+install = $(if $(UV),"$(UV)" pip install --quiet --python "$(1)" $(2) 2>/dev/null || )"$(1)" -m pip install --quiet --disable-pip-version-check $(2)
+
 CAMPAIGN_SEED := $(or $(CAMPAIGN_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 
 # An oracle of the tests. They use only its evaluation, so its dependencies, such as PyTorch, are not installed.
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs picture format clean go-emulator flink-jars prism
+.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs picture format clean go-emulator flink-jars prism
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -35,11 +40,11 @@ help: ## show the commands
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	@"$(BIN)/rankbeam" evaluate examples/helpdesk/answers.yaml --output out/helpdesk
 
-test: $(STAMP)-dev $(EMULATORS)/.installed ## run all tests but campaigns: some minutes
+test: environments ## run all tests but campaigns: some minutes
 	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
 
 # One after the other in their order, campaigns before laws: where time runs out, whole runs have been tried.
-campaign: $(STAMP)-dev $(EMULATORS)/.installed ## run the tests that take long, and all laws with five times the examples, new ones each time
+campaign: environments ## run the tests that take long, and all laws with five times the examples, new ones each time
 	@echo "The seed is $(CAMPAIGN_SEED); CAMPAIGN_SEED=$(CAMPAIGN_SEED) make campaign tries the same examples again"
 	@"$(BIN)/python" -m pytest -n auto --dist=load --maxschedchunk=1 -m "campaign or hypothesis" --hypothesis-profile=campaign --hypothesis-seed=$(CAMPAIGN_SEED) tests
 
@@ -65,7 +70,7 @@ simulate: $(STAMP)-dev ## count how often intervals hold the true mean (SIMULATE
 races: $(STAMP)-dev ## count how often a race keeps the best configuration (RACES="--repetitions 100 --only binary")
 	@"$(BIN)/python" tests/benchmarks/races.py $(RACES)
 
-mutants: $(STAMP)-dev $(EMULATORS)/.installed ## count how many mutants the tests kill (MUTANTS="--each 20 transforms/kernels")
+mutants: environments ## count how many mutants the tests kill (MUTANTS="--each 20 transforms/kernels")
 	@"$(BIN)/python" tests/benchmarks/mutants.py $(MUTANTS)
 
 flink: $(STAMP)-dev flink-jars ## run the demo on a Flink cluster of this machine: JobManager, two TaskManagers, workers
@@ -94,6 +99,12 @@ clean: ## remove the environments and all generated files
 # Where a container sets it, every process of the tests would compile all modules, and rewrite all tests, for itself.
 export PYTHONDONTWRITEBYTECODE :=
 
+# The tests need two environments and a program in Go. Each waits for the network most of its time, so all three are
+# installed at once. Each has its own make, so that two pips never share an environment.
+environments:
+	@$(MAKE) --silent go-emulator & $(MAKE) --silent $(EMULATORS)/.installed & $(MAKE) --silent $(STAMP)-dev; \
+		status=$$?; wait; exit $$status
+
 # The environment is updated only when pyproject.toml changes; all other runs work offline.
 $(BIN)/python:
 	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) is not installed; name another Python 3.11 or newer: make PYTHON=python3" >&2; exit 1; }
@@ -101,27 +112,27 @@ $(BIN)/python:
 
 $(STAMP)-demo: pyproject.toml | $(BIN)/python
 	@echo "Installing rankbeam into $(VENV) (once, about a minute)"
-	@"$(BIN)/python" -m pip install --quiet --editable .
+	@$(call install,$(BIN)/python,--editable .)
 	@touch $@
 
 $(STAMP)-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing rankbeam and its development tools into $(VENV) (once, about two minutes)"
-	@"$(BIN)/python" -m pip install --quiet --editable ".[dev]"
-	@"$(BIN)/python" -m pip install --quiet --no-deps "$(BEIR)"
+	@$(call install,$(BIN)/python,--editable ".[dev]")
+	@$(call install,$(BIN)/python,--no-deps "$(BEIR)")
 	@touch $@ $(STAMP)-demo
 
 # The other tools have an environment of their own: Beam imports pandas where it is installed, and then starts slower.
 $(PEERS)/.installed: pyproject.toml
 	@echo "Installing the tools that rankbeam is measured against into $(PEERS) (once, about two minutes)"
 	@"$(PYTHON)" -m venv $(PEERS)
-	@"$(PEERS)/bin/python" -m pip install --quiet --editable ".[benchmark]"
-	@"$(PEERS)/bin/python" -m pip install --quiet --no-deps "$(BEIR)"
+	@$(call install,$(PEERS)/bin/python,--editable ".[benchmark]")
+	@$(call install,$(PEERS)/bin/python,--no-deps "$(BEIR)")
 	@touch $@
 
 $(ADK)/.installed: tests/support/adk/requirements.txt
 	@echo "Installing google-adk into $(ADK) (once, about a minute)"
 	@"$(PYTHON)" -m venv $(ADK)
-	@"$(ADK)/bin/python" -m pip install --quiet --disable-pip-version-check --requirement $<
+	@$(call install,$(ADK)/bin/python,--requirement $<)
 	@touch $@
 
 # Emulators need other versions of packages than rankbeam. Without them `make test` skips the tests that need them, with
@@ -130,12 +141,11 @@ $(EMULATORS)/.installed: $(EMULATED) $(wildcard $(GO_MODULE)/go.sum)
 	@echo "Installing emulators of Google's services into $(EMULATORS) (once, about a minute)"
 	@rm -rf $(EMULATORS) && mkdir $(EMULATORS)
 	@{ "$(PYTHON)" -m venv $(EMULATORS) \
-		&& "$(EMULATORS)/bin/python" -m pip install --quiet --disable-pip-version-check --requirement $(EMULATED) \
+		&& { $(call install,$(EMULATORS)/bin/python,--requirement $(EMULATED)); } \
 		&& HOME="$(CURDIR)/$(EMULATORS)" "$(EMULATORS)/bin/python" -c \
 			'import duckdb_extensions as d; d.import_extension("spatial"); d.import_extension("avro")'; \
 	} >$(EMULATORS)/install.log 2>&1 && touch $@ \
 		|| { echo "The emulators could not be installed; the tests that need them will not run:"; tail -1 $(EMULATORS)/install.log; } >&2
-	@$(MAKE) --no-print-directory go-emulator
 
 # Another emulator of BigQuery, which parses SQL as BigQuery does. It is built once per machine, if Go is installed.
 go-emulator:

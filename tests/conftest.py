@@ -8,6 +8,7 @@ import atexit
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Generator
 
 import pytest
@@ -63,3 +64,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup() -> None:
     """Let Beam remember signatures once it is imported, with the first tests or by a later one."""
     beam_habits.make_cheap()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what was skipped, such as tests of an emulator that needs Go, with the number of tests."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ())
+    )
+    if reasons:
+        terminalreporter.section("skipped")
+    for reason, tests in reasons.most_common():
+        terminalreporter.line(f"{tests} tests: {reason}")

@@ -13,8 +13,9 @@ from support.emulators import googlesql
 
 PYTHON = ".venv/bin/python"
 CREATE = ["python3.11", "-m", "venv", ".venv"]
-INSTALL = [PYTHON, "-m", "pip", "install", "--quiet", "--editable"]
-INSTALL_BEIR = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "beir>=2.2"]
+PIP = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+INSTALL = [*PIP, "--editable"]
+INSTALL_BEIR = [*PIP, "--no-deps", "beir>=2.2"]
 INSTALL_DEV = [[*INSTALL, ".[dev]"], INSTALL_BEIR]
 DEMO = [".venv/bin/rankbeam", "evaluate", "examples/helpdesk/answers.yaml", "--output", "out/helpdesk"]
 TEST = [PYTHON, "-m", "pytest", "-n", "auto", "-m", "not campaign"]
@@ -24,7 +25,7 @@ CAMPAIGN = [PYTHON, "-m", "pytest", "-n", "auto", *IN_ORDER, *LAWS_TOO, "tests"]
 CHECK = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
 CHECK += [[".venv/bin/lint-imports"], [PYTHON, "tests/support/english.py"]]
 EMULATED = "tests/support/emulators/requirements.txt"
-SHOWN = ("command", "echo", "touch")
+SHOWN = ("command", "echo", "touch", "make", "if")
 
 
 @pytest.fixture
@@ -50,9 +51,9 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def planned(folder: Path, *arguments: str) -> list[list[str]]:
     """The commands that make would run, in a shell's words, without those that only look or say something."""
-    done = make(folder, "--dry-run", *arguments)
+    done = make(folder, "--dry-run", "UV=", *arguments)
     assert done.returncode == 0, done.stderr
-    commands = [shlex.split(line) for line in done.stdout.splitlines()]
+    commands = [shlex.split(line) for line in done.stdout.replace("\\\n", " ").splitlines()]
     return [words for words in commands if words[0] not in SHOWN]
 
 
@@ -67,7 +68,7 @@ def put(folder: Path, name: str, seconds: int) -> None:
 def test_a_new_folder_gets_an_environment_by_relative_paths(folder: Path) -> None:
     assert planned(folder, "demo") == [CREATE, [*INSTALL, "."], DEMO]
     assert planned(folder, "test") == [CREATE, *INSTALL_DEV, TEST]
-    assert planned(folder, "check", "test") == [CREATE, *INSTALL_DEV, *CHECK, TEST]
+    assert planned(folder, "check") == [CREATE, *INSTALL_DEV, *CHECK]
 
 
 def test_nothing_is_installed_twice(folder: Path) -> None:
@@ -98,6 +99,29 @@ def test_new_dependencies_are_installed(folder: Path) -> None:
     os.utime(folder / "pyproject.toml", (4000, 4000))
     assert planned(folder, "demo") == [[*INSTALL, "."], DEMO]
     assert planned(folder, "test") == [*INSTALL_DEV, TEST]
+
+
+def test_uv_installs_where_it_is_there_and_pip_where_uv_fails(folder: Path) -> None:
+    put(folder, "bin/python", 2000)
+    lines = make(folder, "--dry-run", "UV=/opt/uv", "demo").stdout.splitlines()
+    (install,) = (line for line in lines if "--editable" in line)
+    uv, pip = install.split(" || ")
+    assert shlex.split(uv)[:7] == ["/opt/uv", "pip", "install", "--quiet", "--python", PYTHON, "--editable"]
+    assert shlex.split(pip) == [*INSTALL, "."]
+
+
+def test_both_environments_of_the_tests_are_installed_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "the cache"))
+    os.utime(folder / EMULATED, (3000, 3000))
+    python = folder / "slow python"  # each installation waits until the other has begun
+    python.write_text(
+        '#!/bin/sh\ncase "$*" in\n'
+        '"-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && touch "$3.begun"\n'
+        "    until [ -e .venv.begun ] && [ -e .venv-emulators.begun ]; do sleep 0.01; done ;;\nesac\n"
+    )
+    python.chmod(0o755)
+    assert make(folder, "environments", "UV=", f"PYTHON={python}").returncode == 0
+    assert (folder / ".venv" / ".installed-dev").exists()
 
 
 def test_another_python_may_lie_in_a_folder_with_a_space(folder: Path) -> None:

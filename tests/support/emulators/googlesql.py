@@ -44,10 +44,10 @@ def program() -> Path:
 
 
 def require() -> None:
-    """Skip the test, with the reason, where the program is not there."""
+    """Skip the test, with the reason, if the program is missing."""
     if not program().exists():
-        how = "make go-emulator builds it" if shutil.which("go") else "there is no Go to build it with"
-        pytest.skip(f"the emulator of BigQuery in Go is not there: {how}")
+        how = "make go-emulator builds it" if shutil.which("go") else "install Go, then run make go-emulator"
+        pytest.skip(f"the BigQuery emulator in Go is missing: {how}")
 
 
 @contextmanager
