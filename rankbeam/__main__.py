@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import NoReturn
 
 from rankbeam.pipelines.cli import main
-from rankbeam.pipelines.run import overheads
-from rankbeam.pipelines.run.interrupt import interrupt
+from rankbeam.pipelines.local import overheads
+from rankbeam.pipelines.local.interrupt import interrupt
 
 
 def command() -> NoReturn:

@@ -14,11 +14,11 @@ from rankbeam.pipelines.api.inputs import Inputs
 from rankbeam.pipelines.api.options import score_options
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.plan.plan import refuse_above_budget
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import evaluate as evaluation
-from rankbeam.pipelines.run.budget import refuse_above_budget
+from rankbeam.pipelines.run.evaluate import run_here
 from rankbeam.pipelines.run.folders import prepared_folders
-from rankbeam.pipelines.run.local import run_here
 from rankbeam.pipelines.run.options import is_dataflow, is_portable, pipeline_options
 from rankbeam.pipelines.run.score import scoring_experiment
 from rankbeam.transforms.clients.storage import files

@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import main
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.local.messages import messages
 
 _CANCELLING_S = 120.0
 
@@ -21,8 +21,8 @@ def cancel(place: str, run_id: str | None) -> None:
       rankbeam cancel gs://bucket/helpdesk/out
     """
     with messages():
+        from rankbeam.pipelines.manage import jobs
         from rankbeam.pipelines.portable.job import is_record_of_engine
-        from rankbeam.pipelines.run import jobs
 
         record = jobs.find(place, run_id)
         said = _on_engine(record, place) if is_record_of_engine(record) else _on_dataflow(record, place)

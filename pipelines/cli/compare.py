@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
-from rankbeam.pipelines.run.messages import messages, warn
+from rankbeam.pipelines.local.messages import messages, warn
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown", "latex"])
 _BASELINE_HELP = "The configuration that the others are compared with, in DIR2 where that is given."

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
-from rankbeam.pipelines.run.messages import FAILED, leave, messages
+from rankbeam.pipelines.local.messages import FAILED, leave, messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,11 +38,11 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
       rankbeam corpora list examples/rag_engine_corpora.yaml
     """
     with messages():
-        from rankbeam.pipelines.run import corpora_command
+        from rankbeam.pipelines.manage import corpora
         from rankbeam.pipelines.show.screen import Screen
 
-        found = [each for one in corpora_command.places(place, api_endpoint) for each in one.corpora()]
-        click.echo(corpora_command.shown(found, form, Screen.of()))
+        found = [each for one in corpora.places(place, api_endpoint) for each in one.corpora()]
+        click.echo(corpora.shown(found, form, Screen.of()))
 
 
 @corpora.command()
@@ -53,10 +53,10 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
 def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
     """Show all that is known of the corpus NAME: its resource, the number at its end, or its identity."""
     with messages():
-        from rankbeam.pipelines.run import corpora_command
+        from rankbeam.pipelines.manage import corpora
 
-        found = [each for one in corpora_command.places(place, api_endpoint) for each in one.corpora()]
-        click.echo(corpora_command.detailed(corpora_command.named(found, [name])[0], form))
+        found = [each for one in corpora.places(place, api_endpoint) for each in one.corpora()]
+        click.echo(corpora.detailed(corpora.named(found, [name])[0], form))
 
 
 @corpora.command()
@@ -90,25 +90,25 @@ def delete(
       rankbeam corpora delete experiment.yaml 4611686018427387904
     """
     with messages():
-        from rankbeam.pipelines.run import corpora_command
+        from rankbeam.pipelines.manage import corpora
 
         if bool(names) == (expired or bool(unused_by)):
             raise click.UsageError("name corpora, or give --expired or --unused-by")
         left: list[str] = []
-        by_place = {one: one.corpora() for one in corpora_command.places(place, api_endpoint)}
+        by_place = {one: one.corpora() for one in corpora.places(place, api_endpoint)}
         if names:
-            corpora_command.named([each for found in by_place.values() for each in found], names)  # all are there
+            corpora.named([each for found in by_place.values() for each in found], names)  # all are there
         for one, found in by_place.items():
             chosen = _chosen(found, names, unused_by, expired=expired)
             for each in chosen:
-                click.echo(corpora_command.line(each))
+                click.echo(corpora.line(each))
             if not chosen:
                 click.echo(f"nothing to delete in {one.api.location}")
                 continue
             if not keep_staged:
-                click.echo(corpora_command.staged_line(one, chosen, found))
+                click.echo(corpora.staged_line(one, chosen, found))
             if not dry_run and (yes or _is_confirmed(len(chosen))):
-                left += corpora_command.delete(one, chosen, click.echo, keep_documents=keep_staged)
+                left += corpora.delete(one, chosen, click.echo, keep_documents=keep_staged)
         if left:
             leave("\n".join(["not deleted:", *left]), FAILED)
 
@@ -116,12 +116,12 @@ def delete(
 def _chosen(
     found: "Sequence[Existing]", names: tuple[str, ...], unused_by: tuple[str, ...], *, expired: bool
 ) -> "list[Existing]":
-    from rankbeam.pipelines.run import corpora_command
+    from rankbeam.pipelines.manage import corpora
 
     if names:
-        return corpora_command.chosen(found, names)
-    some = corpora_command.expired(found) if expired else list(found)
-    return corpora_command.unused_by(some, unused_by) if unused_by else some
+        return corpora.chosen(found, names)
+    some = corpora.expired(found) if expired else list(found)
+    return corpora.unused_by(some, unused_by) if unused_by else some
 
 
 def _is_confirmed(number: int) -> bool:

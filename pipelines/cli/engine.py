@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.run.interrupt import Interrupted, deferred, finish_calls
+from rankbeam.pipelines.local.interrupt import Interrupted, deferred, finish_calls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,18 +36,18 @@ def on_engine(
 
     Beam's runners handle signals, so this is called on the main thread.
     """
+    from rankbeam.pipelines.local import messages
     from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job_server import job_server
     from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.results.run import Results
-    from rankbeam.pipelines.run import notices
     from rankbeam.pipelines.run.evaluate import release_corpora
     from rankbeam.pipelines.run.options import refuse_unknown
 
     with quiet(), job_server(options) as service:
         refuse_unknown(beam_options, own, service.options())
         click.echo(f"rankbeam: submitting the job to {service.endpoint}", err=True)
-        with notices.shown():
+        with messages.shown():
             with deferred(_SUBMITTING) as raise_held:
                 submitted = launch.submit(experiment, execution, options, service)
             try:
@@ -60,9 +60,9 @@ def on_engine(
 
 
 def _follow(submitted: "Submitted", experiment: "Experiment") -> None:
+    from rankbeam.pipelines.local import progress
     from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job import LOOPBACK
-    from rankbeam.pipelines.run import progress
 
     shown = _Shown(submitted, experiment)
     if submitted.job.workers == LOOPBACK:  # then this process counts, and knows the pools apart
@@ -100,7 +100,7 @@ class _Shown:
 
     def line(self) -> str:
         """The state and the counters, in one line."""
-        from rankbeam.pipelines.run.progress import status_line
+        from rankbeam.pipelines.local.progress import status_line
 
         sources, configurations = len(self.experiment.local), len(self.experiment.evaluation.configurations)
         return status_line(self._state, self._counts, sources, configurations, time.monotonic() - self._began)

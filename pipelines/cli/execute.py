@@ -9,7 +9,7 @@ import click
 from rankbeam.pipelines.cli.engine import on_engine
 from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.cli.status import on_dataflow
-from rankbeam.pipelines.run.messages import messages, warn
+from rankbeam.pipelines.local.messages import messages, warn
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -70,7 +70,7 @@ def evaluate(
         from dataclasses import replace
 
         from rankbeam.pipelines.experiment.load import load_experiment
-        from rankbeam.pipelines.run.budget import refuse_above_budget
+        from rankbeam.pipelines.plan.plan import refuse_above_budget
         from rankbeam.pipelines.run.folders import prepared_folders, refuse_elsewhere
         from rankbeam.pipelines.run.options import is_portable, pipeline_options, works_elsewhere
         from rankbeam.transforms.clients.storage import files
@@ -138,7 +138,8 @@ def score(
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
             if paths and not beam_options:  # then this machine reads the files, and can begin now
-                from rankbeam.pipelines.run import buckets, overheads
+                from rankbeam.pipelines.local import overheads
+                from rankbeam.pipelines.run import buckets
 
                 stack.enter_context(buckets.reading(qrels, paths))
                 if not any("://" in place for place in (qrels, *paths, output or "", options["corpus"] or "")):
@@ -182,9 +183,9 @@ def _run(
 ) -> None:
     from rankbeam.pipelines.cli import outcome
     from rankbeam.pipelines.dataflow.uploads import refuse_local
+    from rankbeam.pipelines.local import messages
     from rankbeam.pipelines.run import evaluate as evaluation
-    from rankbeam.pipelines.run import notices
-    from rankbeam.pipelines.run.local import run_here
+    from rankbeam.pipelines.run.evaluate import run_here
     from rankbeam.pipelines.run.options import has_workers_elsewhere, is_dataflow, is_portable, works_elsewhere
 
     if is_dataflow(options) and not wait and experiment.served:
@@ -209,7 +210,7 @@ def _run(
         results = run_here(experiment, execution, options, temporary=temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last += [results.mixed_versions(), results.most_failures() if last[0] else ""]
-    for warning in filter(notices.is_news, results.run["warnings"]):
+    for warning in filter(messages.is_news, results.run["warnings"]):
         if warning not in (*early, *last):  # these are shown last
             warn(warning)
     is_sampled = has_workers_elsewhere(options) and not all_rows

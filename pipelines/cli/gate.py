@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
-from rankbeam.pipelines.run.messages import MISSED, leave, messages, say
+from rankbeam.pipelines.local.messages import MISSED, leave, messages, say
 
 _EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."

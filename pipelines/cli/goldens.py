@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import Group, main, shown_as
-from rankbeam.pipelines.run.interrupt import Interrupted, finish_calls, in_background
-from rankbeam.pipelines.run.messages import MISSED, leave, messages, warn
+from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
+from rankbeam.pipelines.local.messages import MISSED, leave, messages, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,10 +101,10 @@ def _own_options() -> list[str]:
 def _made(goldens: "Goldens", plan: "Plan", options: "PipelineOptions", beam_options: "Sequence[str]") -> "Outcome":
     from rankbeam.pipelines.goldens.make import make as make_goldens
     from rankbeam.pipelines.goldens.progress import CallsOfPools
+    from rankbeam.pipelines.local.progress import shown
     from rankbeam.pipelines.portable.job_server import job_server
     from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.run.options import is_portable, refuse_unknown
-    from rankbeam.pipelines.run.progress import shown
     from rankbeam.transforms.clients.storage import spill
 
     with ExitStack() as stack:

@@ -7,7 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rankbeam.pipelines.cli.guides import guide
-from rankbeam.pipelines.run import command_line
+from rankbeam.pipelines.run import provenance
 
 TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
@@ -82,7 +82,7 @@ class Group(Command, click.Group):
         words = list(args)
         context = super().make_context(info_name, args, parent, **extra)
         if parent is None:
-            command_line.remember(words)
+            provenance.remember(words)
         return context
 
 

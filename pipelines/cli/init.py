@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from rankbeam.pipelines.cli.group import Command, main
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.local.messages import messages
 
 _FROM = "--from"
 _TEMPLATES = click.Choice(["bm25", "rag_engine", "http", "judge"])
@@ -67,8 +67,8 @@ def _experiment(name: str, given: Sequence[str], template: str | None, files: di
     from pathlib import Path
 
     from rankbeam.pipelines.experiment.dataset_checks import refuse_disjoint
+    from rankbeam.pipelines.experiment.file.schema import as_json
     from rankbeam.pipelines.experiment.load import load_experiment
-    from rankbeam.pipelines.experiment.schema import as_json
     from rankbeam.pipelines.start.first import SCHEMA, from_runs, from_template
     from rankbeam.pipelines.start.write import written
 

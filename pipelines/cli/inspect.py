@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as
-from rankbeam.pipelines.run.messages import messages, warn
+from rankbeam.pipelines.local.messages import messages, warn
 
 
 @main.command()
@@ -55,8 +55,8 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
         from dataclasses import replace
 
         from rankbeam.pipelines.experiment.load import load_experiment
+        from rankbeam.pipelines.plan.plan import plan_of
         from rankbeam.pipelines.run.folders import prepared_folders
-        from rankbeam.pipelines.run.plan import plan_of
         from rankbeam.pipelines.show.screen import Screen
 
         loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
@@ -89,7 +89,7 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, for
       rankbeam ledger out/helpdesk --compact
     """
     with messages():
-        from rankbeam.pipelines.run import ledger as ledger_command
+        from rankbeam.pipelines.manage import ledger as ledger_command
         from rankbeam.pipelines.show.screen import Screen
 
         click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))

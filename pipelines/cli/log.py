@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.local.messages import messages
 
 _MLFLOW_HELP = "MLflow's tracking store: a folder, sqlite:///mlflow.db, or http://HOST:PORT."
 _VERTEX_HELP = "Vertex AI Experiments of a project and region: projects/P/locations/L."

@@ -11,9 +11,9 @@ import click
 
 from rankbeam.pipelines import report, show
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, warn
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.shown import left_out, sampled
-from rankbeam.pipelines.run.messages import FAILED, MISSED, leave, warn
 from rankbeam.pipelines.show.screen import Screen
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError

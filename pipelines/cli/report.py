@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
-from rankbeam.pipelines.run.messages import messages, warn
+from rankbeam.pipelines.local.messages import messages, warn
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.report.against import Against

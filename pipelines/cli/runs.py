@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as, wide
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.local.messages import messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +59,8 @@ def runs(
         _prune_indexes(folder, older_than, form, wide=wide, dry_run=dry_run, yes=yes)
         return
     with messages():
+        from rankbeam.pipelines.manage import prune as pruning
         from rankbeam.pipelines.results.find import finished_runs
-        from rankbeam.pipelines.run import prune as pruning
         from rankbeam.pipelines.run import race_folders
         from rankbeam.pipelines.show import runs as listing
         from rankbeam.pipelines.show.screen import Screen
@@ -79,14 +79,14 @@ def runs(
 
 def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bool, dry_run: bool, yes: bool) -> None:
     with messages():
-        from rankbeam.pipelines.run import indexes
+        from rankbeam.pipelines.manage import prune
         from rankbeam.pipelines.show.screen import Screen
 
-        found = indexes.unused(folder, indexes.DAYS if older_than is None else older_than)
-        click.echo(indexes.as_json(found) if form == "json" else indexes.as_text(found, Screen.of(wide=wide)))
+        found = prune.unused(folder, prune.DAYS if older_than is None else older_than)
+        click.echo(prune.as_json(found) if form == "json" else prune.as_text(found, Screen.of(wide=wide)))
         number = f"{len(found)} {'index' if len(found) == 1 else 'indexes'}"
         if found and not dry_run and (yes or click.confirm(f"Delete {number}?", default=False, err=True)):
-            indexes.delete(found)
+            prune.delete_indexes(found)
             click.echo(f"deleted {number}", err=True)
 
 

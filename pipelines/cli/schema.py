@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import main
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.local.messages import messages
 
 
 @main.command()
@@ -18,6 +18,6 @@ def schema() -> None:
       rankbeam schema > rankbeam.schema.json
     """
     with messages():
-        from rankbeam.pipelines.experiment.schema import as_json
+        from rankbeam.pipelines.experiment.file.schema import as_json
 
         click.echo(as_json(), nl=False)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
-from rankbeam.pipelines.run.interrupt import Interrupted, in_background
-from rankbeam.pipelines.run.messages import FAILED, messages
+from rankbeam.pipelines.local.interrupt import Interrupted, in_background
+from rankbeam.pipelines.local.messages import FAILED, messages
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -68,9 +68,9 @@ def on_dataflow(
     Without `wait` the result is None, and the job goes on.
     """
     from rankbeam.pipelines.dataflow import launch, record, show
+    from rankbeam.pipelines.manage.jobs import job_name
     from rankbeam.pipelines.results.run import Results
     from rankbeam.pipelines.run.evaluate import release_corpora
-    from rankbeam.pipelines.run.jobs import job_name
 
     try:
         job = in_background(lambda: launch.submit(experiment, execution, options, waits=wait))
@@ -103,8 +103,8 @@ def _follow(job: "DataflowJob", experiment: "Experiment", options: "PipelineOpti
 def _on_engine(place: str, run_id: str | None) -> "EngineJob | None":
     """The job of a folder, where it is not on Dataflow."""
     from rankbeam.pipelines.dataflow.record import is_job_id
+    from rankbeam.pipelines.manage import jobs
     from rankbeam.pipelines.portable.job import is_record_of_engine, of_record
-    from rankbeam.pipelines.run import jobs
 
     if is_job_id(place):
         return None

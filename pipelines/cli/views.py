@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.warehouse import warehouse
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.local.messages import messages
 
 
 @warehouse.command()

@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.local.messages import messages
 
 
 @main.group()

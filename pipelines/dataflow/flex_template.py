@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import click
 
-from rankbeam.pipelines.run.messages import messages
+from rankbeam.pipelines.local.messages import messages
 
 _IMAGE = "RANKBEAM_IMAGE"  # the Dockerfile sets it to the address of its image
 

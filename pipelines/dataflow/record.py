@@ -6,7 +6,7 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
-from rankbeam.pipelines.run import jobs
+from rankbeam.pipelines.manage import jobs
 from rankbeam.transforms.records.errors import InputError
 
 _JOB_ID = re.compile(r"\d{4}-\d\d-\d\d_\d\d_\d\d_\d\d-\d+")

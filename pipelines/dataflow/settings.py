@@ -13,7 +13,7 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
-from rankbeam.pipelines.run.jobs import LONGEST_NAME, job_name, plain
+from rankbeam.pipelines.manage.jobs import LONGEST_NAME, job_name, plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, DataflowSnapshot, gist
-from rankbeam.pipelines.run.progress import counter_lines, status_line
+from rankbeam.pipelines.local.progress import counter_lines, status_line
 from rankbeam.transforms.records.counters import Counter
 
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from rankbeam.pipelines.experiment.corpora import Corpus
-from rankbeam.pipelines.experiment.corpus_quotas import CorpusQuotas
-from rankbeam.pipelines.experiment.services import Service
-from rankbeam.pipelines.experiment.sources import PlannedSource
+from rankbeam.pipelines.experiment.file.corpora import Corpus
+from rankbeam.pipelines.experiment.file.services import Service
+from rankbeam.pipelines.experiment.grid.cells import PlannedSource
+from rankbeam.pipelines.experiment.quotas import CorpusQuotas
 from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned

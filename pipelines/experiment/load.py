@@ -4,6 +4,7 @@ All problems of a file are detected in one pass and reported in one message, eac
 nearest valid name.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,24 +14,21 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.experiment import configurations, dataset_checks, needs, racing, span_units
-from rankbeam.pipelines.experiment.corpora import CORPUS, corpora_of, named_by, unused
-from rankbeam.pipelines.experiment.corpus_quotas import NAMES as CORPUS_POOLS
-from rankbeam.pipelines.experiment.corpus_quotas import corpus_quotas_of, unpriced_imports
+from rankbeam.pipelines.experiment import dataset_checks, needs
+from rankbeam.pipelines.experiment.dataset_checks import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.goldens_dataset import with_files
-from rankbeam.pipelines.experiment.grid import Around
-from rankbeam.pipelines.experiment.inputs import missing_inputs, unknown_systems, wrong_inputs
-from rankbeam.pipelines.experiment.judging import called_services, judging_of, shown, with_judged
-from rankbeam.pipelines.experiment.labels import labels_of, wrong_labels
-from rankbeam.pipelines.experiment.models import ExperimentModel, StatisticsModel
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of, named_by, unused
+from rankbeam.pipelines.experiment.file.datasets import with_files, with_public_files
+from rankbeam.pipelines.experiment.file.labels import labels_of, wrong_labels
+from rankbeam.pipelines.experiment.file.models import ExperimentModel, StatisticsModel
+from rankbeam.pipelines.experiment.file.services import services_of
+from rankbeam.pipelines.experiment.file.template_files import Templates
+from rankbeam.pipelines.experiment.grid import configurations
+from rankbeam.pipelines.experiment.grid.grid import GridContext
+from rankbeam.pipelines.experiment.judging import called_services, judging_of, race_of, shown, with_judged
 from rankbeam.pipelines.experiment.needs import AnyMetric
-from rankbeam.pipelines.experiment.public_dataset import with_public_files
-from rankbeam.pipelines.experiment.quotas import pools_of, unpriced
-from rankbeam.pipelines.experiment.services import services_of
-from rankbeam.pipelines.experiment.template_files import Templates
-from rankbeam.pipelines.experiment.user_folders import USER, data_folder, ledger_of
-from rankbeam.pipelines.experiment.windows import above_window
+from rankbeam.pipelines.experiment.quotas import NAMES as CORPUS_POOLS
+from rankbeam.pipelines.experiment.quotas import above_window, corpus_quotas_of, pools_of, unpriced, unpriced_imports
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.models.families import missing_roles
@@ -78,8 +76,8 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     searched = named_by([each.retriever for each in given])
     corpora = corpora_of(located, model.corpora, searched, problems)
     problems += wrong_labels(located)
-    around = Around(located, services, Templates(folder), corpora, labels_of(located.value.get("grid")))
-    expanded = configurations.expand(around, given, model.grid, dialects, model.dataset.unit, problems)
+    context = GridContext(located, services, Templates(folder), corpora, labels_of(located.value.get("grid")))
+    expanded = configurations.expand(context, given, model.grid, dialects, model.dataset.unit, problems)
     judging = judging_of(located, model.judge, services, folder, problems)
     metrics = {
         metric if isinstance(metric, Metric) else shown(metric, judging, services): position
@@ -97,11 +95,11 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         problems += unpriced(located, pools, services)
         problems += unpriced_imports(located, expanded.sources, corpus_quotas)
     known = None if problems else _known(model, metrics, expanded.configurations)
-    race = racing.race_of(located, model, metrics, problems)
+    race = race_of(located, model, metrics, problems)
     gates = gates_of(located, model.gates or (), known, problems)
     problems += missing_inputs(located, model, expanded.sources)
     problems += needs.unmet(located, model, metrics, expanded.cells)
-    problems += span_units.wrong(located, model, metrics)
+    problems += needs.wrong_unit(located, model, metrics)
     unusable = list(wrong_inputs(located, model, expanded.sources, folder))
     if not unusable:
         queries = _below(folder, model.dataset.queries)
@@ -147,12 +145,12 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             notes=(
                 *notes(model.metrics or ()),
                 *other_tools.notes(model.metrics or ()),
-                *span_units.notes(model),
+                *needs.unit_notes(model),
                 *unused(located, corpora, searched),
                 *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),
                 *(note for name in sorted(embedders) for note in missing_roles(services.valid[name].parameters)),
             ),
-            spans=model.dataset.unit == span_units.UNIT,
+            spans=model.dataset.unit == needs.SPAN,
             race=race,
         ),
         output=files.below(folder, model.output.path) if output is None else output,
@@ -267,3 +265,25 @@ def _destination(located: Located, model: ExperimentModel, problems: list[InputE
 
 def _below(folder: str, path: str | None) -> str | None:
     return None if path is None else files.below(folder, path)
+
+
+USER = "user"
+LEDGER = "RANKBEAM_LEDGER"
+"""The variable that names the ledger of experiments that name none: a folder, or "user"."""
+
+
+def data_folder(name: str) -> str:
+    """A folder below the user's data folder."""
+    given = os.environ.get("XDG_DATA_HOME", "").strip()
+    return str((Path(given) if given else Path.home() / ".local" / "share") / "rankbeam" / name)
+
+
+def ledger_of(given: str | None, folder: str) -> tuple[str | None, bool]:
+    """The ledger that an experiment names, and whether it is one on this machine for all of the user's runs."""
+    if given is not None and given != USER:
+        return files.below(folder, given), False
+    variable = os.environ.get(LEDGER, "").strip()
+    if given is None and not variable:
+        return None, False
+    named = variable if variable not in ("", USER) else data_folder("ledger")
+    return files.absolute(named), files.is_local(named)

@@ -3,15 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment import span_units
-from rankbeam.pipelines.experiment.cells import Cell
-from rankbeam.pipelines.experiment.components import ANSWERS
-from rankbeam.pipelines.experiment.models import ExperimentModel
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.grid.cells import Cell
+from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.definitions import Need
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.metrics.under_spans import not_defined
 
 AnyMetric = Metric | JudgedMetric
 
@@ -23,7 +24,7 @@ def unmet(
     given = located.value.get("dataset")
     if not isinstance(given, dict):
         return  # reported
-    if model.dataset.unit != span_units.UNIT:  # where evidence judges, that is what is needed
+    if model.dataset.unit != SPAN:  # where evidence judges, that is what is needed
         yield from _of_rankings(located, given, [metric for metric in metrics if isinstance(metric, Metric)])
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
     answering = _answering(located) or any(each.retriever.role == ANSWERS for each in cells)
@@ -69,7 +70,41 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
 
 def _without_texts(located: Located, given: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
     """Documents that a run only names; services bring their own texts."""
-    named = [each.given for each in cells if each.retriever.route is Route.READ]
+    named = [each.item_name for each in cells if each.retriever.route is Route.READ]
     if given.get("corpus") is None and named:
         problem = f"is missing; the run of {named[0]!r} names documents, and their texts stand there"
         yield located.error(("dataset", "corpus"), problem)
+
+
+SPAN = "span"
+
+
+def wrong_unit(
+    located: Located, model: ExperimentModel, metrics: Mapping[Metric | JudgedMetric, int]
+) -> Iterator[InputError]:
+    """What contradicts the unit of the judgements."""
+    dataset, with_spans = model.dataset, model.dataset.unit == SPAN
+    retrieval = {metric: position for metric, position in metrics.items() if isinstance(metric, Metric)}
+    for metric, position in retrieval.items():
+        if (problem := not_defined(metric, dataset.unit)) is not None:
+            yield located.error(("metrics", position), f"{metric} {problem}")
+    if not with_spans:
+        if dataset.evidence is not None:
+            yield located.error(("dataset", "evidence"), "judges spans; write unit: span, or take the evidence out")
+        return
+    if dataset.evidence is None and retrieval:
+        yield located.error(("dataset", "evidence"), "is missing; unit: span judges by evidence spans")
+    if dataset.qrels is not None:
+        problem = "would not be used: unit: span takes its grades from dataset.evidence; take one of both out"
+        yield located.error(("dataset", "qrels"), problem)
+    if model.ties:
+        yield located.error(("ties",), "bounds over orders of ties are not known with unit: span; take it out")
+    for position, name in enumerate(model.dialects or ()):
+        if name in DIALECTS and DIALECTS[name].counts_chunks:
+            yield located.error(("dialects", position), f"{name} counts chunks of judged documents, not spans")
+
+
+def unit_notes(model: ExperimentModel) -> Iterator[str]:
+    """What users should know before anything is asked."""
+    if model.dataset.unit == SPAN and model.dataset.corpus is None:
+        yield "quotes of the evidence are not checked, and no chunk is located by its text: there is no corpus"

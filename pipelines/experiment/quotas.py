@@ -1,21 +1,25 @@
 """From `quotas:` to the pools that pay for calls: which retrievers and services share one, and what its budget is."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.components import Retrieving
-from rankbeam.pipelines.experiment.quota_models import QuotaModel
-from rankbeam.pipelines.experiment.services import Service, Services
+from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
+from rankbeam.pipelines.experiment.file.services import Service, Services
+from rankbeam.pipelines.experiment.grid.cells import PlannedSource
+from rankbeam.pipelines.experiment.grid.components import Retrieving
+from rankbeam.transforms.clients.calls.admission import window
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
-from rankbeam.transforms.records.calls.quota import MOST_IN_FLIGHT, Prices, Quota
+from rankbeam.transforms.records.calls.quota import MOST_IN_FLIGHT, ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.evaluation import Configuration
+from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _TOKENS_OF_A_LANE = 100_000  # of a minute: a lane with much less could not begin a long prompt
@@ -183,3 +187,94 @@ def _is_remote(kind: str) -> bool:
         return RETRIEVERS.load(kind).route is Route.CALLED
     except InputError:
         return False
+
+
+DATA, IMPORT = "rag_engine_data", "rag_engine_import"
+Model = TypeVar("Model", bound=BaseModel)
+NAMES = (DATA, IMPORT)
+"""What these pools are called."""
+
+
+@dataclass(frozen=True)
+class CorpusQuotas:
+    """The budgets of building corpora, each for one project and region.
+
+    The defaults are what RAG Engine documents: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
+    """
+
+    data: Quota = field(default_factory=lambda: Quota(requests_per_minute=60))
+    imports: ImportQuota = field(default_factory=ImportQuota)
+
+
+def corpus_quotas_of(located: Located, given: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
+    """The budgets of building corpora."""
+    default = CorpusQuotas()
+    data = _checked(located, QuotaModel, DATA, given, problems)
+    imports = _checked(located, ImportQuotaModel, IMPORT, given, problems)
+    return CorpusQuotas(
+        default.data if data is None else quota_of(default.data, data),
+        default.imports if imports is None else ImportQuota(**imports.model_dump(exclude_none=True)),
+    )
+
+
+def unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas: CorpusQuotas) -> Iterator[InputError]:
+    """Imports whose embeddings have no price, so that a limit of cost cannot be kept."""
+    corpora = (each.retriever.corpus for each in sources)
+    is_served = any(each is not None and each.parameters.searched("") for each in corpora)
+    if is_served and quotas.imports.price_per_million is None:
+        price = f"quotas: {{{IMPORT}: {{price_per_million: …}}}}"
+        yield located.error(("max_cost",), f"needs the price of every call, of embeddings too; give {price}")
+
+
+def _checked(
+    located: Located, model: type[Model], name: str, given: Mapping[str, Any], problems: list[InputError]
+) -> Model | None:
+    if name not in given:
+        return None
+    try:
+        return model.model_validate(given[name])
+    except ValidationError as error:
+        problems += [problem_of(located, model, dict(each), at=("quotas", name)) for each in error.errors()]
+        return None
+
+
+def above_window(
+    located: Located, pools: Pools, configurations: Sequence[Configuration], judging: Judging | None
+) -> Iterator[InputError]:
+    """Quotas below the longest answer that a service is asked for."""
+    answers = [each.generation for each in configurations if each.generation is not None]
+    longest = [(each.service, each.max_output_tokens, "generate") for each in answers]
+    if judging is not None:
+        longest.append((judging.service, judging.max_output_tokens, "judge"))
+    by_pool = {
+        pools.services[service]: (tokens, key)
+        for service, tokens, key in sorted(longest, key=_tokens)
+        if service in pools.services
+    }
+    for pool, (tokens, key) in by_pool.items():
+        what = f"an answer ({key}.max_output_tokens) takes"
+        yield from _refusal(located, pools.budgets[pool], pools.quotas[pool], tokens, what)
+
+
+def _tokens(asked: tuple[str, int, str]) -> int:
+    _, tokens, _ = asked
+    return tokens
+
+
+def too_large(
+    located: Located, tokens: Mapping[str, int], quotas: Mapping[str, Quota], budgets: Mapping[str, str]
+) -> Iterator[InputError]:
+    """Quotas below the largest call that is known before the run."""
+    for pool, most in tokens.items():
+        yield from _refusal(located, budgets[pool], quotas[pool], most, "a prompt of this dataset and its answer take")
+
+
+def _refusal(located: Located, budget: str, quota: Quota, tokens: int, what: str) -> Iterator[InputError]:
+    most = window(quota)
+    if most is None or tokens <= most:
+        return
+    share = f", of which each of {quota.lanes} lanes has {most:,}" if quota.lanes > 1 else ""
+    problem = f"is {quota.tokens_per_minute:,.0f}{share}, and {what} up to {tokens:,}: such a call could never begin"
+    yield located.error(
+        ("quotas", budget, "tokens_per_minute"), f"{problem}; raise it, or lower max_output_tokens or contexts"
+    )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.experiment.services import Service
+from rankbeam.pipelines.experiment.file.services import Service
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.retrieve import Retrieve

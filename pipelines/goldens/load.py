@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
-from rankbeam.pipelines.experiment.components import Retrieving
+from rankbeam.pipelines.experiment.file.services import Service, Services, services_of
+from rankbeam.pipelines.experiment.grid.components import Retrieving
 from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced
-from rankbeam.pipelines.experiment.services import Service, Services, services_of
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
 from rankbeam.pipelines.goldens.models import GoldensModel
 from rankbeam.pipelines.goldens.pools import embedders_of, retrieving_of

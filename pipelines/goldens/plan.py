@@ -8,8 +8,8 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.run.answer_plan import Range, shown
-from rankbeam.pipelines.run.progress import clock
+from rankbeam.pipelines.local.progress import clock
+from rankbeam.pipelines.plan.models import Range, shown
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.goldens.grading import Pool
 from rankbeam.transforms.goldens.lookups import EMBED, SEARCH

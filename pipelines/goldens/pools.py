@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
-from rankbeam.pipelines.experiment.components import RETRIEVER, Retrieving
-from rankbeam.pipelines.experiment.services import Services
+from rankbeam.pipelines.experiment.file.services import Services
+from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving
 from rankbeam.pipelines.goldens.models import PoolModel
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rankbeam.pipelines.run.progress import Progress, clock
+from rankbeam.pipelines.local.progress import Progress, clock
 from rankbeam.transforms.records.counters import Counts
 
 

@@ -10,7 +10,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.run import notices
+from rankbeam.pipelines.local import messages
 from rankbeam.pipelines.run.build import new_pipeline
 from rankbeam.pipelines.run.evaluate import RunFailed, on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.run.options import is_dataflow, works_elsewhere
@@ -45,7 +45,7 @@ def run_stage(
     """Do the tasks of a stage."""
     files.delete(folder)
     files.make_folder(folder)
-    with refusals(), quiet_beam(), notices.shown(), on_this_machine(options):
+    with refusals(), quiet_beam(), messages.shown(), on_this_machine(options):
         pipeline = new_pipeline(options)
         _connect(pipeline, stage, ledger, items, folder)
         result = pipeline.run()

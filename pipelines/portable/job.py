@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import grpc
 
+from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.portable.engine import Flink
 from rankbeam.pipelines.portable.polling import poll_until
 from rankbeam.pipelines.portable.service import JobServerError, JobService
-from rankbeam.pipelines.run import jobs
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.clients.storage import files

@@ -30,10 +30,10 @@ from apache_beam.runners.portability.job_server import SubprocessJobServer
 from apache_beam.runners.portability.prism_runner import PrismJobServer
 from apache_beam.runners.portability.spark_runner import SparkJarJobServer
 
+from rankbeam.pipelines.local.interrupt import silence_threads
 from rankbeam.pipelines.portable import engine, guard
 from rankbeam.pipelines.portable.loopback import workers_by_connection
 from rankbeam.pipelines.portable.service import JobService
-from rankbeam.pipelines.run.interrupt import silence_threads
 from rankbeam.pipelines.run.options import runner_name
 from rankbeam.transforms.records.errors import InputError
 

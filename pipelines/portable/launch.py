@@ -13,12 +13,13 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.local.interrupt import in_thread
+from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.portable import engine
 from rankbeam.pipelines.portable.job import EngineJob, refuse_second
 from rankbeam.pipelines.portable.service import JobServerError, JobService
 from rankbeam.pipelines.portable.variables import refuse_unset
-from rankbeam.pipelines.run import evaluate, jobs
-from rankbeam.pipelines.run.interrupt import in_thread
+from rankbeam.pipelines.run import evaluate
 from rankbeam.pipelines.run.options import runner_name
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.load import failure_behind

@@ -3,9 +3,9 @@
 import json
 from dataclasses import asdict
 
+from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.portable.engine import Flink
 from rankbeam.pipelines.portable.job import EngineJob, EngineSnapshot
-from rankbeam.pipelines.run.progress import counter_lines
 from rankbeam.transforms.records.counters import Counter
 
 

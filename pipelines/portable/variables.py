@@ -8,8 +8,8 @@ import grpc
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.local.messages import warn
 from rankbeam.pipelines.portable.worker_pool import VARIABLES
-from rankbeam.pipelines.run.messages import warn
 from rankbeam.pipelines.run.options import works_elsewhere
 from rankbeam.transforms.records.errors import InputError
 

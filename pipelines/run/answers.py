@@ -8,7 +8,7 @@ from typing import Any
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.services import Service
+from rankbeam.pipelines.experiment.file.services import Service
 from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices

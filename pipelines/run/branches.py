@@ -31,7 +31,7 @@ def rankings_of(
 ) -> Branches:
     """The rankings of every source; fusions are computed from the others at scoring."""
     if experiment.embedders:
-        from rankbeam.pipelines.run.embeddings import embed
+        from rankbeam.pipelines.run.calling import embed
 
         embedded = embed(pipeline, experiment, execution, dataset)
         branches = local_rankings(pipeline, experiment, dataset, buckets, embedded.usage)

@@ -12,14 +12,14 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from rankbeam.pipelines.experiment.corpus_quotas import DATA
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.quotas import DATA
 from rankbeam.pipelines.gates.table import verdict_of
-from rankbeam.pipelines.run import worker_processes
+from rankbeam.pipelines.local import worker_processes
 from rankbeam.pipelines.run.branches import rankings_of
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
+from rankbeam.pipelines.run.calling import refuse_shared_pools
 from rankbeam.pipelines.run.provenance import provenance
-from rankbeam.pipelines.run.waves import refuse_shared_pools
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
 from rankbeam.transforms.read import Dataset, ReadDataset
@@ -79,10 +79,11 @@ def build(
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
     of_scores = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
     warnings = [*scores.warnings, of_scores] | "EveryWarning" >> beam.Flatten()
+    inputs = {"queries": experiment.queries, "qrels": experiment.qrels, "corpus": experiment.corpus}
     finish = FinishRun(
         experiment.output,
         execution,
-        versions() | provenance(experiment),
+        versions() | provenance(inputs),
         evaluation.statistics,
         _verdict(experiment, execution),
         written,

@@ -1,21 +1,26 @@
 """The branch of a pipeline that calls retrievers behind a network, and the order of all stages that make calls."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.run.embeddings import embed_stage
 from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.pipelines.run.waves import CallStage
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.models.base import Role
+from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
+from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
+from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, warning_of
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.remote import CollectRankings
@@ -72,6 +77,94 @@ def retrieve_stage(experiment: Experiment) -> Stage:
         experiment.max_failure_rate,
         experiment.budget,
     )
+
+
+class Embedded(NamedTuple):
+    """What `embed` returns."""
+
+    usage: beam.PCollection
+    """Of the quota pools; it is there when all calls have ended."""
+    warnings: beam.PCollection
+    """Texts that users should see."""
+
+
+def embed(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Embedded:
+    """Embed what retrievers in process compare; the vectors stay in the ledger, where retrievers find them."""
+    owner = owner_of(experiment, execution)
+    services = CallServices(embed_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary)
+    called: Called = tasks_to_embed(pipeline, experiment, dataset) | "CallEmbedders" >> services
+    failed = called.failed | "AllNotEmbedded" >> beam.combiners.ToList() | "NotEmbedded" >> beam.FlatMap(warning_of)
+    return Embedded(called.usage, (called.warnings, failed) | "WarningsOfEmbedders" >> beam.Flatten())
+
+
+def tasks_to_embed(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset) -> beam.PCollection[TaskBatch]:
+    """The tasks that embed documents, chunks and queries."""
+    documents = (
+        pipeline
+        | "Embedded" >> beam.Create(_searching(experiment), reshuffle=False)
+        | "PlanDocuments" >> beam.FlatMap(tasks_of_documents).with_output_types(TaskBatch)
+    )
+    asked = beam.FlatMap(tasks_of_queries, _of_queries(experiment)).with_output_types(TaskBatch)
+    return (documents, dataset.judged | "PlanQueries" >> asked) | "EveryText" >> beam.Flatten()
+
+
+def embed_stage(experiment: Experiment) -> Stage:
+    """The stage of embedding: its services and budgets."""
+    embedders = experiment.embedders.values()
+    works = [work for each in embedders for work in (each, each.as_role(Role.QUERY))]
+    models = {each.service: each.parameters for each in embedders}
+    return Stage(
+        EMBED_STAGE,
+        {work.name: work for work in works},
+        models,
+        {name: experiment.services[name].pool or "" for name in models},
+        experiment.pools,
+        experiment.accounts(),
+        budget=experiment.budget,
+    )
+
+
+def _searching(experiment: Experiment) -> list[Searching]:
+    searched = experiment.searched
+    return [(each, experiment.local[source], searched[source]) for source, each in experiment.embedders.items()]
+
+
+def _of_queries(experiment: Experiment) -> dict[str, Embed]:
+    """The models that embed queries: not those whose retriever reads vectors of queries from a file."""
+    return {
+        each.service: each
+        for source, each in experiment.embedders.items()
+        if "query_vectors" not in experiment.local[source].inputs()
+    }
+
+
+@dataclass(frozen=True)
+class CallStage:
+    """A stage that makes calls."""
+
+    name: str  # such as "retrieve"
+    pools: Collection[str]
+    after: Collection[str] = ()
+
+
+def refuse_shared_pools(stages: Sequence[CallStage]) -> None:
+    """Refuse stages that share a quota pool without an order between them.
+
+    >>> refuse_shared_pools([CallStage("retrieve", {"a"}), CallStage("judge", {"a"}, after={"retrieve"})])
+    """
+    order = {stage.name: frozenset(_before(stage.name, {each.name: each.after for each in stages})) for stage in stages}
+    for one, other in combinations(stages, 2):
+        shared = sorted(set(one.pools) & set(other.pools))
+        if shared and one.name not in order[other.name] and other.name not in order[one.name]:
+            problem = f"stages {one.name!r} and {other.name!r} would call the quota pool {shared[0]!r} at the same time"
+            raise InputError(f"{problem}, at twice its quota; give one of them a pool of its own with quota:")
+
+
+def _before(name: str, after: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """The stages that have ended before one begins, some more than once."""
+    for earlier in after.get(name, ()):
+        yield earlier
+        yield from _before(earlier, after)
 
 
 def call_stages(experiment: Experiment) -> Iterator[CallStage]:

@@ -11,8 +11,8 @@ from functools import cache, partial
 
 import pyarrow as pa
 
-from rankbeam.pipelines.experiment.corpora import Corpus
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request

@@ -13,8 +13,9 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.local import messages, overheads, progress
+from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.run import notices, overheads
 from rankbeam.pipelines.run.build import build
 from rankbeam.pipelines.run.race import raced
 from rankbeam.transforms.clients.storage import files, spill
@@ -50,7 +51,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     """
     _delete_previous_rows(experiment, execution)
     try:
-        with refusals(), quiet_beam(), notices.shown(), on_this_machine(options):
+        with refusals(), quiet_beam(), messages.shown(), on_this_machine(options):
             ready = raced(_with_corpora(experiment, execution), execution, options)
             state = build(ready, execution, options).run().wait_until_finish()
     except BaseException as error:
@@ -72,7 +73,7 @@ def release_corpora(experiment: Experiment, execution: Run) -> None:
     if experiment.served:
         from rankbeam.pipelines.run import corpora
 
-        with notices.shown():
+        with messages.shown():
             corpora.release(experiment, execution)
 
 
@@ -91,7 +92,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
         raise InputError("race: its rounds need a runner that this process waits for; take race out")
     _delete_previous_rows(experiment, execution)
     try:
-        with refusals(), quiet_beam(), notices.shown():
+        with refusals(), quiet_beam(), messages.shown():
             return build(_with_corpora(experiment, execution, waits=waits), execution, options).run()
     except BaseException:
         delete_rows(experiment.output, execution.run_id)
@@ -189,3 +190,19 @@ class quiet_beam:  # noqa: N801  reads like the context managers of contextlib
     def __exit__(self, *exception: Any) -> None:
         for name, logger in self._loggers.items():
             logger.setLevel(self._levels[name])
+
+
+def run_here(
+    experiment: Experiment, execution: Run, options: PipelineOptions, *, temporary: bool, shown: bool = True
+) -> Results:
+    """Run an experiment to its end; return its results."""
+    work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
+    try:
+        with progress.shown(work) if shown else contextlib.nullcontext():
+            return in_background(lambda: run(experiment, execution, options))
+    except KeyboardInterrupt:
+        kept = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
+        delete_rows(experiment.output, execution.run_id)
+        folders = run_folders(experiment.output, execution.run_id)
+        spilled = [] if (folder := spill.folder()) is None else [folder]
+        raise Interrupted(spilled + ([experiment.output] if temporary else folders), *kept) from None

@@ -1,24 +1,29 @@
-"""Where a run comes from: the command, the commit, and the files of its dataset."""
+"""Provenance of a run: the command, the commit, and the files of its dataset.
+
+The command line stores its words here, because the threads of a run have no context of click's.
+"""
 
 import os
+import re
+import shlex
 import subprocess
-
-from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.run import command_line
-from rankbeam.transforms.clients.storage import files
+from collections.abc import Mapping, Sequence
 
 _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA", "COMMIT_SHA")
 """What GitHub, GitLab and Cloud Build call the commit that they check."""
 
 _GIT = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 _GIT_S = 5.0
+_SECRET = re.compile(r"(--[\w-]*(?:key|token|secret|password)[\w-]*=)(.+)", re.IGNORECASE)
+_words: list[str] = []
 
 
-def provenance(experiment: Experiment) -> dict[str, str]:
-    """What is known of where a run comes from; what is not known has no entry."""
-    inputs = {"queries": experiment.queries, "qrels": experiment.qrels, "corpus": experiment.corpus}
+def provenance(inputs: Mapping[str, str | None]) -> dict[str, str]:
+    """Origin of a run: its command, its commit and the paths of its inputs by role, as far as they are known."""
+    from rankbeam.transforms.clients.storage import files  # the command line records its words before it needs Beam
+
     places = {f"dataset.{role}": files.absolute(path) for role, path in inputs.items() if path is not None}
-    known = {"command": command_line.written(), "commit": _commit()}
+    known = {"command": written(), "commit": _commit()}
     return {name: value for name, value in known.items() if value} | places
 
 
@@ -28,7 +33,23 @@ def _commit() -> str:
         if commit := os.environ.get(name):
             return commit
     try:
-        said = subprocess.run(_GIT, capture_output=True, text=True, timeout=_GIT_S, check=False)  # noqa: S603  fixed words
+        described = subprocess.run(_GIT, capture_output=True, text=True, timeout=_GIT_S, check=False)  # noqa: S603  fixed words
     except (OSError, subprocess.TimeoutExpired):  # there is no git
         return ""
-    return said.stdout.strip() if said.returncode == 0 else ""
+    return described.stdout.strip() if described.returncode == 0 else ""
+
+
+def remember(words: Sequence[str]) -> None:
+    """Keep the words behind the program's name."""
+    _words[:] = words
+
+
+def written() -> str:
+    """The command as a shell takes it, without secrets; empty where Python code began the work.
+
+    >>> remember(["evaluate", "my file.yaml", "--api_key=abc"]); written()
+    "rankbeam evaluate 'my file.yaml' '--api_key=…'"
+    >>> remember([]); written()
+    ''
+    """
+    return shlex.join(["rankbeam", *(_SECRET.sub(r"\1…", word) for word in _words)]) if _words else ""

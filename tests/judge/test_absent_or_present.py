@@ -16,12 +16,12 @@ from support.campaigns import in_campaigns
 from support.judged_world import EXPECTED, World
 from support.standins.models import Question, embedding
 
+from rankbeam.pipelines.plan.counting import counted
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.asking import Asking
-from rankbeam.transforms.judge.counting import counted
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.models import Model

@@ -20,7 +20,7 @@ from support.data import REPOSITORY
 from support.documents import PAGES
 
 from rankbeam.pipelines.cli import main
-from rankbeam.pipelines.experiment.models import OutputModel
+from rankbeam.pipelines.experiment.file.models import OutputModel
 from rankbeam.pipelines.run.options import is_dataflow, pipeline_options
 from rankbeam.transforms.records import tables
 

@@ -8,7 +8,7 @@ import bz2
 import sys
 from types import SimpleNamespace
 
-from rankbeam.pipelines.run import overheads
+from rankbeam.pipelines.local import overheads
 
 
 def make_cheap() -> None:

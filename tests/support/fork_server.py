@@ -22,7 +22,7 @@ LOOK_AFTER_S = 0.5
 REQUEST_BYTES = 1 << 20
 PRELOADED = (
     "rankbeam.__main__",
-    "rankbeam.pipelines.run.local",
+    "rankbeam.pipelines.run.evaluate",
     "rankbeam.pipelines.report",
     "rankbeam.pipelines.cli.outcome",
     "rankbeam.pipelines.show.terminal",

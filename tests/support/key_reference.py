@@ -13,9 +13,8 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from rankbeam.pipelines.experiment.generate import GenerateParameters, JudgeModel
-from rankbeam.pipelines.experiment.meanings import meanings
-from rankbeam.pipelines.experiment.models import (
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters, JudgeModel
+from rankbeam.pipelines.experiment.file.models import (
     ConfigurationModel,
     DatasetModel,
     ExperimentModel,
@@ -24,7 +23,8 @@ from rankbeam.pipelines.experiment.models import (
     ReferencesModel,
     StatisticsModel,
 )
-from rankbeam.pipelines.experiment.quota_models import ImportQuotaModel, PricesModel, QuotaModel
+from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, PricesModel, QuotaModel
+from rankbeam.pipelines.experiment.file.schema import meanings
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS

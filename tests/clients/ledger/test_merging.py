@@ -18,7 +18,7 @@ from support import memory_filesystem
 from support.data import REPOSITORY
 from support.processes import Process
 
-from rankbeam.pipelines.run.ledger import run
+from rankbeam.pipelines.manage.ledger import run
 from rankbeam.transforms.clients.ledger import Entry, Ledger, LedgerWriter, clear, compact, merging, store, survey
 from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.records.calls.reach import Reach

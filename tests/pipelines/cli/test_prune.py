@@ -11,8 +11,8 @@ from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
 from rankbeam.pipelines.cli import main
+from rankbeam.pipelines.manage.prune import needless
 from rankbeam.pipelines.results.find import finished_runs
-from rankbeam.pipelines.run.prune import needless
 
 EXPERIMENT = """\
 name: {name}

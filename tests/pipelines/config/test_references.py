@@ -11,8 +11,8 @@ import yaml
 from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.file.schema import experiment_schema
 from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
-from rankbeam.pipelines.experiment.schema import experiment_schema
 from rankbeam.pipelines.gates.gates import Known, located_gates
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.transforms.clients.models.base import MODELS

@@ -8,7 +8,7 @@ import pytest
 from support.experiments import install, load, problems
 from support.inputs import json_texts, write
 
-from rankbeam.pipelines.run.plan import plan_of
+from rankbeam.pipelines.plan.plan import plan_of
 from rankbeam.transforms.clients.registry import registered
 
 LOCAL = "corpora: {local: {type: chunks}}\n"

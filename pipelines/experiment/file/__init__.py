@@ -1,0 +1,1 @@
+"""The experiment file: its keys, their models and their checks."""

@@ -1,0 +1,94 @@
+"""`dataset: {beir: fiqa}` and `dataset: {ir_datasets: beir/fiqa/test}`: the files of a public collection."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.transforms.clients.public import beir, irds
+from rankbeam.transforms.clients.public.kept import Collection
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+_DEFAULT_SPLIT = "test"
+
+
+def with_public_files(located: Located, problems: list[InputError]) -> Located:
+    """The experiment, in which the files of a public collection stand in the place of its name."""
+    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
+    key = next((each for each in ("beir", "ir_datasets") if isinstance((dataset or {}).get(each), str)), None)
+    if not isinstance(dataset, dict) or key is None:
+        return located
+    try:
+        collection = _fetched(key, dataset, located.value)
+    except InputError as error:  # nothing else of the experiment can be checked without its dataset
+        raise InputErrors([*problems, located.error(("dataset", key), error.problem)]) from error
+    named = {"queries": collection.queries, "qrels": collection.qrels, "corpus": collection.corpus}
+    files = {name: path for name, path in named.items() if path is not None and name not in dataset}
+    own = (key, "split") if key == "beir" else (key,)
+    rest = {name: value for name, value in dataset.items() if name not in own}
+    return replace(located, value={**located.value, "dataset": {**files, **rest}})
+
+
+def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> Collection:
+    if key == "beir":
+        return beir.fetch(dataset[key], str(dataset.get("split", _DEFAULT_SPLIT)))
+    return irds.fetch(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(experiment))
+
+
+def _reads_documents(experiment: dict[str, Any]) -> bool:
+    """Whether anything in the experiment may read documents; they can be millions, and a run needs none."""
+    given = experiment.get("configurations")
+    for each in given if isinstance(given, list) else []:
+        if not isinstance(each, dict) or "generate" in each or "judge" in experiment or "corpora" in experiment:
+            return True
+        retriever = each.get("retriever")
+        kind = retriever.get("type") if isinstance(retriever, dict) else None
+        if not isinstance(kind, str) or kind not in RETRIEVERS.types or RETRIEVERS.load(kind).route is Route.OPENED:
+            return True
+    return False
+
+
+_OWN = ("goldens", "split")
+
+
+def with_files(located: Located, folder: str, problems: list[InputError]) -> Located:
+    """The experiment, in which the files of a benchmark stand in the place of its folder."""
+    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
+    if not isinstance(dataset, dict) or not isinstance(dataset.get("goldens"), str):
+        return located
+    place, split = dataset["goldens"], dataset.get("split", _DEFAULT_SPLIT)
+    problem = _problem(files.below(folder, place), split)
+    if problem is not None:  # nothing else of the experiment can be checked without its dataset
+        raise InputErrors([*problems, located.error(("dataset", problem[0]), problem[1])])
+    given = _files(place, str(split), dataset.get("unit"))
+    twice = "is given twice: the benchmark has its own; keep one"
+    problems += [located.error(("dataset", name), twice) for name in sorted(given.keys() & dataset.keys())]
+    rest = {name: value for name, value in dataset.items() if name not in _OWN}
+    return replace(located, value={**located.value, "dataset": {**given, **rest}})
+
+
+def _files(place: str, split: str, unit: Any) -> dict[str, Any]:
+    own = files.join(place, "splits", split)
+    judgements = {"qrels": files.join(place, "qrels", f"{split}.tsv")}
+    return {
+        **({"evidence": files.join(own, "evidence.jsonl")} if unit == "span" else judgements),
+        "queries": files.join(own, "queries.jsonl"),
+        "corpus": files.join(place, "corpus.jsonl"),
+        "answers": {"path": files.join(own, "nuggets.jsonl")},
+    }
+
+
+def _problem(folder: str, split: object) -> tuple[str, str] | None:
+    """The key that is wrong, and what is wrong with it; None where nothing is."""
+    path = files.join(folder, "manifest.json")
+    if not files.exists(path):
+        return "goldens", f"{folder} holds no finished benchmark; `rankbeam goldens FILE.yaml` makes one"
+    manifest: Mapping[str, Any] = json.loads(files.read_all(path))
+    if split not in manifest["splits"]:
+        key = "goldens" if split == _DEFAULT_SPLIT else "split"
+        return key, f"the benchmark has no split {split!r}; {did_you_mean(str(split), manifest['splits'])}"
+    return None

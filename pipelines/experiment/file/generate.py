@@ -1,0 +1,66 @@
+"""The schema of `generate:` and `judge:`: the models that answer and judge, and their input."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from rankbeam.pipelines.experiment.file.keys import MOST, Count, Section, Word
+from rankbeam.transforms.clients.parameters import Parameters
+
+Samples = Annotated[int, Field(ge=1, le=100)]
+
+
+class GenerateParameters(Parameters):
+    """`generate:` of a configuration.
+
+    Attributes:
+        service: name of the model under `services:`.
+        template: prompt file in which `{query}`, `{contexts}` and query attributes such as `{language}` are replaced.
+            `{{` is a literal brace, and a line `---` separates the system prompt from the user prompt. By default
+            rankbeam's own prompt.
+        contexts: number of results that the model receives; it receives at most this many of the top results.
+        max_context_tokens: maximum tokens of all contexts together. Contexts that do not fit are left out whole, the
+            last ones first.
+        temperature: sampling temperature.
+        seed: sampling seed.
+        max_output_tokens: maximum tokens in an answer.
+        thinking: thinking-token budget; by default the model decides.
+        samples: number of answers generated for each query.
+        without_contexts: if true, the model also answers queries for which nothing was retrieved.
+    """
+
+    model_config = ConfigDict(strict=True)  # as all other keys of an experiment
+
+    service: Word
+    template: Word | None = None
+    contexts: Count = 5
+    max_context_tokens: Count | None = None
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.0
+    seed: Annotated[int, Field(ge=0, le=MOST)] = 0
+    max_output_tokens: Count = 1024
+    thinking: Annotated[int, Field(ge=0, le=MOST)] | None = None
+    samples: Samples = 1
+    without_contexts: bool = False
+
+
+class JudgeModel(Section):
+    """`judge:`, the settings for judging answers and contexts.
+
+    Attributes:
+        service: name of the judging model under `services:`.
+        embeddings: name of the embedding model, for metrics based on similarity.
+        samples: number of verdicts for each item.
+        repeat_share: share of items that are judged three times, to measure how consistent verdicts are.
+        prompts: folder of prompts that replace rankbeam's own.
+        max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
+        strict_version: if true, a run whose verdicts come from more than one version of the model ends with status 3;
+            otherwise it only warns.
+    """
+
+    service: Word
+    embeddings: Word | None = None
+    samples: Samples = 1
+    repeat_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
+    prompts: Word | None = None
+    max_output_tokens: Count = 4096
+    strict_version: bool = False

@@ -1,0 +1,18 @@
+"""Base of the sections of an experiment file, types of their values, and keys that several readers share."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
+MOST = (1 << 31) - 1
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Price = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Word = Annotated[str, Field(min_length=1)]
+
+
+class Section(BaseModel):
+    """A mapping of the file: keys that it does not name are refused, and no value is converted to another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)

@@ -1,0 +1,250 @@
+"""The schema of an experiment file: its keys, their types and their defaults."""
+
+import itertools
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+
+from rankbeam.pipelines.experiment.file.generate import JudgeModel
+from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section, Word
+from rankbeam.pipelines.experiment.file.labels import values_of
+from rankbeam.pipelines.gates.models import GateModel
+from rankbeam.transforms.clients.bigquery.locations import Location
+from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
+from rankbeam.transforms.records.slices import canonical
+
+
+class ReferencesModel(Section):
+    """`dataset.answers`: the name of an attribute, or a mapping with one of these keys.
+
+    Attributes:
+        attribute: query attribute that holds the reference answer.
+        path: file of JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}.
+    """
+
+    attribute: Word | None = None
+    path: Word | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"attribute": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "ReferencesModel":
+        if (self.attribute is None) == (self.path is None):
+            raise ValueError("is an attribute of the queries, or a mapping with path; give one of them")
+        return self
+
+
+class DatasetModel(Section):
+    """`dataset:`, with paths relative to the experiment file or on any Beam filesystem.
+
+    Each path can also be a BigQuery table or view, `bigquery://project.dataset.table`, or a mapping with `query`,
+    `project` and `parameters`; columns have the same names as in Parquet files.
+
+    Attributes:
+        qrels: relevance judgements as TREC, BEIR or Parquet files; required by ranking metrics.
+        queries: queries as JSON lines, TREC topics or Parquet; required unless all configurations are existing runs.
+        corpus: documents as JSON lines, tab-separated text or Parquet; required by retrievers that index them, and by
+            models that read documents of which a run holds only the ids.
+        answers: reference answers.
+        evidence: judgements for `unit: span`, as JSON lines or Parquet with query_id, doc_id, start, end, quote and
+            optionally group and grade. [start, end) counts code points of the document's text. Every quote is checked
+            against the corpus.
+        unit: kind of item that a judgement refers to. With "document", several chunks of one document count once, at
+            their best rank. With "chunk", every id names one chunk and may occur only once in a ranking. With "span",
+            chunks are judged by the evidence that they overlap, however documents are cut.
+        goldens: folder of a benchmark made by `rankbeam goldens`, instead of the files above.
+        beir: name of a BEIR collection, such as `fiqa`, instead of files. It is downloaded once, into the folder named
+            by RANKBEAM_COLLECTIONS or else into ~/.cache/rankbeam/collections.
+        ir_datasets: name of a collection in the ir_datasets library, such as `beir/fiqa/test`, instead of files. It is
+            downloaded once and requires `rankbeam[ir-datasets]`.
+        split: part of the benchmark or of the BEIR collection to use; `test` by default.
+    """
+
+    qrels: Location | None = None
+    queries: Location | None = None
+    corpus: Location | None = None
+    answers: ReferencesModel | None = None
+    evidence: Location | None = None
+    unit: Literal["document", "chunk", "span"] = "document"
+    goldens: Word | None = None
+    beir: Word | None = None
+    ir_datasets: Word | None = None
+    split: Word | None = None
+
+    @model_validator(mode="after")
+    def _split_of_goldens(self) -> "DatasetModel":
+        if self.split is not None and self.goldens is None:
+            raise ValueError("has a split and neither goldens nor beir; a split is one of a benchmark's")
+        return self
+
+
+class ConfigurationModel(Section):
+    """One item of `configurations:`.
+
+    Attributes:
+        name: unique name that tables and reports show.
+        retriever: a `type` and that type's parameters.
+        answers: answers that exist already, {type: replay, path}, instead of a retriever.
+        generate: the model that answers from the top results.
+        top_k: number of results per query.
+        vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also
+            be written inside `retriever:`. It excludes a similarity threshold.
+    """
+
+    name: Word
+    retriever: dict[str, Any] | None = None
+    answers: dict[str, Any] | None = None
+    generate: dict[str, Any] | None = None
+    top_k: Count | None = None
+    vector_distance_threshold: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> "ConfigurationModel":
+        if self.retriever is None and self.answers is None:
+            raise ValueError("has no retriever, and no answers that exist already; give one of them")
+        if self.answers is not None and (self.retriever is not None or self.generate is not None):
+            raise ValueError("has answers that exist already, and what would make others; keep one")
+        return self
+
+
+class StatisticsModel(Section):
+    """`statistics:`, the settings for intervals and comparisons.
+
+    Attributes:
+        replicates: number of bootstrap replicates. With 0, intervals of differences are Student's, and there are no
+            simultaneous intervals.
+        confidence: confidence level of intervals.
+        seed: random seed of the bootstrap weights and of the signs in the randomisation test.
+        pairs: pairs of configurations to compare. "baseline" compares every configuration with the baseline, "all" also
+            compares them with each other.
+        min_slice: minimum number of queries for intervals and comparisons of a slice; smaller slices have means only.
+    """
+
+    replicates: Annotated[int, Field(ge=0, le=100_000)] = 1000
+    confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
+    seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
+    pairs: Literal["baseline", "all"] = "baseline"
+    min_slice: Count = 10
+
+
+class RaceModel(Section):
+    """`race:`, the rules for dropping configurations that can no longer be the best.
+
+    After each look, configurations that are significantly worse than the best are dropped. Over all looks together, the
+    best is dropped with a probability of at most `alpha`. A race needs the bootstrap (`statistics.replicates`).
+
+    Attributes:
+        metric: metric by which configurations are compared; one of `metrics`.
+        alpha: highest acceptable probability of dropping the best configuration.
+        looks: numbers of queries after which configurations can be dropped. Queries are ordered by a hash of their ids.
+    """
+
+    metric: Word
+    alpha: Annotated[float, Field(gt=0.0, lt=0.5)] = 0.05
+    looks: Annotated[list[Count], Field(min_length=1)] = [50, 100, 200, 350, 550, 1000]  # noqa: RUF012  pydantic copies it
+
+    @field_validator("looks")
+    @classmethod
+    def _ascending(cls, value: list[int]) -> list[int]:
+        if any(b <= a for a, b in itertools.pairwise(value)):
+            raise ValueError("must rise from one look to the next")
+        return value
+
+
+class OutputModel(Section):
+    """`output:`.
+
+    Attributes:
+        path: folder for all results.
+        rankings: if true, write all rankings, not only their scores. By default only rankings from called retrievers
+            are written; those of an existing run are already in its file.
+        ledger: folder that stores the answers of remote services, so that no call is paid for twice; experiments may
+            share it. "user" is one folder in the user's data directory, for all of the user's runs. By default the
+            folder named by RANKBEAM_LEDGER, or else `ledger` in `path`. A shared ledger does not hide answers that are
+            already in `path`'s own `ledger`: both are read.
+        leases: place where runs record which of them may call a quota pool: "ledger" for the ledger's folder, or "user"
+            for one folder of the user, so that runs with different ledgers respect one quota together.
+        private: if true, only the owner can read the files and folders of results and ledger; otherwise the umask
+            decides.
+        bigquery: dataset project.dataset into which the run is loaded after all its files are written.
+    """
+
+    path: Word
+    rankings: bool | None = None
+    ledger: Word | None = None
+    leases: Literal["ledger", "user"] = "ledger"
+    private: bool = False
+    bigquery: Word | None = None
+
+
+Swept = Annotated[
+    list[Any],
+    BeforeValidator(values_of),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": {}}]}),
+]
+"""The values of a parameter of the grid: a list, or values by labels."""
+
+
+class ExperimentModel(Section):
+    """The whole file.
+
+    Attributes:
+        name: name of the experiment.
+        dataset: queries, judgements and documents.
+        configurations: the systems under test.
+        grid: parameters to sweep, each with a list of values. Every configuration is repeated for each combination. A
+            mapping of labels to values (`corpus: {small: projects/…}`) keeps long values out of names. `top_k` and
+            `vector_distance_threshold` cost no further calls.
+        services: models that answer, judge or embed. Each has a name, a `type` and that type's parameters.
+        corpora: chunked copies of the documents. Each has a name, a `type` and that type's parameters. A retriever with
+            `corpus: NAME` searches that corpus; a local one without `corpus` searches whole documents.
+        quotas: budgets of remote services, by name. The names `rag_engine_data` and
+            `rag_engine_import` are the budgets for building corpora.
+        judge: the model that judges answers and contexts.
+        max_cost: maximum total cost of one run's service calls, in the currency of the prices under `quotas:` (required
+            when this is set). An experiment whose lowest forecast is higher is refused. During the run, a call that
+            might exceed the remaining budget is not made, and the run ends with status 3.
+        max_failure_rate: highest acceptable share (0 to 1) of failed rankings, answers or metric values of a
+            configuration. Above it, the run ends with status 3.
+        metrics: names of metrics, as ir_measures or trec_eval write them.
+        slices: query attributes to report means for, besides all queries; `intent×difficulty` crosses two attributes.
+        statistics: settings for intervals and comparisons.
+        ties: if true, also report how far each value depends on the order of documents with equal scores.
+        dialects: tools whose scoring rules are applied side by side to every configuration.
+        race: rules for dropping configurations that can no longer be the best. By
+            default none is dropped.
+        baseline: name of the configuration that the others are compared with; by default the first one.
+        gates: thresholds that the results must meet; otherwise the run ends with status 3.
+        output: location of the results; the option `--output` overrides it.
+    """
+
+    name: Word
+    dataset: DatasetModel
+    configurations: Annotated[list[ConfigurationModel], Field(min_length=1)]
+    grid: dict[str, Swept] = Field(default_factory=dict)
+    services: dict[str, Any] = Field(default_factory=dict)
+    corpora: dict[str, Any] = Field(default_factory=dict)
+    quotas: dict[str, Any] = Field(default_factory=dict)
+    judge: JudgeModel | None = None
+    max_cost: Price | None = None
+    max_failure_rate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.05
+    metrics: Annotated[list[str], Field(min_length=1)] = list(DEFAULT_METRICS)  # noqa: RUF012  pydantic copies it
+    slices: list[str] = Field(default_factory=list)
+    statistics: StatisticsModel = Field(default_factory=StatisticsModel)
+    ties: bool = False
+    dialects: list[str] = Field(default_factory=list)
+    race: RaceModel | None = None
+    baseline: str | None = None
+    gates: list[GateModel] = Field(default_factory=list)
+    output: OutputModel
+
+    @field_validator("slices", "dialects")
+    @classmethod
+    def _once(cls, value: list[str], info: ValidationInfo) -> list[str]:
+        value = [canonical(each) for each in value] if info.field_name == "slices" else value
+        if len(set(value)) != len(value):
+            raise ValueError("names an attribute twice" if info.field_name == "slices" else "names a dialect twice")
+        return value

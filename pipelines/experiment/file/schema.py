@@ -1,0 +1,153 @@
+"""The JSON Schema of the experiment file, by which editors complete keys and mark mistakes.
+
+Retrievers, services and corpora are unions by `type`, of all types that installed packages register.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from rankbeam.pipelines.experiment.file.corpora import CORPUS
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters
+from rankbeam.pipelines.experiment.file.keys import DISTANCE
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
+from rankbeam.transforms.clients.corpora.base import CORPORA
+from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
+from rankbeam.transforms.clients.retrievers.replay import Replay
+
+DIALECT = "http://json-schema.org/draft-07/schema#"
+"""The version that YAML's language server, and with it most editors, reads."""
+
+Schema = dict[str, Any]
+_TEXT: Schema = {"type": "string", "minLength": 1}
+_QUERY: Schema = {
+    "type": "object",
+    "properties": {"query": _TEXT, "project": _TEXT, "parameters": {"type": "object"}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+class _WithMeanings(GenerateJsonSchema):
+    """Gives every key the meaning that its model's docstring says, and no title made of its name."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        model = schema["cls"]
+        known = meanings(model)
+        for name, key in made.get("properties", {}).items():
+            if name in known:
+                key["description"] = known[name]
+        return made | {"description": summary(model)}
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  none should
+        return False
+
+
+def as_json() -> str:
+    """The schema as the text of a file."""
+    return json.dumps(experiment_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def experiment_schema() -> Schema:
+    """The schema of the whole file."""
+    defs: Schema = {}
+    root = _schema(ExperimentModel, "", defs)
+    keys, dataset, configuration = root["properties"], defs["DatasetModel"], defs["ConfigurationModel"]
+    keys["services"]["additionalProperties"] = _union(MODELS, defs)
+    keys["corpora"]["additionalProperties"] = _union(CORPORA, defs, swept=True)
+    keys["quotas"]["additionalProperties"] = _named(QuotaModel, "quota", defs)
+    keys["quotas"]["properties"] = {"rag_engine_import": _named(ImportQuotaModel, "quota", defs)}
+    for role in ("qrels", "queries", "corpus"):
+        dataset["properties"][role]["anyOf"].append(_QUERY)
+    dataset["properties"]["answers"]["anyOf"].append(_TEXT)
+    of_configuration = configuration["properties"]
+    of_configuration["retriever"] |= {"anyOf": [_union(RETRIEVERS, defs, swept=True), {"type": "null"}]}
+    replay = _typed("replay", Replay, "answers.replay", defs)
+    of_configuration["answers"] |= {"anyOf": [replay, {"type": "null"}]}
+    generate = _without_required(_schema(GenerateParameters, "generate.", defs))
+    of_configuration["generate"] |= {"anyOf": [generate, {"type": "null"}]}
+    return {"$schema": DIALECT, **root, "title": "rankbeam experiment", "$defs": defs}
+
+
+def _union(kind: Kind[Any], defs: Schema, *, swept: bool = False) -> Schema:
+    """One of the types of a kind; parameters that the grid can give need not stand in the component itself."""
+    options = [_typed(name, kind.load(name), f"{kind.name}.{name}", defs, swept=swept) for name in sorted(kind.types)]
+    return {"oneOf": options, "discriminator": {"propertyName": "type"}}
+
+
+def _typed(name: str, model: type[Parameters], label: str, defs: Schema, *, swept: bool = False) -> Schema:
+    made = _schema(model, f"{label}.", defs)
+    made = _without_required(made) if swept else made
+    own = {**made.get("properties", {}), **dict(_beside(model, made))}
+    required = ["type", *made.get("required", ())]
+    defs[label] = {**made, "properties": {"type": {"const": name}, **own}, "required": required}
+    return {"$ref": f"#/$defs/{label}"}
+
+
+def _beside(model: type[Parameters], made: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
+    """Keys of a retriever that its model does not read, or not all values of."""
+    if issubclass(model, RetrieverParameters):
+        if model.searches:
+            own = made.get("properties", {}).get(CORPUS)
+            named = {**_TEXT, "description": "The name of an entry of `corpora:`."}
+            yield CORPUS, named if own is None else {"anyOf": [own, named]}
+        if model.has_distances:
+            yield DISTANCE, {"type": "number", "exclusiveMinimum": 0}
+
+
+def _named(model: type[BaseModel], label: str, defs: Schema) -> Schema:
+    defs[model.__name__] = _schema(model, f"{label}.", defs)
+    return {"$ref": f"#/$defs/{model.__name__}"}
+
+
+def _schema(model: type[BaseModel], label: str, defs: Schema) -> Schema:
+    """The schema of a model; models of its fields go into `defs`, under a label that keeps equal names apart."""
+    made = model.model_json_schema(ref_template=f"#/$defs/{label}{{model}}", schema_generator=_WithMeanings)
+    defs |= {f"{label}{name}": value for name, value in made.pop("$defs", {}).items()}
+    return made
+
+
+def _without_required(made: Schema) -> Schema:
+    return {key: value for key, value in made.items() if key != "required"}
+
+
+_SECTION = "Attributes:\n"
+
+
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """The meaning of each key, from the docstrings of a model and its bases.
+
+    >>> from rankbeam.pipelines.experiment.file.models import OutputModel
+    >>> meanings(OutputModel)["path"]
+    'folder for all results.'
+    """
+    known: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        for names, text in _attributes(inspect.cleandoc(base.__doc__ or "")):
+            known |= dict.fromkeys(names, text)
+    return known
+
+
+def summary(model: type[BaseModel]) -> str:
+    """The part of a model's docstring before its keys."""
+    return inspect.cleandoc(model.__doc__ or "").partition(_SECTION)[0].strip()
+
+
+def _attributes(doc: str) -> Iterator[tuple[list[str], str]]:
+    _, found, after = doc.partition(_SECTION)
+    section = re.split(r"\n(?=\S)", after)[0] if found else ""
+    for item in re.split(r"\n(?=    \S)", f"\n{section}"):
+        names, _, text = item.strip().partition(": ")
+        if text:
+            yield [name.strip() for name in names.split(",")], " ".join(text.split())

@@ -1,0 +1,1 @@
+"""The grid: from the file's configurations and swept parameters to systems under test."""

@@ -1,0 +1,128 @@
+"""The cells of a grid: every configuration of an experiment file, for each combination of swept parameters."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankbeam.pipelines.config.yaml_lines import Place
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpus
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
+from rankbeam.pipelines.experiment.grid.components import GENERATE, Generating, Retrieving
+from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.retrievers.base import Route
+from rankbeam.transforms.records.evaluation import Source
+from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
+
+Grid = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One configuration of the grid."""
+
+    name: str
+    item_name: str
+    place: Place
+    retriever: Retrieving
+    top_k: int | None  # results per query; None for all
+    distance: float | None = None  # only results nearer than this; None for all
+    generator: Generating | None = None
+    dialect: Dialect = RANKBEAM
+    parts: tuple["Cell", ...] = ()
+
+    @property
+    def canonical(self) -> str:
+        """All that determines its scores, as JSON values."""
+        return _canonical(self._decisive)
+
+    @property
+    def config_id(self) -> str:
+        """Its identifier for programs."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()[:12]
+
+    @property
+    def asked(self) -> str:
+        """The request for a ranking: cells with equal requests are cut from one ranking."""
+        reach = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly else {}
+        return _canonical({self.retriever.role: self._retriever, **self._corpus, **reach})
+
+    @property
+    def cut(self) -> float | None:
+        """Only results nearer than this count; None where the service returns only these."""
+        return None if self._asks_exactly else self.distance
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether its scores are distances."""
+        parameters = self.retriever.parameters
+        return bool(getattr(parameters, "lower_is_better", parameters.has_distances))
+
+    @property
+    def width(self) -> tuple[bool, int, bool, float]:
+        """How far the cell goes into the ranking: by results, then by distance."""
+        return self.top_k is None, self.top_k or 0, self.distance is None, self.distance or 0.0
+
+    def in_dialects(self, dialects: Sequence[Dialect]) -> list["Cell"]:
+        """This cell, once for each dialect, with the dialect in its name; rankbeam's own keeps the plain name."""
+        return [replace(self, name=self._name_in(each), dialect=each) for each in dialects] or [self]
+
+    def _name_in(self, dialect: Dialect) -> str:
+        if dialect == RANKBEAM:
+            return self.name
+        return f"{self.name}{',' if ':' in self.name else ':'}dialect={dialect.name}"
+
+    @property
+    def _asks_exactly(self) -> bool:
+        """Whether results of a shorter reach cannot be cut from those of a longer one."""
+        return not self.retriever.parameters.is_prefix()
+
+    @property
+    def _decisive(self) -> dict[str, Any]:
+        distance = {} if self.distance is None else {DISTANCE: self.distance}
+        generate = {} if self.generator is None else {GENERATE: self.generator.decisive()}
+        dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
+        own = {self.retriever.role: self._retriever, **self._corpus, TOP_K: self.top_k}
+        return {**own, **distance, **generate, **dialect}
+
+    @property
+    def _corpus(self) -> dict[str, Any]:
+        """The corpus that is searched, where the experiment describes it."""
+        return {} if self.retriever.corpus is None else {CORPUS: self.retriever.corpus.decisive()}
+
+    @property
+    def _retriever(self) -> dict[str, Any]:
+        parts = {"parts": [part._decisive for part in self.parts]} if self.parts else {}
+        return {**self.retriever.decisive(), **parts}
+
+
+def _canonical(value: dict[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class PlannedSource:
+    """One ranking a query, for all configurations that are cut from it."""
+
+    source: Source
+    retriever: Retrieving
+
+    def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
+        """The source with paths below a folder, and what depends on the rest of the experiment."""
+        retriever = self.retriever.resolved(folder)
+        path = retriever.parameters.inputs()["path"] if retriever.route is Route.READ else None
+        keeps = retriever.route is not Route.READ if rankings is None else rankings
+        return PlannedSource(replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever)
+
+    def searching(self, found: Mapping[Corpus, tuple[str, str]]) -> "PlannedSource":
+        """The source with the identity and the resource of the corpus that it searches, if a service builds it."""
+        corpus = self.retriever.corpus
+        if corpus is None or corpus not in found:
+            return self
+        return replace(self, retriever=self.retriever.searching(*found[corpus]))
+
+    def pinned(self, run: str) -> "PlannedSource":
+        """The source whose query to BigQuery, if it has one, is run once in an execution."""
+        path = self.source.path
+        return replace(self, source=replace(self.source, path=None if path is None else pinned(path, run)))

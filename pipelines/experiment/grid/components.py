@@ -1,0 +1,89 @@
+"""The components of a configuration: what retrieves and what answers, each with its parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankbeam.pipelines.config.yaml_lines import Place
+from rankbeam.pipelines.experiment.file.corpora import Corpus
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters
+from rankbeam.pipelines.experiment.file.services import Service
+from rankbeam.pipelines.experiment.file.template_files import TemplateFile
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.fusion import Fusion
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.calls.call import content_key
+from rankbeam.transforms.records.calls.prompt import template_hash
+from rankbeam.transforms.records.generation import Generation
+
+RETRIEVER, GENERATE, ANSWERS = "retriever", "generate", "answers"
+
+
+@dataclass(frozen=True)
+class Retrieving:
+    """The origin of a configuration's rankings."""
+
+    role: str
+    place: Place
+    kind: str
+    parameters: RetrieverParameters
+    corpus: Corpus | None = None
+    embedder: Service | None = None
+
+    @property
+    def needs(self) -> set[str]:
+        """The files of the dataset that it requires."""
+        return {*self.parameters.needs, *(() if self.corpus is None else self.corpus.parameters.needs)}
+
+    def resolved(self, folder: str) -> "Retrieving":
+        """The same for any machine: with relative paths taken as below `folder`."""
+        corpus = None if self.corpus is None else self.corpus.resolved(folder)
+        return replace(self, parameters=self.parameters.resolved(folder), corpus=corpus)
+
+    def searching(self, identity: str = "", resource: str = "") -> "Retrieving":
+        """The same, for the corpus of a service that it searches, if it searches one."""
+        if self.corpus is None:
+            return self
+        searched = self.corpus.parameters.searched(identity or content_key(self.corpus.decisive()), resource)
+        return self if searched is None else replace(self, parameters=self.parameters.searching(searched))
+
+    @property
+    def route(self) -> Route:
+        """The route of the rankings: read, in process, called, or fused."""
+        return self.parameters.route
+
+    @property
+    def remote(self) -> RemoteRetriever | None:
+        """The parameters, where a service is called."""
+        return self.parameters if isinstance(self.parameters, RemoteRetriever) else None
+
+    @property
+    def fusion(self) -> Fusion | None:
+        """The parameters, where rankings of other configurations are fused."""
+        return self.parameters if isinstance(self.parameters, Fusion) else None
+
+    def decisive(self) -> dict[str, Any]:
+        """The part of it that identifies a configuration."""
+        named = self.parameters.service
+        embedder = {} if named is None or self.embedder is None else {named: self.embedder.decisive()}
+        return {"type": self.kind, **self.parameters.decisive(), **embedder}
+
+
+@dataclass(frozen=True)
+class Generating:
+    """The generator that answers from the rankings of a configuration."""
+
+    parameters: GenerateParameters
+    service: Service
+    file: TemplateFile
+
+    def decisive(self) -> dict[str, Any]:
+        """The part of it that identifies a configuration: model and template text, not their names."""
+        service, template = self.service.decisive(), template_hash(self.file.text)
+        return {**self.parameters.decisive(), "service": service, "template": template}
+
+    @property
+    def generation(self) -> Generation:
+        """The same for the stages."""
+        own: Mapping[str, Any] = self.parameters.model_dump(exclude={"service", "template"})
+        return Generation(service=self.service.name, template=self.file.text, **own)

@@ -1,0 +1,179 @@
+"""From `configurations:` and `grid:` to the systems under test, and the sources their rankings are cut from."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.file.models import ConfigurationModel
+from rankbeam.pipelines.experiment.file.template_files import TemplateFile
+from rankbeam.pipelines.experiment.grid.cells import Cell, Grid, PlannedSource
+from rankbeam.pipelines.experiment.grid.grid import GridContext, cells, check_names
+from rankbeam.transforms.clients.retrievers.base import Route
+from rankbeam.transforms.clients.retrievers.fusion import Fusion
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.evaluation import Configuration, Source
+from rankbeam.transforms.records.fusion import FusionPart, FusionPlan
+from rankbeam.transforms.records.metrics.dialects import Dialect
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """The result of `expand`."""
+
+    cells: tuple[Cell, ...]  # every configuration, in order
+    configurations: tuple[Configuration, ...]
+    sources: tuple[PlannedSource, ...]
+
+    @property
+    def templates(self) -> dict[TemplateFile, bool]:
+        """The templates, and whether all configurations with a template generate without contexts, too."""
+        templates: dict[TemplateFile, bool] = {}
+        for each in (cell.generator for cell in self.cells):
+            if each is not None:
+                templates[each.file] = templates.get(each.file, True) and each.parameters.without_contexts
+        return templates
+
+
+def expand(
+    context: GridContext,
+    items: Sequence[ConfigurationModel],
+    grid: Grid,
+    dialects: Sequence[Dialect],
+    unit: str,
+    problems: list[InputError],
+) -> Expanded:
+    """Cross every configuration with the grid, and group what one ranking can serve."""
+    located = context.located
+    base = with_parts(located, cells(context, items, grid, problems), [each.name for each in items], problems)
+    all_cells = [variant for cell in base for variant in cell.in_dialects(dialects)]
+    check_names(located, all_cells, problems)
+    groups: dict[str, list[Cell]] = {}
+    asked_by_cell = [cell.asked for cell in all_cells]
+    for cell, asked in zip(all_cells, asked_by_cell, strict=True):
+        groups.setdefault(asked, []).append(cell)
+    primary = {asked: max(group, key=lambda cell: cell.width) for asked, group in groups.items()}
+    positions = {asked: position for position, asked in enumerate(groups)}
+    return Expanded(
+        cells=tuple(all_cells),
+        configurations=tuple(
+            _configuration(cell, positions[asked], primary[asked])
+            for cell, asked in zip(all_cells, asked_by_cell, strict=True)
+        ),
+        sources=tuple(
+            PlannedSource(_source(group, positions, unit), primary[asked].retriever) for asked, group in groups.items()
+        ),
+    )
+
+
+def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
+    return Configuration(
+        config_id=cell.config_id,
+        name=cell.name,
+        source=source,
+        retriever=cell.retriever.kind,
+        parameters=cell.canonical,
+        top_k=cell.top_k,
+        derived_from=None if cell == primary or not _covers(primary, cell) else primary.config_id,
+        dialect=cell.dialect,
+        distance=cell.cut,
+        generation=None if cell.generator is None else cell.generator.generation,
+    )
+
+
+def _covers(primary: Cell, cell: Cell) -> bool:
+    """Whether one cell's results contain those of another: a source may return more than any cell needs."""
+    return primary.cut is None or (cell.cut is not None and cell.cut <= primary.cut)
+
+
+def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> Source:
+    """The request for a group of cells: as far as any of them goes."""
+    all_there_is = any(cell.top_k is None for cell in group)
+    reach = functools.reduce(Reach.joined, (Reach(cell.top_k or 0, cell.distance) for cell in group))
+    return Source(
+        path=None,
+        top_k=None if all_there_is else reach.results,
+        refuse_repeats=group[0].retriever.parameters.refuses_repeats(unit),
+        distance=reach.distance,
+        lower_is_better=group[0].lower_is_better,
+        fusion=plan_of(group[0], positions),
+        replayed=group[0].retriever.route is Route.REPLAYED,
+    )
+
+
+def with_parts(
+    located: Located, cells: Sequence[Cell], item_names: Sequence[str], problems: list[InputError]
+) -> list[Cell]:
+    """All cells, every fusion with the cells that it is made of; one whose parts cannot be found is left out.
+
+    A part is the name of a cell, such as "bm25:top_k=10", or a name under `configurations:`. That stands for the
+    widest of its cells, if all of them are cut from one ranking.
+    """
+    whole = []
+    for cell in cells:
+        if (fusion := cell.retriever.fusion) is None:
+            whole.append(cell)
+            continue
+        wrong = list(_wrong_parts(located, cell, fusion, cells, item_names))
+        parts = [_widest(name, cells) for name in fusion.parts]
+        known = tuple(part for part in parts if part is not None)
+        problems += wrong
+        if not wrong and len(known) == len(parts):
+            whole.append(replace(cell, parts=known))
+    return whole
+
+
+def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
+    """How a cell is fused of others; None where it is none."""
+    if (fusion := cell.retriever.fusion) is None:
+        return None
+    return fusion.plan(
+        tuple(
+            FusionPart(
+                source=positions[part.asked],
+                top_k=part.top_k,
+                distance=part.cut,
+                lower_is_better=part.lower_is_better,
+            )
+            for part in cell.parts
+        )
+    )
+
+
+def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:
+    """The cells that a name may stand for."""
+    return [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
+
+
+def _widest(name: str, cells: Sequence[Cell]) -> Cell | None:
+    return max(_named(name, cells), key=lambda cell: cell.width, default=None)
+
+
+def _wrong_parts(
+    located: Located, fusion: Cell, parameters: Fusion, cells: Sequence[Cell], item_names: Sequence[str]
+) -> Iterator[InputError]:
+    first: dict[str, str] = {}
+    for place, name in enumerate(parameters.parts):
+        problem, part = _wrong_part(name, fusion, cells, item_names), _widest(name, cells)
+        if problem is None and part is not None and first.setdefault(part.name, name) != name:
+            problem = f"{name!r} is the same ranking as {first[part.name]!r}; give one of them a weight instead"
+        if problem is not None:
+            yield located.error((*fusion.retriever.place, "parts", place), problem)
+
+
+def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequence[str]) -> str | None:
+    parts = _named(name, cells)
+    if not parts:
+        if name.partition(":")[0] in item_names and not any(cell.item_name == name.partition(":")[0] for cell in cells):
+            return None  # that configuration is broken, and was reported
+        others = [cell for cell in cells if cell.retriever.fusion is None]
+        names = dict.fromkeys([*(cell.item_name for cell in others), *(cell.name for cell in others)])
+        return f"no configuration is named {name!r}; {did_you_mean(name, names)}"
+    if any(cell.retriever.fusion is not None for cell in parts):
+        itself = any(cell.item_name == fusion.item_name for cell in parts)
+        return f"a fusion cannot be a part of {'itself' if itself else 'another'}"
+    if len({cell.asked for cell in parts}) > 1:
+        return f"{name!r} stands for several rankings; name one of: {', '.join(cell.name for cell in parts)}"
+    return None

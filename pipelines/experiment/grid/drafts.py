@@ -1,0 +1,238 @@
+"""The components of a configuration as they were given, before the grid replaces any of their parameters."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Corpus, Entry
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, SIMILARITY, TOP_K
+from rankbeam.pipelines.experiment.file.models import ConfigurationModel
+from rankbeam.pipelines.experiment.grid.cells import Cell
+from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RETRIEVER
+from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.replay import Replay
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+CONFIGURATION = ""
+"""The role of what stands beside the components: `top_k`, and a threshold of distances."""
+
+_REPLAY = "replay"
+"""The only type of answers that exist already."""
+
+Target = tuple[str, str]
+"""What a parameter of the grid replaces: the role of a component, and the name of the parameter there."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A component of a configuration."""
+
+    role: str
+    place: Place
+    kind: str  # empty where there is one only
+    model: type[Parameters]
+    values: Mapping[str, Any]
+    fixed: frozenset[str] = frozenset()
+
+    @property
+    def sweepable(self) -> set[str]:
+        """The parameters that the grid can replace."""
+        return {*self.model.model_fields} - self.fixed
+
+    def parameters(self, chosen: Mapping[str, Any]) -> Parameters:
+        """The component with some of its parameters replaced."""
+        return self.model.model_validate({**self.values, **chosen})
+
+    def wrong_beside(self, located: Located, first: Mapping[str, Any]) -> Iterator[InputError]:
+        """What is wrong with parameters that the grid replaces, and so no cell has."""
+        try:
+            self.model.model_validate({**first, **self.values})
+        except ValidationError as error:
+            for each in error.errors():
+                if {*each["loc"][:1]} & {*first} & {*self.values}:
+                    yield problem_of(located, self.model, dict(each), at=self.place)
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """The components of one configuration."""
+
+    place: Place
+    name: str
+    retriever: Draft
+    model: type[RetrieverParameters]
+    inside: Any
+    generate: Draft | None
+    entry: Entry | None = None  # None if none is named
+
+    @property
+    def all(self) -> list[Draft]:
+        """Every component."""
+        entry = self.entry
+        corpus = None if entry is None else Draft(CORPUS, entry.place, entry.kind, entry.model, entry.values)
+        return [each for each in (self.retriever, corpus, self.generate) if each is not None]
+
+    def owners(self, name: str) -> list[Target]:
+        """What a parameter of the grid may replace: a bare name in any component, `ROLE.NAME` in that one."""
+        role, dot, inside = name.partition(".")
+        if dot:
+            return [(each.role, inside) for each in self.all if each.role == role and inside in each.sweepable]
+        beside = [(CONFIGURATION, name)] if name in self.reach else []
+        return [*beside, *((each.role, name) for each in self.all if name in each.sweepable)]
+
+    @property
+    def reach(self) -> tuple[str, ...]:
+        """What the configuration may have beside its components."""
+        if self.retriever.role == ANSWERS:
+            return ()
+        return (TOP_K, DISTANCE) if self.model.has_distances else (TOP_K,)
+
+    @property
+    def sweepable(self) -> set[str]:
+        """Every name that a grid may have for this configuration."""
+        dotted = (f"{each.role}.{name}" for each in self.all for name in each.sweepable)
+        return {*self.reach, *(name for each in self.all for name in each.sweepable), *dotted}
+
+    def searched(self, chosen: Mapping[str, Any]) -> Corpus | None:
+        """The corpus with some of its parameters replaced; None where there is none."""
+        return None if self.entry is None else self.entry.corpus(chosen)
+
+
+def drafts_of(
+    located: Located, corpora: Corpora, position: int, item: ConfigurationModel, problems: list[InputError]
+) -> Drafts | None:
+    """The components of a configuration; None where it has none that is known, which is reported."""
+    place: Place = ("configurations", position)
+    role, values = (RETRIEVER, item.retriever) if item.answers is None else (ANSWERS, item.answers)
+    if values is None:
+        return None
+    values = dict(values)
+    kind = values.pop("type", None)
+    try:
+        model = _model(located, (*place, role), kind)
+    except InputError as error:
+        problems.append(error)
+        return None
+    inside = values.pop(DISTANCE, None) if DISTANCE not in model.model_fields else None
+    is_named = bool(model.searches) and corpora.is_named(values.get(CORPUS))
+    entry, wrong = _entry(located, corpora, (*place, role, CORPUS), str(kind), model, values)
+    if wrong or (is_named and entry is None):  # what is wrong with the entry was reported where it stands
+        problems += wrong
+        return None
+    generate = None
+    if item.generate is not None:
+        generate = Draft(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
+    name = item.name or f"{place[0]}[{position}]"  # what was no name is reported already
+    fixed = frozenset() if entry is None else frozenset({CORPUS})
+    retriever = Draft(role, (*place, role), str(kind), model, values, fixed)
+    return Drafts(place, name, retriever, model, inside, generate, entry)
+
+
+def _entry(
+    located: Located,
+    corpora: Corpora,
+    place: Place,
+    kind: str,
+    model: type[RetrieverParameters],
+    values: dict[str, Any],
+) -> tuple[Entry | None, list[InputError]]:
+    """The entry of `corpora:` that a retriever names, taken out of its values; and what is wrong with the name."""
+    if CORPUS not in values or not model.searches:
+        return None, []
+    wrong = list(corpora.wrong_name(located, place, kind, model, values[CORPUS]))
+    if wrong or not corpora.is_named(values[CORPUS]):
+        return None, wrong
+    return corpora.entries.get(values.pop(CORPUS)), []
+
+
+def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameters]:
+    if not isinstance(kind, str):
+        raise located.error((*place, "type"), "is missing" if kind is None else "is not a word")
+    if place[-1] == ANSWERS:
+        if kind != _REPLAY:
+            raise located.error((*place, "type"), f"unknown type {kind!r}; {did_you_mean(kind, [_REPLAY])}")
+        return Replay
+    try:
+        return RETRIEVERS.load(kind)
+    except InputError as error:
+        raise located.error((*place, "type"), error.problem) from error
+
+
+def stated_reach(
+    located: Located, item: ConfigurationModel, drafts: Drafts, problems: list[InputError]
+) -> dict[str, Any]:
+    """The reach of a configuration, given by itself or else by its type of retriever."""
+    wrong = list(_wrong_stated_reach(located, item, drafts))
+    problems += wrong
+    return {
+        TOP_K: drafts.model.default_top_k if item.top_k is None else item.top_k,
+        DISTANCE: None if wrong else item.vector_distance_threshold or drafts.inside,
+    }
+
+
+def chosen_reach(values: Mapping[str, Any]) -> tuple[int | None, float | None]:
+    """The most results and the largest distance of one cell."""
+    distance = values[DISTANCE]
+    return values[TOP_K], None if distance is None else float(distance)
+
+
+def beyond_most(
+    located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
+) -> Iterator[InputError]:
+    """More results than one call to a service can bring."""
+    if model.most_results is not None and top_k > model.most_results:
+        yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
+
+
+def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
+    """Parameters that the service behind a retriever would refuse."""
+    if cell.retriever.route is not Route.CALLED:
+        return
+    kind, parameters = cell.retriever.kind, cell.retriever.parameters
+    at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
+    if cell.top_k is None:
+        yield located.error(at, f"is missing; a {kind} retriever must be given how many results to ask for")
+    else:
+        yield from beyond_most(located, at, kind, type(parameters), cell.top_k)
+    if cell.distance is not None and getattr(parameters, SIMILARITY, None) is not None:
+        at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.retriever.place, SIMILARITY)
+        yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
+
+
+def wrong_in_grid(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
+    """What is wrong with the values of a key of the grid, where it is one of these two."""
+    if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
+        yield located.error(("grid", name), f"input should be whole numbers from 1 to {MOST:,}, found {values!r}")
+    elif name == DISTANCE and not all(value is None or _is_distance(value) for value in values):
+        yield located.error(("grid", name), f"input should be numbers greater than 0, or null, found {values!r}")
+
+
+def _wrong_stated_reach(located: Located, item: ConfigurationModel, drafts: Drafts) -> Iterator[InputError]:
+    """What is wrong with a reach that is given beside the components, or with a threshold inside `retriever:`."""
+    if drafts.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
+        for name in (TOP_K, DISTANCE):
+            if getattr(item, name) is not None:
+                yield located.error((*drafts.place, name), "replayed answers have no ranking to cut; leave it out")
+        return
+    beside, inside = item.vector_distance_threshold, drafts.inside
+    at = (*drafts.place, DISTANCE) if inside is None else (*drafts.retriever.place, DISTANCE)
+    if inside is None and beside is None:
+        return
+    if not drafts.model.has_distances:
+        yield located.error(at, "this type of retriever has no distances; leave it out")
+    elif inside is not None and not _is_distance(inside):
+        yield located.error(at, f"input should be a number greater than 0, found {inside!r}")
+    elif None not in (inside, beside) and inside != beside:
+        yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
+
+
+def _is_distance(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf

@@ -1,0 +1,213 @@
+"""The grid of an experiment: every configuration for each combination of swept parameters."""
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters
+from rankbeam.pipelines.experiment.file.keys import TOP_K
+from rankbeam.pipelines.experiment.file.labels import Labels
+from rankbeam.pipelines.experiment.file.models import ConfigurationModel
+from rankbeam.pipelines.experiment.file.services import Services
+from rankbeam.pipelines.experiment.file.template_files import Templates
+from rankbeam.pipelines.experiment.grid.cells import Cell, Grid
+from rankbeam.pipelines.experiment.grid.components import GENERATE, Generating, Retrieving
+from rankbeam.pipelines.experiment.grid.drafts import (
+    CONFIGURATION,
+    Draft,
+    Drafts,
+    Target,
+    beyond_most,
+    chosen_reach,
+    drafts_of,
+    stated_reach,
+    wrong_in_grid,
+    wrong_reach,
+)
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+MOST_CELLS = 10_000
+
+
+@dataclass(frozen=True)
+class GridContext:
+    """What the components of an experiment name."""
+
+    located: Located
+    services: Services
+    templates: Templates
+    corpora: Corpora
+    labels: Labels = field(default_factory=dict)
+
+
+def cells(
+    context: GridContext, items: Sequence[ConfigurationModel], grid: Grid, problems: list[InputError]
+) -> list[Cell]:
+    """Every configuration for each combination of the grid's values, in order.
+
+    A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
+    and `vector_distance_threshold` to those that have distances.
+    """
+    drafts: list[InputError] = []
+    drafted = [
+        (each, drafts_of(context.located, context.corpora, position, each, drafts))
+        for position, each in enumerate(items)
+    ]
+    known = [(each, draft) for each, draft in drafted if draft is not None]
+    wrong = list(_wrong_in_grid(context, [draft for _, draft in known], grid))
+    problems += [*wrong, *drafts]
+    return [cell for each, draft in known for cell in _cells(context, each, draft, {} if wrong else grid, problems)]
+
+
+def check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
+    """Refuse two cells of one name, and one configuration under two names."""
+    names: dict[str, Cell] = {}
+    ids: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.name in names:
+            problems.append(located.error((*cell.place, "name"), f"two configurations are named {cell.name!r}"))
+        elif cell.config_id in ids:
+            other = ids[cell.config_id].name
+            problems.append(located.error(cell.place, f"{cell.name!r} is the same configuration as {other!r}"))
+        names[cell.name] = ids[cell.config_id] = cell
+
+
+def _cells(
+    context: GridContext, item: ConfigurationModel, drafts: Drafts, grid: Grid, problems: list[InputError]
+) -> Iterator[Cell]:
+    located = context.located
+    base = stated_reach(located, item, drafts, problems)
+    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := drafts.owners(name))}
+    first = {name: grid[name][0] for name in targets}
+    for draft in drafts.all:
+        problems += draft.wrong_beside(located, _chosen(draft.role, targets, first))
+    if TOP_K in first and item.top_k is not None:
+        problems += beyond_most(located, (*drafts.place, TOP_K), drafts.retriever.kind, drafts.model, item.top_k)
+    for places in itertools.product(*(range(len(grid[name])) for name in targets)):
+        chosen = dict(zip(targets, places, strict=True))
+        values = {name: grid[name][place] for name, place in chosen.items()}
+        label = ",".join(f"{name}={context.labels[name][place]}" for name, place in chosen.items())
+        wrong = [problem for draft in drafts.all for problem in _wrong_parameters(located, draft, targets, values)]
+        generator = None if wrong else _generating(context, drafts.generate, targets, values, wrong)
+        retriever = None if wrong else _retrieving(context, drafts, targets, values, wrong)
+        problems += wrong
+        if wrong or retriever is None:
+            return
+        top_k, distance = chosen_reach({**base, **_chosen(CONFIGURATION, targets, values)})
+        cell = Cell(
+            name=f"{drafts.name}:{label}" if label else drafts.name,
+            item_name=drafts.name,
+            place=drafts.place,
+            retriever=retriever,
+            top_k=top_k,
+            distance=distance,
+            generator=generator,
+        )
+        problems += wrong_reach(located, cell, values)
+        yield cell
+
+
+def _chosen(role: str, targets: Mapping[str, Target], values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the grid gives to one component."""
+    return {inside: values[name] for name, (owner, inside) in targets.items() if owner == role}
+
+
+def _wrong_parameters(
+    located: Located, draft: Draft, targets: Mapping[str, Target], values: Mapping[str, Any]
+) -> Iterator[InputError]:
+    """What is wrong with a component, at the place of each parameter: in the grid, or in the component."""
+    try:
+        draft.parameters(_chosen(draft.role, targets, values))
+    except ValidationError as error:
+        names = {inside: name for name, (owner, inside) in targets.items() if owner == draft.role}
+        for each in error.errors():
+            first = str(next(iter(each["loc"]), ""))
+            if first in names:
+                swept = {**each, "loc": (names[first], *each["loc"][1:])}
+                yield problem_of(located, draft.model, swept, at=("grid",))
+            else:
+                yield problem_of(located, draft.model, dict(each), at=draft.place)
+
+
+def _retrieving(
+    context: GridContext,
+    drafts: Drafts,
+    targets: Mapping[str, Target],
+    values: Mapping[str, Any],
+    problems: list[InputError],
+) -> Retrieving | None:
+    """What retrieves, with the corpus and the service that it names; None where there is no such service."""
+    draft = drafts.retriever
+    parameters = drafts.model.model_validate({**draft.values, **_chosen(draft.role, targets, values)})
+    corpus = drafts.searched(_chosen(CORPUS, targets, values))
+    retrieving = Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
+    named = parameters.service
+    service = None if named is None else getattr(parameters, named)
+    if named is None or service is None:
+        return retrieving
+    swept = [name for name, target in targets.items() if target == (draft.role, named)]
+    at: Place = ("grid", swept[0]) if swept else (*draft.place, named)
+    problems += context.services.unknown(context.located, at, service)
+    embedder = context.services.valid.get(service)
+    return None if embedder is None else replace(retrieving, embedder=embedder)
+
+
+def _generating(
+    context: GridContext,
+    draft: Draft | None,
+    targets: Mapping[str, Target],
+    values: Mapping[str, Any],
+    problems: list[InputError],
+) -> Generating | None:
+    """What answers, with the service and the template that it names; None where there is none, or they are wrong."""
+    if draft is None:
+        return None
+    parameters = GenerateParameters.model_validate({**draft.values, **_chosen(GENERATE, targets, values)})
+    places: dict[str, Place] = {
+        inside: ("grid", name) for name, (owner, inside) in targets.items() if owner == GENERATE
+    }
+    at = places.get("service", (*draft.place, "service"))
+    problems += context.services.unknown(context.located, at, parameters.service)
+    service = context.services.valid.get(parameters.service)
+    if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
+        at = places.get("temperature", (*draft.place, "temperature"))
+        problems.append(context.located.error(at, f"services: {service.name} sets a temperature, too; keep one"))
+    try:
+        file = context.templates.read(parameters.template)
+    except InputError as error:
+        at = places.get("template", (*draft.place, "template"))
+        problems.append(context.located.error(at, str(error)))
+        return None
+    return None if service is None else Generating(parameters, service, file)
+
+
+def _wrong_in_grid(context: GridContext, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
+    located = context.located
+    known = {TOP_K}.union(*(each.sweepable for each in drafts))
+    owners = [{name: each.owners(name) for name in grid} for each in drafts]
+    count = sum(math.prod(len(values) for name, values in grid.items() if each[name]) for each in owners)
+    if count > MOST_CELLS:
+        yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
+    for name, values in grid.items():
+        several = next((each[name] for each in owners if len(each[name]) > 1), None)
+        if name.rpartition(".")[2] == CORPUS and any(map(context.corpora.is_named, values)):
+            problem = "names an entry of corpora:; name it in the retriever, and sweep what it is made by: chunk_size …"
+            yield located.error(("grid", name), problem)
+        elif name not in known:
+            hint = did_you_mean(name, [each for each in known if ("." in each) == ("." in name)])
+            yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
+        elif several is not None:
+            dotted = " or ".join(f"{role}.{inside}" for role, inside in several)
+            yield located.error(("grid", name), f"several components of one configuration have it; write {dotted}")
+        elif not values:
+            yield located.error(("grid", name), "lists no value")
+        else:
+            yield from wrong_in_grid(located, name, values)

@@ -1,0 +1,147 @@
+"""Ctrl-C: respond at once, even while Beam holds a lock, and remove partial output."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn, TypeVar
+
+import click
+
+Result = TypeVar("Result")
+
+INTERRUPTED = 130
+_REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
+GRACE_S = 10.0
+_WRITING_S = 5.0  # the time, beyond the grace of its calls, that a worker process has to write answers to the ledger
+_AGAIN_S = 0.05
+_GO_ON = "the same command continues from there without paying again"
+_NOTHING = "nothing of this run was kept, other runs are unchanged"
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt; while Beam is imported, a moment later.
+
+    Beam's modules catch exceptions where they import what is optional: in their middle an interrupt is lost, and leaves
+    Beam half imported.
+    """
+    spec = getattr(sys.modules.get("apache_beam"), "__spec__", None)
+    if not getattr(spec, "_initializing", False):
+        signal.default_int_handler(number, frame)
+    later = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+    later.daemon = True
+    later.start()
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run."""
+
+    def __init__(self, folders: list[str], kept: str = _NOTHING) -> None:
+        super().__init__()
+        self.folders, self.kept = folders, kept
+
+
+def finish_calls(ledger: str) -> str:
+    """Wait for the calls in flight, and write their answers to the ledger; return a message about what was kept.
+
+    Another Ctrl-C ends the wait.
+    """
+    from rankbeam.pipelines.local import worker_processes
+    from rankbeam.transforms.clients.calls import fanout
+    from rankbeam.transforms.records.errors import InputError
+
+    kept = f"all answers are in {ledger}, and {_GO_ON}"
+    if not fanout.at_work() and not worker_processes.at_work():
+        return kept
+    wait = f"calls in flight have {GRACE_S:.0f} s to end, press Ctrl-C again to stop at once"
+    click.echo(f"rankbeam: stopping; {wait}", err=True)
+    silence_threads()
+    try:
+        fanout.stop_all(GRACE_S)
+        worker_processes.stop(GRACE_S + _WRITING_S)
+    except KeyboardInterrupt:
+        return f"all answers but those of the last second are in {ledger}, and {_GO_ON}"
+    except InputError as error:
+        return f"the last answers were lost: {error}"
+    return kept
+
+
+@contextmanager
+def deferred(message: str) -> Iterator[Callable[[], None]]:
+    """Hold the first Ctrl-C back while the block runs, and print a message; a second one interrupts the block."""
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        if held:
+            interrupt(number, frame)
+        held.append(number)
+        click.echo(f"rankbeam: {message}", err=True)
+
+    def raise_held() -> None:
+        if held:
+            raise KeyboardInterrupt
+
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    interrupting = [each for each, handler in before.items() if handler in (signal.default_int_handler, interrupt)]
+    if threading.current_thread() is not threading.main_thread():
+        interrupting = []  # only the main thread handles signals
+    for each in interrupting:
+        signal.signal(each, hold)
+    try:
+        yield raise_held
+    finally:
+        for each in interrupting:
+            signal.signal(each, before[each])
+
+
+def end_process(folders: list[str]) -> NoReturn:
+    """End this process and its threads at once, and delete the local folders that they were writing to.
+
+    Python would wait for Beam's threads to finish their work. Instead, `exec` replaces this process by another program:
+    that ends all threads, so that none can write into the folders while the program deletes them.
+    """
+    from rankbeam.pipelines.local import worker_processes
+
+    silence_threads()
+    folders = [*folders, *worker_processes.kill()]
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # None where it is closed, as under cron
+            stream.flush()
+    local = [folder for folder in folders if "://" not in folder]
+    os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", _REMOVE, str(INTERRUPTED), *local])  # noqa: S606  no shell
+
+
+def silence_threads() -> None:
+    """Ignore errors of Beam's threads about workers and servers that were ended."""
+    threading.excepthook = _silent
+
+
+def _silent(_: threading.ExceptHookArgs) -> None:
+    pass
+
+
+def in_thread(work: Callable[[], Result]) -> "Future[Result]":
+    """Do the work in a thread that does not keep the process alive."""
+    outcome: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome
+
+
+def in_background(work: Callable[[], Result]) -> Result:
+    """Do the work in another thread, so that Ctrl-C interrupts this waiting thread, not Beam while it holds a lock."""
+    outcome = in_thread(work)
+    import duckdb  # noqa: F401  needed afterwards; import it while this thread waits
+    import rich.table  # noqa: F401
+
+    return outcome.result()

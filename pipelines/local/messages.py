@@ -1,0 +1,88 @@
+"""The last messages of a process: errors as one message, and an exit status."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from rankbeam.pipelines.local.interrupt import Interrupted, end_process
+
+FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
+
+
+@contextmanager
+def messages() -> Iterator[None]:
+    """Convert the errors that rankbeam raises on purpose into one message and an exit status."""
+    from rankbeam.transforms.records.errors import InputError, RankbeamError
+
+    try:
+        yield
+    except InputError as error:
+        leave(str(error), REFUSED)
+    except RankbeamError as error:
+        leave(str(error), FAILED)
+    except KeyboardInterrupt as interrupt:
+        interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
+        say(f"rankbeam: interrupted; {interrupted.kept}")
+        end_process(interrupted.folders)
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(CLOSED_PIPE)
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "  # a failed write does not name its file
+        leave(f"{place}{error.strerror or error}", FAILED)
+
+
+def leave(message: str, status: int) -> None:
+    """End the process with a message and an exit status."""
+    say(f"rankbeam: {message}")
+    sys.exit(status)
+
+
+def warn(warning: str) -> None:
+    """Print a warning."""
+    say(f"warning: {warning}")
+
+
+def say(message: str) -> None:
+    """Print a message on standard error; a terminal gets whole words."""
+    from rankbeam.pipelines.show.screen import Screen  # `rankbeam --help` says nothing
+
+    click.echo(Screen.of(sys.stderr).prose(message, indent="  "), err=True)
+
+
+_printed: set[str] = set()
+
+
+class _OnStandardError(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if message not in _printed:  # every lane of a pool logs the same damaged files
+            _printed.add(message)
+            say(f"{'warning' if record.levelno >= logging.WARNING else 'rankbeam'}: {message}")
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Print rankbeam's log messages, each once."""
+    logger = logging.getLogger("rankbeam")
+    before = logger.level, logger.propagate
+    handler = _OnStandardError()
+    _printed.clear()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
+
+
+def is_news(message: str) -> bool:
+    """Whether a message was not printed during the last pipeline."""
+    return message not in _printed

@@ -1,0 +1,1 @@
+"""Management of earlier work: ledgers, corpora, indexes, jobs and old runs."""

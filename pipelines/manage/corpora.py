@@ -1,0 +1,189 @@
+"""What the commands `rankbeam corpora` do: list, show and delete the corpora that rankbeam made, and nothing else."""
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.local.messages import say
+from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.pipelines.run.corpora import needed, needless_in, refusing, unstage
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.site import DATA_QUOTA, Site
+from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+_LOCATIONS = re.compile(r"(?P<project>projects/[^/\s]+/locations)/(?P<regions>[a-z0-9-]+(?:,[a-z0-9-]+)*)")
+
+_PROJECT = re.compile(r"projects/[^/\s]+")
+_ALL_LOCATIONS = "aiplatform.googleapis.com"
+"""The address that knows the locations of a project; each location has its own one for all else."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where corpora are."""
+
+    api: DataApi
+    quota: Quota = DATA_QUOTA
+    is_named: bool = True
+
+    @contextmanager
+    def site(self) -> Iterator[Site]:
+        """The corpora there; nothing that is done to them is kept in a ledger."""
+        with tempfile.TemporaryDirectory(prefix="rankbeam-corpora-") as folder, refusing():
+            yield Site(self.api, Ledger(folder), self.quota)
+
+    def corpora(self) -> tuple[Existing, ...]:
+        """All corpora there that rankbeam made."""
+        try:
+            with self.site() as site:
+                return site.find()
+        except InputError as error:
+            if self.is_named:
+                raise
+            say(f"{self.api.location} has no corpora that can be listed: {error}")
+            return ()
+
+
+def places(given: str, api_endpoint: str | None) -> list[Place]:
+    """The places that an argument names: projects/P/locations/L,M, all of projects/P, or those of an experiment."""
+    if (locations := _LOCATIONS.fullmatch(given)) is not None:
+        regions = dict.fromkeys(locations["regions"].split(","))
+        return [Place(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
+    if _PROJECT.fullmatch(given):
+        with Place(DataApi(f"{given}/locations/-", api_endpoint or _ALL_LOCATIONS)).site() as site:
+            return [Place(DataApi(each, api_endpoint), is_named=False) for each in sorted(site.locations())]
+    if given.startswith("projects/"):
+        problem = "is not a location; give projects/PROJECT[/locations/REGION[,REGION …]], or an experiment"
+        raise InputError(problem, path=given)
+    experiment = load_experiment(given)
+    found = [Place(each.api, experiment.corpus_quotas.data) for each in needed(experiment)]
+    if not found:
+        raise InputError("has no corpus that a service builds", path=given)
+    return found
+
+
+def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str:
+    """Corpora, for people or as JSON."""
+    if form == "json":
+        return json.dumps([_values(each) for each in corpora], indent=2, ensure_ascii=False)
+    if not corpora:
+        return "no corpus of rankbeam's"
+    return screen.table(Table(["corpus", "name", "content", "kept"], [_cells(each) for each in corpora], 4))
+
+
+def line(each: Existing) -> str:
+    """A corpus in one line."""
+    return "  ".join(_cells(each))
+
+
+def _cells(each: Existing) -> list[str]:
+    state = f"{each.about.files:,} files" if each.about.complete else "incomplete"
+    return [each.corpus.name, each.about.name, state, _until(each)]
+
+
+def detailed(each: Existing, form: str) -> str:
+    """All that is known of a corpus."""
+    values = _values(each)
+    if form == "json":
+        return json.dumps(values, indent=2, ensure_ascii=False)
+    values["specification"] = json.dumps(values["specification"], sort_keys=True)
+    width = max(map(len, values))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items())
+
+
+def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
+    """Corpora by their resources, the last parts of these, or their identities."""
+    for name in names:
+        resources = [each.corpus.name for each in chosen(corpora, [name])]
+        if len(resources) > 1:
+            raise InputError(f"{name!r} names several corpora; give one of {', '.join(resources)}")
+        if not resources:
+            known = [each.corpus.name for each in corpora]
+            hint = did_you_mean(name, known) if known else "there is none of rankbeam's"
+            raise InputError(f"{name!r} is no corpus that rankbeam made; {hint}")
+    return chosen(corpora, names)
+
+
+def chosen(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
+    """Those corpora that have one of some names."""
+    return [each for each in corpora if {*_names(each)} & {*names}]
+
+
+def expired(corpora: Sequence[Existing]) -> list[Existing]:
+    """Those whose days are over."""
+    now = datetime.now(UTC)
+    return [each for each in corpora if each.about.is_expired(now)]
+
+
+def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Existing]:
+    """Those that no finished run in some output folders searched."""
+    runs = (run for output in outputs for run in finished_runs(output))
+    rows = (run.table("corpora", ["identity"])["identity"].to_pylist() for run in runs)
+    used = {identity for identities in rows for identity in identities}
+    return [each for each in corpora if each.about.identity not in used]
+
+
+def delete(
+    place: Place, corpora: Sequence[Existing], report: Callable[[str], None], *, keep_documents: bool
+) -> list[str]:
+    """Delete corpora, and the staged documents that no other corpus needs; returns what could not be deleted."""
+    with place.site() as site:
+        outcomes = site.delete([each.corpus.name for each in corpora])
+        there = site.find()
+    left = []
+    for each, outcome in zip(corpora, outcomes, strict=True):
+        if isinstance(outcome, CallError):
+            left.append(f"{each.corpus.name}: {outcome}")
+        else:
+            report(f"deleted: {outcome}")
+    gone = [each for each, outcome in zip(corpora, outcomes, strict=True) if not isinstance(outcome, CallError)]
+    try:
+        if number := unstage(place.api.location, gone, there, keep_documents=keep_documents):
+            report(f"deleted: {number:,} staged documents that no corpus needs")
+    except InputError as error:
+        left.append(f"staged documents of these corpora: {error}")
+    return left
+
+
+def staged_line(place: Place, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
+    """How many staged documents nothing needs once some corpora are deleted, for people."""
+    names = {each.corpus.name for each in corpora}
+    others = [each for each in there if each.corpus.name not in names]
+    folders = sorted({each.about.staging for each in corpora} - {""})
+    try:
+        number = sum(len(needless_in(folder, place.api.location, corpora, others).documents) for folder in folders)
+    except InputError as error:
+        return f"their staged documents cannot be listed: {error}"
+    return f"with {number:,} staged documents that no other corpus needs"
+
+
+def _names(each: Existing) -> tuple[str, ...]:
+    name, identity = each.corpus.name, each.about.identity
+    return name, name.rpartition("/")[2], identity, identity[:16], each.about.display_name
+
+
+def _values(each: Existing) -> dict[str, object]:
+    corpus = each.corpus
+    return {"resource": corpus.name, "state": corpus.state, **asdict(each.about), "made": corpus.created}
+
+
+def _until(each: Existing) -> str:
+    own = each.about
+    if own.keep == RUN:
+        return f"of run {own.run}, which deletes it at its end"
+    if not own.expires:
+        return "kept"
+    verb = "expired" if own.is_expired(datetime.now(UTC)) else "expires"
+    return f"{verb} {datetime.fromisoformat(own.expires):%Y-%m-%d %H:%M} UTC"

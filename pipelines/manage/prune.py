@@ -1,0 +1,91 @@
+"""Delete finished runs of an output folder: never the latest of an experiment, and never the ledger."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.shown import left_out
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.retrievers.index import unused as kept
+from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.write.tables import run_folder
+
+
+def needless(
+    runs: Sequence[Results], keep: int, older_than: float | None, now: datetime | None = None
+) -> list[Results]:
+    """The runs to delete: of each experiment, all but the latest."""
+    before = None if older_than is None else (now or datetime.now(UTC)) - timedelta(days=older_than)
+    chosen = []
+    for place, run in enumerate(runs):
+        later = sum(other.experiment == run.experiment for other in runs[place + 1 :])
+        if later >= keep and (before is None or run.execution[1] < before):
+            chosen.append(run)
+    return chosen
+
+
+def delete(output: str, runs: Sequence[Results]) -> None:
+    """Delete all rows of runs, and rebuild the folder's DuckDB file where it has one.
+
+    The row in `runs` goes first: a deletion that is interrupted leaves rows that nothing reads, and no half run.
+    """
+    if is_table(output):
+        problem = "rows of BigQuery expire by the tables' own settings, or are deleted there: DELETE … WHERE run_id = …"
+        raise InputError(problem, path=output)
+    for run in runs:
+        for table in ("runs", *(name for name in tables.TABLES if name != "runs")):
+            folder = run_folder(output, table, run.run_id)
+            try:
+                files.delete(folder)
+            except OSError as error:
+                problem = (
+                    f"cannot be deleted ({error.strerror or error}); the run {run.run_id} is gone, its rows are not"
+                )
+                raise InputError(problem, path=folder) from error
+    if files.exists(files.join(output, warehouse.FILE_NAME)):
+        warehouse.build(output, left_out(output))
+
+
+FOLDER = "indexes"
+DAYS = 30.0
+"""An index that no run has used for so long is not needed, by default."""
+
+
+def unused(output: str, days: float, now: datetime | None = None) -> list[kept.KeptIndex]:
+    """The indexes beside an output that no run has used for some days."""
+    if is_table(output):
+        raise InputError("is no folder, beside which indexes are kept", path=output)
+    before = (now or datetime.now(UTC)) - timedelta(days=days)
+    try:
+        return [index for index in kept.kept_indexes(files.join(output, FOLDER)) if index.used < before]
+    except files.errors(output) as error:
+        raise InputError(f"cannot be listed: {gcs.explained(error, output)}", path=output) from error
+
+
+def delete_indexes(indexes: Sequence[kept.KeptIndex]) -> None:
+    """Delete indexes; a run that needs one builds it again."""
+    for index in indexes:
+        try:
+            kept.delete([index])
+        except files.errors(index.folder) as error:
+            raise InputError(f"cannot be deleted: {gcs.explained(error, index.folder)}", path=index.folder) from error
+
+
+def as_text(indexes: Sequence[kept.KeptIndex], screen: Screen = WHOLE) -> str:
+    """Indexes as a table."""
+    if not indexes:
+        return "every index there was used since; nothing to delete"
+    rows = [[index.folder, f"{index.used:%Y-%m-%d %H:%M:%S}", f"{index.size / 1e6:,.1f}"] for index in indexes]
+    return screen.table(Table(["index", "used (UTC)", "MB"], rows, 2))
+
+
+def as_json(indexes: Sequence[kept.KeptIndex]) -> str:
+    """Indexes as JSON."""
+    rows = [{"folder": index.folder, "used": index.used.isoformat(), "bytes": index.size} for index in indexes]
+    return json.dumps({"indexes": rows}, indent=2, ensure_ascii=False)

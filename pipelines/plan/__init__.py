@@ -1,0 +1,1 @@
+"""Cost forecast of an experiment: its calls, enumerated without making any."""

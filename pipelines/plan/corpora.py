@@ -1,0 +1,97 @@
+"""What a plan says of the corpora that configurations search: what they are, which exist, what is to be imported."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.file.corpora import Corpus
+from rankbeam.pipelines.local.progress import clock
+from rankbeam.transforms.records.errors import RankbeamError
+
+
+@dataclass(frozen=True)
+class CorpusPlan:
+    """A corpus that configurations search."""
+
+    name: str
+    type: str
+    content: str
+    configurations: int
+    state: str | None = None  # "exists", "incomplete" or "missing", where a service builds it; else None
+    resource: str = ""
+    documents: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    cost: float | None = None  # None if no price is given
+
+    def line(self) -> str:
+        """For people."""
+        verb = "configuration searches" if self.configurations == 1 else "configurations search"
+        parts = [f"corpus {self.name}: {self.content}", f"{self.configurations:,} {verb} it"]
+        if self.state == "exists":
+            parts.append(f"exists: {self.resource}, nothing to import")
+        elif self.state is not None:
+            begun = "imports what is missing" if self.state == "incomplete" else "imports"
+            most = "at most " if self.state == "incomplete" else ""
+            parts.append(f"{begun}: {most}{self.documents:,} documents, about {self.chunks:,} chunks")
+            parts.append(f"{clock(self.seconds)} at the quota of embeddings")
+            parts += [] if self.cost is None else [f"cost {self.cost:,.2f}"]
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True)
+class CorporaPlan:
+    """What a plan says of all corpora."""
+
+    corpora: tuple[CorpusPlan, ...]
+    experiment: Experiment
+    warnings: tuple[str, ...] = ()
+
+
+def corpora_plan(experiment: Experiment) -> CorporaPlan:
+    """What a plan says of the corpora of an experiment."""
+    of_sources = [each.retriever.corpus for each in experiment.sources]
+    searched = (of_sources[each.source] for each in experiment.evaluation.configurations)
+    counts: Counter[Corpus] = Counter(corpus for corpus in searched if corpus is not None)
+    plans = {corpus: _plan(corpus, count) for corpus, count in counts.items()}
+    return _with_served(experiment, plans) if experiment.served else CorporaPlan(tuple(plans.values()), experiment)
+
+
+def _plan(corpus: Corpus, configurations: int) -> CorpusPlan:
+    return CorpusPlan(corpus.name, corpus.kind, corpus.parameters.described(), configurations)
+
+
+def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> CorporaPlan:
+    """The plans with what services have, and what they have to do."""
+    from rankbeam.pipelines.run import corpora  # few experiments need it
+
+    quota = experiment.corpus_quotas.imports
+    served, found = dict(plans), {}
+    warnings: list[str] = []
+    for needed in corpora.needed(experiment):
+        documents = corpora.documents_of(experiment, needed.titled)
+        warnings += corpora.untitled(documents, needed)
+        try:
+            existing = corpora.existing(experiment, needed, documents)
+        except RankbeamError as error:
+            existing = {}
+            warnings.append(f"which corpora exist is not known, and none is assumed to: {error}")
+        for corpus, request in needed.requests.items():
+            there = existing.get(corpus)
+            resource = "" if there is None else there.corpus.name
+            found[corpus] = (request.identity(documents), resource)
+            if there is not None and there.suffices(request.most_failures(documents)):
+                served[corpus] = replace(plans[corpus], state="exists", resource=resource, cost=0.0)
+                continue
+            chunks, tokens = documents.chunks(corpus.parameters.chunk_size, corpus.parameters.chunk_overlap)
+            served[corpus] = replace(
+                plans[corpus],
+                state="missing" if there is None else "incomplete",
+                resource=resource,
+                documents=len(documents.tokens),
+                chunks=chunks,
+                seconds=chunks * 60 / quota.embeddings_per_minute,
+                cost=None if quota.price_per_million is None else tokens * quota.price_per_million / 1e6,
+            )
+    return CorporaPlan(tuple(served.values()), experiment.searching(found), tuple(warnings))

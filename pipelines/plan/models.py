@@ -1,0 +1,173 @@
+"""What answering and judging would cost: calls, tokens, time and money of every pool, from counted calls."""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.local.progress import clock
+from rankbeam.pipelines.plan.counting import NOT_SEEN, Counted, Seen, Size, Step
+from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
+from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.calls.prompt import EMBED
+from rankbeam.transforms.records.calls.quota import Prices, Quota
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+
+Range = tuple[float, float]
+"""Least and most."""
+
+_FREE = Prices(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """What one step asks a service."""
+
+    service: str
+    step: str  # such as "answer" or "support"
+    calls: tuple[int, int]
+    ledger_hits: int
+    calls_without_sharing: int
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """What one quota pool of models has to pay for."""
+
+    pool: str
+    calls: tuple[int, int]
+    ledger_hits: int
+    calls_without_sharing: int
+    input_tokens: Range
+    output_tokens: Range
+    requests_per_minute: float
+    tokens_per_minute: float | None
+    requests: tuple[int, int]
+    seconds: Range
+    cost: Range | None  # None if no price is known
+    steps: tuple[StepPlan, ...]
+
+
+def model_plans(counted: Counted, experiment: Experiment) -> list[ModelPlan]:
+    """The plans of all pools that pay for models."""
+    by_pool: defaultdict[str, list[Step]] = defaultdict(list)
+    for step in counted.most:
+        by_pool[experiment.services[step.service].pool or ""].append(step)
+    return [_of_pool(pool, steps, counted, experiment) for pool, steps in by_pool.items()]
+
+
+def _of_pool(pool: str, steps: Collection[Step], counted: Counted, experiment: Experiment) -> ModelPlan:
+    quota = experiment.pools[pool]
+    is_free = all(experiment.services[step.service].parameters.offline is not None for step in steps)
+    plans = tuple(_of_step(step, counted) for step in steps)
+    texts = {step: _texts_of_a_request(step, experiment) for step in steps}
+    ends = [_Left.of(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
+    costs = [0.0 if is_free else quota.cost(end.requests, end.tokens) for end in ends]
+    requests = sorted(end.requests for end in ends)
+    known = [cost for cost in costs if cost is not None]
+    return ModelPlan(
+        pool,
+        (sum(plan.calls[0] for plan in plans), sum(plan.calls[1] for plan in plans)),
+        sum(plan.ledger_hits for plan in plans),
+        sum(plan.calls_without_sharing for plan in plans),
+        _range(end.tokens.input for end in ends),
+        _range(end.tokens.output for end in ends),
+        quota.requests_per_minute,
+        quota.tokens_per_minute,
+        (requests[0], requests[-1]),
+        _range(_seconds(end, quota) for end in ends),
+        _range(known) if len(known) == len(costs) else None,
+        plans,
+    )
+
+
+def _of_step(step: Step, counted: Counted) -> StepPlan:
+    least, most = counted.least.get(step, {}), counted.most[step]
+    held = sum(size.held for size in most.values())
+    ends = sorted((len(least), len(most)))
+    return StepPlan(step.service, step.step, (ends[0], ends[1]), held, counted.apart.get(step, 0))
+
+
+@dataclass(frozen=True)
+class _Left:
+    """What is left to be called for."""
+
+    requests: int
+    tokens: Tokens
+
+    @classmethod
+    def of(cls, sizes: "dict[Step, dict[int, Size]]", texts: Mapping[Step, int], seen: "dict[Step, Seen]") -> "_Left":
+        """The calls of some steps, sized by what was seen of them in the ledger, else by their characters."""
+        requests, tokens = 0, NO_TOKENS
+        for step, most in texts.items():
+            left = [size for size in sizes.get(step, {}).values() if not size.held]
+            by_characters = sum(size.characters for size in left) / MOST_CHARACTERS
+            requests += len(left) if most == 1 else math.ceil(max(len(left) / most, min(by_characters, len(left))))
+            tokens += _tokens(left, seen.get(step, NOT_SEEN))
+        return cls(requests, tokens)
+
+
+def _texts_of_a_request(step: Step, experiment: Experiment) -> int:
+    parameters = experiment.services[step.service].parameters
+    return parameters.most_texts if step.step == EMBED and isinstance(parameters, RemoteModel) else 1
+
+
+def _tokens(left: Collection[Size], seen: Seen) -> Tokens:
+    characters = sum(size.characters for size in left)
+    if not seen.calls or not seen.characters:
+        return Tokens(round(characters / CHARACTERS_PER_TOKEN), 0, round(sum(size.output for size in left)))
+    of_input, cached = (round(characters * each / seen.characters) for each in (seen.tokens.input, seen.tokens.cached))
+    output = round(len(left) * seen.tokens.output / seen.calls)
+    return Tokens(of_input, cached, output)
+
+
+def _seconds(left: _Left, quota: Quota) -> float:
+    by_requests = left.requests / quota.requests_per_minute
+    by_tokens = 0.0 if quota.tokens_per_minute is None else left.tokens.total / quota.tokens_per_minute
+    return 60 * max(by_requests, by_tokens)
+
+
+def _range(ends: Iterable[float]) -> Range:
+    least, *more = sorted(ends)
+    return least, (more or [least])[-1]
+
+
+def lines_of(plan: ModelPlan) -> list[str]:
+    """A pool's plan, for people."""
+    left = (max(0, plan.calls[0] - plan.ledger_hits), plan.calls[1] - plan.ledger_hits)
+    parts = [f"{plan.pool}: {shown(left)} calls to make"]
+    if plan.ledger_hits:
+        parts.append(f"{plan.ledger_hits:,} of {shown(plan.calls)} are in the ledger")
+    if plan.calls_without_sharing > plan.calls[1]:
+        parts.append(f"{plan.calls_without_sharing:,} if configurations shared none")
+    parts.append(f"about {shown(plan.input_tokens)} input and {shown(plan.output_tokens)} output tokens")
+    if plan.requests[1] < left[1]:
+        parts.append(f"{shown(plan.requests)} requests")
+    of_tokens = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
+    parts.append(f"{_clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{of_tokens} a minute")
+    if plan.cost is not None:
+        parts.append(f"cost {shown(plan.cost, '{:,.2f}')}")
+    return [" · ".join(parts), *(f"  {_step_line(step)}" for step in plan.steps)]
+
+
+def _step_line(plan: StepPlan) -> str:
+    shared = plan.calls_without_sharing > plan.calls[1]
+    instead = f" instead of {plan.calls_without_sharing:,}" if shared else ""
+    return f"{plan.step}: {shown(plan.calls)} calls{instead}"
+
+
+def _clocks(seconds: Range) -> str:
+    least, most = (clock(each) for each in seconds)
+    return least if least == most else f"{least} to {most}"
+
+
+def shown(ends: tuple[float, float], form: str = "{:,.0f}") -> str:
+    """A range, or one number where both ends are the same.
+
+    >>> shown((1200, 3400)), shown((0.5, 0.5), "{:.2f}")
+    ('1,200 to 3,400', '0.50')
+    """
+    least, most = (form.format(end) for end in ends)
+    return least if least == most else f"{least} to {most}"

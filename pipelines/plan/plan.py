@@ -1,0 +1,307 @@
+"""What an experiment would cost: its calls, found exactly as `evaluate` finds them, and none of them made."""
+
+import json
+import secrets
+import tempfile
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+
+from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.quotas import too_large
+from rankbeam.pipelines.local.progress import clock
+from rankbeam.pipelines.plan.corpora import CorpusPlan, corpora_plan
+from rankbeam.pipelines.plan.counting import Counted
+from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
+from rankbeam.pipelines.plan.stages import count_models, count_texts, read_counted
+from rankbeam.pipelines.run.answers import work_of
+from rankbeam.pipelines.run.build import new_pipeline, read_dataset
+from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
+from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusals
+from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.call import DistinctTasks
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import Group, groups_in
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import InputErrors
+from rankbeam.transforms.records.evaluation import Configuration
+
+_UNKNOWN = (
+    "rankings of remote retrievers, or by embeddings, are not there yet for {:,} queries: calls to models are counted "
+    "with imagined contexts, the same ones for all retrievers (least), or others for each (most)"
+)
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """What one quota pool has to pay for."""
+
+    pool: str
+    calls: int
+    ledger_hits: int
+    requests_per_minute: float
+    seconds: float
+    cost: float | None  # None if no price is known
+
+    @classmethod
+    def of(cls, pool: str, quota: Quota, calls: int, ledger_hits: int) -> "PoolPlan":
+        """The plan of so many calls under a quota."""
+        needed = calls - ledger_hits
+        price = quota.price_per_1000
+        cost = None if price is None else needed * price / 1000
+        return cls(pool, calls, ledger_hits, quota.requests_per_minute, needed * 60 / quota.requests_per_minute, cost)
+
+
+@dataclass(frozen=True)
+class ConfigurationPlan:
+    """Where the rankings of one configuration come from."""
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an experiment would cost."""
+
+    pools: tuple[PoolPlan, ...]
+    configurations: tuple[ConfigurationPlan, ...]
+    warnings: tuple[str, ...] = ()
+    models: tuple[ModelPlan, ...] = ()
+    max_cost: float | None = None  # None for no limit
+    corpora: tuple[CorpusPlan, ...] = ()
+    race: str = ""
+    least_share: float = 1.0
+
+    @property
+    def cost(self) -> Range | None:
+        """Of all calls, least and most; None where a price is not known. A race never leaves out corpora."""
+        of_pools = [None if each.cost is None else (each.cost, each.cost) for each in self.pools]
+        of_corpora = [None if each.cost is None else (each.cost, each.cost) for each in self.corpora if each.state]
+        of_calls = [*of_pools, *(each.cost for each in self.models)]
+        known = [cost for cost in (*of_calls, *of_corpora) if cost is not None]
+        if not known or len(known) < len(of_calls) + len(of_corpora):
+            return None
+        raced = sum(cost[0] for cost in of_calls if cost is not None) * (1.0 - self.least_share)
+        return sum(least for least, _ in known) - raced, sum(most for _, most in known)
+
+    def as_json(self) -> str:
+        """One JSON document."""
+        return json.dumps({**asdict(self), "cost": self.cost}, indent=2, ensure_ascii=False)
+
+    def as_text(self, screen: Screen = WHOLE) -> str:
+        """For people."""
+        pools = [_pool_line(each) for each in self.pools]
+        models = [line for each in self.models for line in lines_of(each)]
+        lines = [*pools, *models] or ["no remote calls"]
+        paid = len(pools) + len(self.models) + sum(bool(each.documents) for each in self.corpora)
+        if paid > 1 and self.cost is not None:
+            lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
+        if self.max_cost is not None:
+            lines.append(f"max_cost: {self.max_cost:,.2f}")
+        lines += [self.race] if self.race else []
+        lines += [each.line() for each in self.corpora]
+        sources = Table(["configuration", "rankings"], [(each.name, each.source) for each in self.configurations], 2)
+        return "\n".join([*(screen.prose(line, indent="    ") for line in lines), "", screen.table(sources)])
+
+
+def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
+    """What an experiment would cost; reads its queries and judgements, and the ledger."""
+    of_corpora = corpora_plan(experiment)
+    experiment = of_corpora.experiment
+    names = {each.config_id: each.name for each in experiment.evaluation.configurations}
+    configurations = tuple(
+        ConfigurationPlan(each.name, _where_from(each, experiment, names))
+        for each in experiment.evaluation.configurations
+    )
+    if not experiment.remote and not experiment.embedders and not work_of(experiment).services:
+        return Plan((), configurations, corpora=of_corpora.corpora)
+    retrieved, answered, queries = _counted(experiment)
+    if answered is not None:
+        _refuse_too_large(experiment, answered, path)
+    order = list(experiment.pools)
+    pools = [PoolPlan.of(each.pool, experiment.pools[each.pool], each.calls, each.ledger_hits) for each in retrieved]
+    models = [] if answered is None else model_plans(answered, experiment)
+    warnings = dict.fromkeys(of_corpora.warnings)
+    warnings |= dict.fromkeys(warning for each in retrieved for warning in each.warnings)
+    if answered is not None and answered.unknown:
+        warnings[_UNKNOWN.format(answered.unknown)] = None
+    held = sum(each.ledger_hits for each in pools) + sum(each.ledger_hits for each in models)
+    return Plan(
+        tuple(sorted(pools, key=lambda each: order.index(each.pool))),
+        configurations,
+        tuple(warnings),
+        tuple(sorted(models, key=lambda each: order.index(each.pool))),
+        experiment.max_cost,
+        of_corpora.corpora,
+        _race(experiment, queries),
+        _least_share(experiment, queries, is_begun=held > 0),
+    )
+
+
+def _race(experiment: Experiment, queries: int) -> str:
+    race = experiment.evaluation.race
+    return "" if race is None else race.described(queries, len(experiment.evaluation.configurations))
+
+
+def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> float:
+    """The share of the calls to make that are made before a race drops anything; of one that is begun, maybe none."""
+    race = experiment.evaluation.race
+    first = None if race is None else next(race.schedule(queries), None)
+    if first is None:
+        return 1.0
+    return 0.0 if is_begun else first.queries / queries
+
+
+def _refuse_too_large(experiment: Experiment, answered: Counted, path: str | None) -> None:
+    largest: dict[str, int] = {}
+    for service, tokens in answered.largest.items():
+        pool = experiment.services[service].pool or ""
+        largest[pool] = max(tokens, largest.get(pool, 0))
+    problems = list(too_large(load(experiment.text, path), largest, experiment.pools, experiment.budgets))
+    if problems:
+        raise InputErrors(problems)
+
+
+class _Counted(NamedTuple):
+    """What was counted for a pool."""
+
+    pool: str
+    calls: int
+    ledger_hits: int
+    warnings: list[str]
+
+
+def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, int]:
+    """The calls of retrievers, by pool, those of models (None where there are none), and the number of queries."""
+    experiment = experiment.pinned(f"plan {secrets.token_hex(8)}")
+    options = pipeline_options([])
+    with (
+        tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder,
+        quiet_beam(),
+        refusals(),
+        on_this_machine(options),
+    ):
+        pipeline = new_pipeline(options)
+        dataset = read_dataset(pipeline, experiment)
+        tasks = None
+        if experiment.remote:
+            stage = retrieve_stage(experiment)
+            tasks = tasks_to_do(dataset.judged, experiment) | "DistinctTasks" >> DistinctTasks(stage) | beam.Values()
+            _ = (
+                tasks
+                | "Count" >> beam.ParDo(_CountFn(stage, experiment.ledger))
+                | "CountsTogether" >> beam.combiners.ToList()
+                | "WriteCounts" >> beam.Map(_write, folder)
+            )
+        asked = Path(folder) / "asked"
+        _ = (
+            dataset.judged
+            | "Asked" >> beam.Map(lambda element: element[1].num_rows)
+            | "AllAsked" >> beam.CombineGlobally(sum)
+            | "WriteAsked" >> beam.Map(lambda number: asked.write_text(str(number)))
+        )
+        models, texts = Path(folder) / "models", Path(folder) / "texts"
+        if experiment.embedders:
+            count_texts(pipeline, experiment, dataset, str(texts))
+        if work_of(experiment).services:
+            count_models(pipeline, experiment, dataset, tasks, str(models))
+        pipeline.run().wait_until_finish()
+        retrieved = [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
+        found = [read_counted(str(each)) for each in (models, texts) if each.exists()]
+        for other in found[1:]:
+            found[0].join(other)
+        return retrieved, found[0] if found else None, int(asked.read_text())
+
+
+class _CountFn(beam.DoFn):
+    """Counts the calls of tasks, and how many of them the ledger answers."""
+
+    def __init__(self, stage: Stage, ledger: str) -> None:
+        self._stage, self._folder = stage, ledger
+
+    def setup(self) -> None:
+        """Read the index of the ledger."""
+        self._lookup = Ledger(self._folder).lookup()
+        self._lookup.refresh()
+
+    def process(self, element: pa.RecordBatch) -> Iterator[_Counted]:
+        """Yield the counts of a batch of tasks, by pool."""
+        calls: Tally[str] = Tally()
+        held: Tally[str] = Tally()
+        for group in groups_in([element]):
+            for call in _first_calls(group, self._stage):
+                pool = self._stage.pools[call.service]
+                calls[pool] += 1
+                held[pool] += call.key is not None and self._lookup.place(call.key, call.reach) is not None
+        for pool, number in calls.items():
+            yield _Counted(pool, number, held[pool], self._lookup.warnings())
+
+
+def _write(counts: list[_Counted], folder: str) -> None:
+    """Write the sums of counts into a folder, one file for each pool."""
+    for pool in {each.pool for each in counts}:
+        some = [each for each in counts if each.pool == pool]
+        calls, hits = sum(each.calls for each in some), sum(each.ledger_hits for each in some)
+        warnings = list(dict.fromkeys(warning for each in some for warning in each.warnings))
+        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
+            json.dump(_Counted(pool, calls, hits, warnings), file)
+
+
+def _first_calls(group: Group, stage: Stage) -> Iterable[Call]:
+    """The calls that tasks of one name begin with, each once."""
+    calls: dict[str | None, Call] = {}
+    for task in group:
+        for call in next(stage.works[task.work].steps(task.item)):
+            calls.setdefault(call.key, call)
+    return calls.values()
+
+
+def _pool_line(plan: PoolPlan) -> str:
+    needed = plan.calls - plan.ledger_hits
+    parts = [f"{plan.pool}: {needed:,} calls to make"]
+    if plan.ledger_hits:
+        parts.append(f"{plan.ledger_hits:,} of {plan.calls:,} are in the ledger")
+    parts.append(f"{clock(plan.seconds)} at {plan.requests_per_minute:,.10g} a minute")
+    if plan.cost is not None:
+        parts.append(f"cost {plan.cost:,.2f}")
+    return " · ".join(parts)
+
+
+def _where_from(configuration: Configuration, experiment: Experiment, names: dict[str, str]) -> str:
+    source = experiment.evaluation.sources[configuration.source]
+    if configuration.derived_from is not None:
+        return f"derived from {names[configuration.derived_from]}"
+    if source.fusion is not None:
+        return "fused from others"
+    if source.replayed:
+        return "answers that exist already"
+    if source.path is not None:
+        return f"read from {source.path}"
+    corpus = experiment.sources[configuration.source].retriever.corpus
+    of_corpus = "" if corpus is None else f", over {corpus.name}: {corpus.parameters.described()}"
+    return f"asked in pool {source.pool}{of_corpus}" if source.pool is not None else f"asked in process{of_corpus}"
+
+
+def refuse_above_budget(experiment: Experiment, path: str) -> None:
+    """Refuse an experiment whose calls cost more than its limit, even if no more are made than there must be."""
+    if experiment.max_cost is None:
+        return
+
+    cost = plan_of(experiment, path).cost
+    if cost is not None and cost[0] > experiment.max_cost:
+        problem = (
+            f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {cost[0]:,.4g} to {cost[1]:,.4g}: "
+            "nothing was asked; raise it, or ask less (`rankbeam plan` says what costs how much)"
+        )
+        raise load(experiment.text, path).error(("max_cost",), problem)

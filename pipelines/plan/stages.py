@@ -1,0 +1,195 @@
+"""The branch of a plan that counts the calls of models: rankings that take no call, contexts, and a rehearsal.
+
+queries ─► retrieved in process, read, or recalled from the ledger ─► contexts ─► rehearsed ─► counted, in one file
+"""
+
+import pickle
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.plan.counting import Counted, Unknown, add_known, counted, counted_calls
+from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
+from rankbeam.pipelines.run.branches import Branches, local_rankings
+from rankbeam.pipelines.run.buckets import buckets_of, of_documents
+from rankbeam.pipelines.run.calling import embed_stage, retrieve_stage, tasks_to_embed
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch, groups_in
+from rankbeam.transforms.clients.ledger import Entry, Ledger
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
+from rankbeam.transforms.contexts import GatherContexts
+from rankbeam.transforms.judge.ask_known import AskKnown
+from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.read import Dataset
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.steps import Steps, Task
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.items import items_in
+from rankbeam.transforms.retrieve import remote
+from rankbeam.transforms.retrieve.remote import CollectRankings
+
+_FAILED = "failed"
+_CONTEXTS = 10  # imagined where nothing limits them
+
+
+def count_models(
+    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, tasks: beam.PCollection | None, file: str
+) -> None:
+    """Count the calls of models."""
+    work, buckets = work_of(experiment), buckets_of(experiment)
+    branches = local_rankings(pipeline, experiment, dataset, buckets)
+    if tasks is not None:
+        _recall(tasks, experiment, branches)
+    parts = {JUDGED: dataset.judged, **branches.rankings}
+    if branches.failures:
+        parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
+    if branches.replayed is not None:
+        parts[REPLAYED] = branches.replayed
+    wanted = contexts_wanted(work)
+    unknown = _unknown(experiment, wanted)
+    _ = (
+        parts
+        | "GatherContexts"
+        >> GatherContexts(experiment.evaluation, wanted, experiment.corpus, of_documents(experiment.corpus))
+        | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown))
+        | "ModelCountsTogether" >> beam.combiners.ToList()
+        | "JoinCounts" >> beam.Map(join_counts, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
+    )
+
+
+def read_counted(file: str) -> Counted:
+    """What `count_models` left."""
+    found: Counted = pickle.loads(Path(file).read_bytes())  # noqa: S301  this process wrote it
+    return found
+
+
+def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches) -> None:
+    recall = beam.ParDo(RecallFn(retrieve_stage(experiment), experiment.ledger))
+    recall = recall.with_output_types(Answer, failed=FailedTask)
+    recalled = tasks | "Recall" >> recall.with_outputs(_FAILED, main="answers")
+    collected = recalled.answers | "CollectRankings" >> CollectRankings(experiment.evaluation)
+    branches.rankings[f"{RANKINGS}_called"] = collected.rankings
+    branches.failures += [collected.failures, recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of)]
+
+
+def _unknown(experiment: Experiment, wanted: Mapping[int, int | None]) -> Unknown:
+    found = {}
+    asked = {*experiment.remote, *experiment.embedders}
+    for position, count in wanted.items():
+        configuration = experiment.evaluation.configurations[position]
+        sources = {experiment.evaluation.configurations[part].source for part in experiment.evaluation.parts(position)}
+        if asked & {configuration.source, *sources}:
+            limits = [limit for limit in (configuration.top_k, count) if limit is not None]
+            found[position] = (configuration.source, min(limits, default=_CONTEXTS))
+    return found
+
+
+class RecallFn(beam.DoFn):
+    """Does those tasks whose calls the ledger answers, and calls nothing."""
+
+    def __init__(self, stage: Stage, ledger: str) -> None:
+        self._stage, self._folder = stage, ledger
+
+    def setup(self) -> None:
+        """Read the index of the ledger."""
+        self._lookup = Ledger(self._folder).lookup()
+        self._lookup.refresh()
+
+    def process(self, element: pa.RecordBatch) -> Iterator[object]:
+        """Yield answers, and the tasks that have none so far."""
+        begun = [self._begun(task) for group in groups_in([element]) for task in group]
+        wanted = {call.key or "": call.reach for _, _, call in begun}
+        entries = {entry.key: entry for entry in self._lookup.read(wanted)}
+        for task, steps, call in begun:
+            entry = entries.get(call.key or "")
+            value = None if entry is None else self._value(task, steps, call, entry)
+            if value is not None:
+                yield Answer(task.work, task.name, task.subjects, value)
+                continue
+            for subject in task.subjects:
+                failure = Failure(self._stage.name, FailureKind.UNAVAILABLE, subject.query_id, 0, "not asked so far")
+                yield beam.pvalue.TaggedOutput(_FAILED, FailedTask(task.work, subject, failure))
+
+    def _begun(self, task: Task) -> tuple[Task, Steps[Any], Call]:
+        """A task, with the one call that a retriever is asked."""
+        steps = self._stage.works[task.work].steps(task.item)
+        (call,) = next(steps)
+        return task, steps, call
+
+    def _value(self, task: Task, steps: Steps[Any], call: Call, entry: Entry) -> Any:
+        """What a task makes of an answer; None where it cannot use it."""
+        try:
+            steps.send([self._stage.works[task.work].read(call, Reply(entry.answer, entry.tokens))])
+        except StopIteration as end:
+            return end.value
+        except CallError:
+            return None
+        return None
+
+
+class RehearseFn(beam.DoFn):
+    """Counts the calls that the queries of a bucket take."""
+
+    def __init__(self, work: EvaluateAnswers, ledger: str, unknown: Unknown) -> None:
+        self._work, self._folder, self._unknown = work, ledger, unknown
+
+    def setup(self) -> None:
+        """Read the index of the ledger."""
+        self._lookup = Ledger(self._folder).lookup()
+        self._lookup.refresh()
+
+    def process(self, element: Bucketed) -> Iterator[Counted]:
+        """Yield the counts of some queries."""
+        yield counted(self._work, items_in(element[1]), self._lookup, self._unknown)
+
+
+def join_counts(parts: list[Counted], ask: AskKnown | None, ledger: str, file: str) -> None:
+    """Leave the sum of counts in a file, for `read_counted`."""
+    total = Counted()
+    for part in parts:
+        total.join(part)
+    if ask is not None and ask.items():
+        lookup = Ledger(ledger).lookup()
+        lookup.refresh()
+        add_known(total, ask, lookup)
+    Path(file).write_bytes(pickle.dumps(total))
+
+
+def count_texts(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, file: str) -> None:
+    """Count the calls that embedding takes, in a file, for `rehearse.read_counted`."""
+    _ = (
+        tasks_to_embed(pipeline, experiment, dataset)
+        | "CountTexts" >> beam.ParDo(CountTextsFn(embed_stage(experiment), experiment.ledger))
+        | "TextsTogether" >> beam.combiners.ToList()
+        | "JoinTexts" >> beam.Map(join_counts, None, "", file)
+    )
+
+
+class CountTextsFn(beam.DoFn):
+    """Counts texts to embed, and those whose embedding the ledger has."""
+
+    def __init__(self, stage: Stage, ledger: str) -> None:
+        self._stage, self._folder = stage, ledger
+
+    def setup(self) -> None:
+        """Read the index of the ledger."""
+        self._lookup = Ledger(self._folder).lookup()
+        self._lookup.refresh()
+
+    def process(self, element: TaskBatch) -> Iterator[Counted]:
+        """Yield the counts of a batch of tasks."""
+        name, batch = element
+        tasks = [task for group in groups_in([batch]) for task in group]
+        calls = (call for task in tasks for call in next(self._stage.works[name].steps(task.item)))
+        yield counted_calls(calls, self._lookup, self._most_tokens)
+
+    def _most_tokens(self, call: Call) -> int:
+        return self._stage.services[call.service].most_tokens(call.payload).total

@@ -1,0 +1,19 @@
+"""The last messages of a process."""
+
+import errno
+import os
+
+import pytest
+
+from rankbeam.pipelines.local.messages import FAILED, messages
+
+
+@pytest.mark.parametrize(("file", "message"), [(None, "rankbeam: {}\n"), ("out/a.csv", "rankbeam: out/a.csv: {}\n")])
+def test_a_full_disk_is_named_with_its_file_where_the_system_names_it(
+    file: str | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = os.strerror(errno.ENOSPC)
+    error = OSError(errno.ENOSPC, reason) if file is None else OSError(errno.ENOSPC, reason, file)
+    with pytest.raises(SystemExit) as ended, messages():
+        raise error
+    assert (ended.value.code, capsys.readouterr().err) == (FAILED, message.format(reason))

@@ -1,0 +1,101 @@
+"""Beam samples often while a run lasts; what it remembers of signatures is what it finds when it looks."""
+
+import contextlib
+import gc
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.coders import VarIntCoder
+from apache_beam.runners.worker import statesampler
+from apache_beam.transforms import core, userstate
+from apache_beam.utils.counters import CounterFactory
+
+from rankbeam.pipelines.local import overheads
+
+COUNT = userstate.CombiningValueStateSpec("count", VarIntCoder(), sum)
+TIMER = userstate.TimerSpec("timer", beam.TimeDomain.WATERMARK)
+OF_COUNT, OF_TIMER = beam.DoFn.StateParam(COUNT), beam.DoFn.TimerParam(TIMER)
+
+
+class Stateful(beam.DoFn):
+    def process(self, element: Any, count: Any = OF_COUNT, side: int = 1) -> None:
+        """Count what comes."""
+
+    @userstate.on_timer(TIMER)
+    def end(self, timer: Any = OF_TIMER) -> None:
+        """End."""
+
+
+class Plain(beam.DoFn):
+    def process(self, element: Any, window: Any = beam.DoFn.WindowParam) -> None:
+        """Do nothing."""
+
+
+def with_state(element: Any, count: Any = OF_COUNT) -> None:
+    """A function that a DoFn is made of."""
+
+
+@pytest.mark.parametrize(
+    "made", [Stateful, Plain, lambda: core.CallableWrapperDoFn(with_state), lambda: core.CallableWrapperDoFn(str.split)]
+)
+def test_every_answer_is_the_one_that_is_computed(made: Callable[[], beam.DoFn]) -> None:
+    overheads.remember_signatures()
+    function = made()
+    names = [name for name in dir(beam.DoFn) if callable(getattr(function, name)) and not name.startswith("__")]
+    for _ in range(2):
+        assert userstate.get_dofn_specs(function) == userstate.get_dofn_specs.compute(function)
+        for argument in [with_state, *(getattr(function, name) for name in names), *(getattr(Plain, n) for n in names)]:
+            answer = core.get_function_args_defaults(argument)
+            assert answer == core.get_function_args_defaults.compute(argument)
+            answer[0].append("what a caller does with its lists is its own affair")
+
+
+def period_ms() -> int:
+    return int(statesampler.StateSampler("stage", CounterFactory()).sampling_period_ms)
+
+
+def test_samples_are_frequent_in_the_block_and_usual_after_it() -> None:
+    usual = period_ms()
+    with contextlib.suppress(KeyboardInterrupt), overheads.avoided():
+        assert period_ms() < usual / 10
+        raise KeyboardInterrupt
+    assert period_ms() == usual == statesampler.DEFAULT_SAMPLING_PERIOD_MS
+
+
+@pytest.mark.parametrize("command", [False, True])
+def test_only_a_process_of_the_command_line_leaves_its_modules_out_of_collections(
+    command: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overheads, "ends_with_its_command", command)
+    before = gc.get_freeze_count()
+    kept = [[] for _ in range(1000)]  # type: ignore[var-annotated]
+    with overheads.avoided():
+        assert (gc.get_freeze_count() >= before + len(kept)) == command
+
+
+ALONE = """
+import sys
+from rankbeam.pipelines.local import overheads
+overheads.ends_with_its_command = {command}
+overheads.import_beam_alone()
+print("google.cloud.storage" in sys.modules, "google.cloud.dataflow" in sys.modules)
+import google.cloud.storage, apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+with beam.Pipeline() as pipeline:
+    pipeline | beam.Create([1]) | beam.Map(print)
+"""
+
+
+@pytest.mark.parametrize(("command", "printed"), [(True, "False False"), (None, "True True")])
+def test_beam_is_imported_without_googles_clients_which_other_modules_import_as_ever(
+    command: bool | None, printed: str
+) -> None:
+    before = "import apache_beam" if command is None else ""
+    done = subprocess.run(
+        [sys.executable, "-c", before + ALONE.format(command=command)], capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == (f"{printed}\n1\n", "")

@@ -1,0 +1,103 @@
+"""`rankbeam ledger`: where a ledger lies, what is said about it, and clearing it."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support import memory_filesystem
+from support.data import REPOSITORY
+
+from rankbeam.pipelines.manage.ledger import ledger_folder, run, show
+from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
+from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(params=["local", "elsewhere"])
+def output(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An output folder with a ledger of three answers to two calls, one of them five days old."""
+    folder = "mem://bucket/out" if request.param == "elsewhere" else str(tmp_path / "out")
+    ledger = Ledger(folder + "/ledger")
+    for key, age in (("a", 5.0), ("b", 0.125), ("b", 0.25)):
+        writer = ledger.writer()
+        writer.add(Entry(key, Reach(1), '"x"', 1, 90.0, NOW - timedelta(days=age)))
+        writer.close()
+    for run_id, counted in (("monday", Counted(0, 1200, 1200)), ("tuesday", Counted(1200, 3, 3))):
+        Ledger(ledger.folder, Owner(run_id)).record("pool", 0, lambda counted=counted: counted).write()
+    yield folder
+    memory_filesystem.FILES.clear()
+
+
+def test_an_output_folder_and_the_ledger_itself(output: str) -> None:
+    assert ledger_folder(output) == ledger_folder(output + "/") == ledger_folder(output + "/ledger")
+    assert ledger_folder(output) == output + "/ledger"
+
+
+def test_an_experiment_names_its_ledger() -> None:
+    example = str(REPOSITORY / "examples" / "helpdesk" / "experiment.yaml")
+    assert ledger_folder(example).endswith("/ledger")
+
+
+def test_what_people_see(output: str) -> None:
+    text = show(survey(output + "/ledger"), NOW + timedelta(seconds=1))
+    lines = text.splitlines()
+    assert lines[0] == f"ledger   {output}/ledger"
+    assert lines[1] == "answers  2, and 1 older or lesser ones to the same calls"
+    assert lines[2].endswith("KB in 3 files")
+    assert "age      3 hours to 5 days" in lines
+    assert "calls    took 4 minutes in all" in lines
+    assert "hits     1,200 calls saved, 1,203 calls made" in lines
+    heading, _, *runs = lines[-4:]
+    rows = {line.split()[0]: line.split()[1:3] for line in (heading, *runs)}
+    assert rows == {"run": ["hits", "calls"], "monday": ["0", "1,200"], "tuesday": ["1,200", "3"]}
+    assert len({len(line) for line in lines[-4:]}) == 1
+
+
+def test_what_programs_see(output: str) -> None:
+    shown = json.loads(run(output, False, None, "json"))
+    expected = {"entries": 2, "answers": 3, "hits": 1200, "calls": 1203, "damaged": []}
+    assert {name: shown[name] for name in expected} == expected
+    assert datetime.fromisoformat(shown["newest"]) == NOW - timedelta(days=0.125)
+    assert {each["run_id"] for each in shown["runs"]} == {"monday", "tuesday"}
+
+
+def test_damage_and_files_of_others_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "out" / "ledger"
+    folder.mkdir(parents=True)
+    (folder / f"calls-{'a' * 32}.parquet").write_bytes(b"")
+    (folder / "mine.txt").write_text("mine")
+    text = run(str(tmp_path / "out"), False, None, "table")
+    assert "1 damaged file, of which only the undamaged content is used:" in text
+    assert f"{folder}/calls-{'a' * 32}.parquet: cut short or damaged" in text
+    assert f"1 file of other programs, neither read nor cleared:\n  {folder}/mine.txt" in text
+    assert json.loads(run(str(folder), False, None, "json"))["damaged"][0]["path"].endswith("a.parquet")
+
+
+def test_clearing(output: str) -> None:
+    assert "cleared 1 answer," in run(output, True, 3, "table")
+    assert "nothing to clear" in run(output, True, 1e9, "table")
+    assert json.loads(run(output, True, None, "json"))["answers"] == 2
+    assert survey(output + "/ledger").files == 0
+
+
+def test_a_run_without_remote_calls_has_no_ledger(tmp_path: Path) -> None:
+    assert "holds no finished calls" in run(str(tmp_path), False, None, "table")
+    assert "nothing to clear" in run(str(tmp_path), True, None, "table")
+    assert json.loads(run(str(tmp_path), False, None, "json"))["files"] == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["{}/none", "{}/none/ledger", "{}/none.yaml", "mem://bucket/none"])
+def test_a_place_that_is_not_there_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(InputError, match="none"):
+        run(place.format(tmp_path), False, None, "table")
+
+
+@pytest.mark.parametrize(("clear", "days"), [(False, 3.0), (True, -1.0), (True, float("nan"))])
+def test_ages_that_mean_nothing_are_refused(tmp_path: Path, clear: bool, days: float) -> None:
+    with pytest.raises(InputError, match="--older-than"):
+        run(str(tmp_path), clear, days, "table")
