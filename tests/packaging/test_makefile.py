@@ -13,7 +13,7 @@ from support.emulators import googlesql
 
 PYTHON = ".venv/bin/python"
 CREATE = ["python3.11", "-m", "venv", ".venv"]
-PIP = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+PIP = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
 INSTALL = [*PIP, "--editable"]
 INSTALL_BEIR = [*PIP, "--no-deps", "beir>=2.2"]
 INSTALL_DEV = [[*INSTALL, ".[dev]"], INSTALL_BEIR]

@@ -18,7 +18,7 @@ class GenerateParameters(Parameters):
         template: prompt file in which `{query}`, `{contexts}` and query attributes such as `{language}` are replaced.
             `{{` is a literal brace, and a line `---` separates the system prompt from the user prompt. By default
             rankbeam's own prompt.
-        contexts: number of results that the model receives; it receives at most this many of the top results.
+        contexts: maximum number of results that the model receives, best first.
         max_context_tokens: maximum tokens of all contexts together. Contexts that do not fit are left out whole, the
             last ones first.
         temperature: sampling temperature.
