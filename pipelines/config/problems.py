@@ -13,7 +13,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 Model = TypeVar("Model", bound=BaseModel)
 
 _KEY = "[key]"
-"""What pydantic adds to the place of a key that is not valid."""
+"""Suffix that pydantic adds to the place of an invalid key."""
 
 
 def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], at: Place = ()) -> InputError:
@@ -66,7 +66,7 @@ def salvage(model: type[Model], value: object) -> Model:
 
 
 def _salvaged(model: type[BaseModel], origin: Any, value: object) -> Any:
-    """What can be used of a model, of a list of models, or of models by name."""
+    """Return the valid part of a model, of a list of models, or of models by name."""
     if origin is list:
         return [salvage(model, item) for item in value if isinstance(item, dict)] if isinstance(value, list) else None
     if origin is dict:

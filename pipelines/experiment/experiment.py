@@ -61,12 +61,12 @@ class Experiment:
 
     @property
     def calls_models(self) -> bool:
-        """Whether models answer or judge."""
+        """True if models answer or judge."""
         return bool(self.judged) or any(each.generation is not None for each in self.evaluation.configurations)
 
     @property
     def makes_calls(self) -> bool:
-        """Whether retrievers are asked through the network, or models, so that the ledger keeps answers."""
+        """True if services are called, whose answers the ledger stores."""
         return bool(self.remote) or self.calls_models
 
     @property
@@ -76,7 +76,7 @@ class Experiment:
 
     @property
     def budget(self) -> float:
-        """What all calls together may cost."""
+        """Budget of all calls together."""
         return math.inf if self.max_cost is None else self.max_cost
 
     @property
@@ -123,7 +123,7 @@ class Experiment:
 
     @property
     def searched(self) -> dict[int, Documents]:
-        """What the retrievers that are asked in process search, by source."""
+        """Input that each retriever in this process searches, by source."""
         corpora = {source: self.sources[source].retriever.corpus for source in self.local}
         embedders = self.embedders
         return {
@@ -141,7 +141,7 @@ class Experiment:
 
     @property
     def judgements(self) -> Judgements | None:
-        """Where it stands which documents are relevant; None where chunks or spans are judged, or nothing is."""
+        """Path of document qrels; None for chunk and span experiments."""
         if self.qrels is None or self.unit != "document":
             return None
         return Judgements(self.qrels, self.queries)

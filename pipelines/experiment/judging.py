@@ -1,4 +1,4 @@
-"""`judge:` of an experiment, and the services that an experiment calls."""
+"""`judge:` and `race:` of an experiment, and the services that it calls."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 def judging_of(
     located: Located, model: JudgeModel | None, services: Services, folder: str, problems: list[InputError]
 ) -> Judging | None:
-    """How answers and contexts are judged; None where nothing is."""
+    """Settings of the judge; None without a judge."""
     if model is None or not model.service:  # a judge without a valid name of a service is reported
         return None
     prompts = None if model.prompts is None else files.below(folder, model.prompts)
@@ -57,7 +57,7 @@ def shown(metric: JudgedMetric, judging: Judging | None, services: Services) -> 
 def with_judged(
     configurations: Sequence[Configuration], answered: Collection[int], metrics: Sequence[JudgedMetric]
 ) -> tuple[Configuration, ...]:
-    """Configurations with the names of the judged metrics that each of them has values of."""
+    """Add to each configuration the names of the judged metrics that it has values of."""
     return tuple(
         replace(each, judged=frozenset(str(metric) for metric in metrics if _has_values(metric, position in answered)))
         for position, each in enumerate(configurations)
@@ -86,7 +86,7 @@ def _named(model: JudgeModel) -> Iterator[tuple[Place, str]]:
 def race_of(
     located: Located, model: ExperimentModel, metrics: Iterable[AnyMetric], problems: list[InputError]
 ) -> Race | None:
-    """The rules of the experiment's race; None where it has none, or, with the problem added, no valid one."""
+    """Rules of the experiment's race; None without a race, or after reporting an invalid one."""
     if model.race is None or model.race.metric is None:
         return None
     names = {str(_plain(metric)): str(metric) for metric in metrics}

@@ -1,4 +1,4 @@
-"""Missing inputs of metrics and models in an experiment, each with its line."""
+"""Missing inputs of metrics and models in an experiment, and keys that contradict `unit: span`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -20,11 +20,11 @@ AnyMetric = Metric | JudgedMetric
 def unmet(
     located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
 ) -> Iterator[InputError]:
-    """All inputs that the metrics need and the experiment lacks."""
+    """Inputs that the metrics need and the experiment lacks."""
     given = located.value.get("dataset")
     if not isinstance(given, dict):
         return  # reported
-    if model.dataset.unit != SPAN:  # where evidence judges, that is what is needed
+    if model.dataset.unit != SPAN:  # with spans, evidence is needed instead
         yield from _of_rankings(located, given, [metric for metric in metrics if isinstance(metric, Metric)])
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
     answering = _answering(located) or any(each.retriever.role == ANSWERS for each in cells)
@@ -38,7 +38,7 @@ def unmet(
 
 
 def _answering(located: Located) -> bool:
-    """Whether a configuration has answers; where they cannot be made as it says, that is reported."""
+    """Return whether a configuration has answers, even invalid ones, which are reported elsewhere."""
     given = located.value.get("configurations")
     keys = [key for each in given if isinstance(each, dict) for key in each] if isinstance(given, list) else []
     return "generate" in keys or ANSWERS in keys
@@ -51,7 +51,7 @@ def _of_rankings(located: Located, given: Mapping[str, object], metrics: Sequenc
 
 
 def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) -> Iterator[str]:
-    """What is wrong with a judged metric in this experiment, after its name."""
+    """Problems of a judged metric in this experiment, to be printed after its name."""
     needs, answers = metric.definition.needs, model.dataset.answers
     if model.judge is None or not model.judge.service:
         yield "is judged; name the model that judges: judge: {service: NAME}"
@@ -69,7 +69,7 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
 
 
 def _without_texts(located: Located, given: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
-    """Documents that a run only names; services bring their own texts."""
+    """Refuse runs without a corpus, since they hold only ids of documents; services return texts."""
     named = [each.item_name for each in cells if each.retriever.route is Route.READ]
     if given.get("corpus") is None and named:
         problem = f"is missing; the run of {named[0]!r} names documents, and their texts stand there"
@@ -82,7 +82,7 @@ SPAN = "span"
 def wrong_unit(
     located: Located, model: ExperimentModel, metrics: Mapping[Metric | JudgedMetric, int]
 ) -> Iterator[InputError]:
-    """What contradicts the unit of the judgements."""
+    """Problems with the unit of the judgements."""
     dataset, with_spans = model.dataset, model.dataset.unit == SPAN
     retrieval = {metric: position for metric, position in metrics.items() if isinstance(metric, Metric)}
     for metric, position in retrieval.items():
@@ -105,6 +105,6 @@ def wrong_unit(
 
 
 def unit_notes(model: ExperimentModel) -> Iterator[str]:
-    """What users should know before anything is asked."""
+    """Warnings about the unit, before any call."""
     if model.dataset.unit == SPAN and model.dataset.corpus is None:
         yield "quotes of the evidence are not checked, and no chunk is located by its text: there is no corpus"

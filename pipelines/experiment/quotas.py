@@ -192,7 +192,7 @@ def _is_remote(kind: str) -> bool:
 DATA, IMPORT = "rag_engine_data", "rag_engine_import"
 Model = TypeVar("Model", bound=BaseModel)
 NAMES = (DATA, IMPORT)
-"""What these pools are called."""
+"""Names of the pools that build corpora."""
 
 
 @dataclass(frozen=True)

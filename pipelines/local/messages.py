@@ -84,5 +84,5 @@ def shown() -> Iterator[None]:
 
 
 def is_news(message: str) -> bool:
-    """Whether a message was not printed during the last pipeline."""
+    """Return whether a message was not printed during the last pipeline."""
     return message not in _printed

@@ -23,7 +23,7 @@ _OPTIONAL = ("google.api_core", "google.auth", "google.cloud")
 """Beam catches that they cannot be imported, because its extra for Google Cloud need not be installed."""
 
 ends_with_its_command = False
-"""Whether this process is one of the command line: nothing but the command uses Beam in it, and its modules stay."""
+"""True in a process of the command line: only the command uses Beam there, and modules are never unloaded."""
 
 
 def import_beam_alone() -> None:
@@ -108,7 +108,7 @@ def _function(argument: Any) -> Any:
 
 
 def _methods(dofn: Any) -> Any:
-    """What has the methods of a DoFn: its class, unless it holds some of its own."""
+    """The owner of the methods of a DoFn: its class, unless the DoFn has methods of its own."""
     return dofn if any(isinstance(value, MethodType) for value in vars(dofn).values()) else type(dofn)
 
 

@@ -186,7 +186,7 @@ def _plain(out: TextIO, stop: threading.Event, current: Callable[[], str]) -> No
 
 
 def _pace(quota: Quota) -> str:
-    """How many calls a second a quota allows.
+    """Calls per second that a quota allows.
 
     >>> _pace(Quota(1500)), _pace(Quota(100)), _pace(Quota(6_000_000))
     ('25', '1.667', '100,000')

@@ -1,4 +1,4 @@
-"""What the commands `rankbeam corpora` do: list, show and delete the corpora that rankbeam made, and nothing else."""
+"""The commands `rankbeam corpora`: list, show and delete corpora that rankbeam created, and no others."""
 
 import json
 import re
@@ -32,7 +32,7 @@ _ALL_LOCATIONS = "aiplatform.googleapis.com"
 
 @dataclass(frozen=True)
 class Place:
-    """Where corpora are."""
+    """Location of corpora."""
 
     api: DataApi
     quota: Quota = DATA_QUOTA
@@ -158,7 +158,7 @@ def delete(
 
 
 def staged_line(place: Place, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
-    """How many staged documents nothing needs once some corpora are deleted, for people."""
+    """Text on the staged documents that are orphaned once some corpora are deleted."""
     names = {each.corpus.name for each in corpora}
     others = [each for each in there if each.corpus.name not in names]
     folders = sorted({each.about.staging for each in corpora} - {""})

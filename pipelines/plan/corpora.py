@@ -1,4 +1,4 @@
-"""What a plan says of the corpora that configurations search: what they are, which exist, what is to be imported."""
+"""Forecast of corpora: their content, the ones that exist, and the documents to import."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class CorpusPlan:
 
 @dataclass(frozen=True)
 class CorporaPlan:
-    """What a plan says of all corpora."""
+    """Forecast of all corpora, and the experiment with their identities."""
 
     corpora: tuple[CorpusPlan, ...]
     experiment: Experiment
@@ -50,7 +50,7 @@ class CorporaPlan:
 
 
 def corpora_plan(experiment: Experiment) -> CorporaPlan:
-    """What a plan says of the corpora of an experiment."""
+    """Forecast the corpora of an experiment."""
     of_sources = [each.retriever.corpus for each in experiment.sources]
     searched = (of_sources[each.source] for each in experiment.evaluation.configurations)
     counts: Counter[Corpus] = Counter(corpus for corpus in searched if corpus is not None)
@@ -63,7 +63,7 @@ def _plan(corpus: Corpus, configurations: int) -> CorpusPlan:
 
 
 def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> CorporaPlan:
-    """The plans with what services have, and what they have to do."""
+    """Add the state of corpora at their services, and the work that is left."""
     from rankbeam.pipelines.run import corpora  # few experiments need it
 
     quota = experiment.corpus_quotas.imports

@@ -1,6 +1,6 @@
-"""Count the calls that answering and judging will take, and their tokens, before any of them is made.
+"""Count the calls of answering and judging, and their tokens, without making any.
 
-items ─► rehearsed, with what the ledger has and imagined answers: few calls, many ─► by step ─► joined, each key once
+items ─► steps taken with ledger answers and imagined ones: fewest calls, most ─► by step ─► joined, each key once
 """
 
 from collections import defaultdict
@@ -25,21 +25,21 @@ _ITEMS_AT_ONCE = 256
 _ONE_CLAIM = replace(LEAST, claims=1)
 _KEY_DIGITS = 16
 KNOWN = "known items"
-"""The step of a plan that asks the judge what is known."""
+"""Name of the step that checks the judge with known items."""
 
 Unknown = Mapping[int, tuple[int, int]]
-"""For each configuration whose ranking may not be known so far: its source, and how many contexts it has."""
+"""Source and number of contexts of each configuration whose ranking may be unknown so far."""
 
 
 class Step(NamedTuple):
-    """What is asked of whom: a service of the experiment, and a step of the prompts."""
+    """A service of the experiment, and the step of the prompts that calls it."""
 
     service: str
     step: str
 
 
 class Size(NamedTuple):
-    """One distinct call: whether the ledger has it, the characters of its prompt, and about the tokens of its reply."""
+    """Size of one distinct call: in the ledger or not, prompt characters, estimated reply tokens."""
 
     held: bool
     characters: int
@@ -48,7 +48,7 @@ class Size(NamedTuple):
 
 @dataclass
 class Counted:
-    """Calls, joined from any number of queries."""
+    """Mergeable counts of the calls of queries."""
 
     least: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
     most: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
@@ -59,7 +59,7 @@ class Counted:
     largest: dict[str, int] = field(default_factory=dict)
 
     def join(self, other: "Counted") -> None:
-        """Add what was counted of other queries."""
+        """Add the counts of other queries."""
         for mine, theirs in ((self.least, other.least), (self.most, other.most)):
             for step, sizes in theirs.items():
                 mine[step] |= sizes
@@ -74,14 +74,14 @@ class Counted:
 
 
 class Seen(NamedTuple):
-    """Calls of one step that the ledger has: what its means are made of."""
+    """Ledger totals of one step, for estimating its mean."""
 
     calls: int
     characters: int
     tokens: Tokens
 
     def plus(self, other: "Seen") -> "Seen":
-        """Both."""
+        """The sum."""
         return Seen(self.calls + other.calls, self.characters + other.characters, self.tokens + other.tokens)
 
 
@@ -89,7 +89,7 @@ NOT_SEEN = Seen(0, 0, NO_TOKENS)
 
 
 class Known:
-    """What the ledger answers, as the steps of a work would read it."""
+    """Ledger answers, parsed by the work."""
 
     def __init__(self, lookup: Lookup, work: EvaluateAnswers) -> None:
         self._lookup, self._work = lookup, work
@@ -105,7 +105,7 @@ class Known:
         for entry in self._lookup.read(wanted) if wanted else ():
             outcome = _read(self._work, new[entry.key], Reply(entry.answer, entry.tokens))
             if isinstance(outcome, CallError) and outcome.kind.is_transient:
-                continue  # it is asked again
+                continue  # the run calls again
             self._outcomes[entry.key] = outcome
             if entry.tokens.total:
                 step, size = measured(new[entry.key], MOST, held=True)
@@ -127,7 +127,7 @@ def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknow
 
 
 def add_known(total: Counted, ask: AskKnown, lookup: Lookup) -> None:
-    """Count the known items that the judge is asked, where there are texts enough to judge."""
+    """Count the calls for known items, which the judge gets only if there are enough texts to judge."""
     calls = [ask.call(item) for item in ask.items()]
     for texts, sizes, guess in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
         for call in calls if texts >= LEAST_TEXTS else ():
@@ -165,7 +165,7 @@ def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unkno
 
 
 def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
-    """How many tokens a call may take, as its model says."""
+    """Function that returns the most tokens that a call may use."""
     models = {each.model.name: each.model for each in work.answering.values()}
     if work.asking is not None:
         models |= {each.name: each for each in (work.asking.model, work.asking.embedder) if each is not None}
@@ -227,7 +227,7 @@ def _is_unknown(item: Item, unknown: Unknown) -> bool:
 
 
 def measured(call: Call, guess: Guess, *, held: bool) -> tuple[Step, Size]:
-    """What a call asks, and how large it is."""
+    """The step of a call, and its size."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
     characters = len(prompt.values["text"]) if prompt.step == EMBED else len(rendered.system) + len(rendered.user)

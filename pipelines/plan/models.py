@@ -1,4 +1,4 @@
-"""What answering and judging would cost: calls, tokens, time and money of every pool, from counted calls."""
+"""Forecast of models: calls, tokens, time and cost of every pool, from counted calls."""
 
 import math
 from collections import defaultdict
@@ -23,7 +23,7 @@ _FREE = Prices(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class StepPlan:
-    """What one step asks a service."""
+    """Calls of one step to a service."""
 
     service: str
     step: str  # such as "answer" or "support"
@@ -34,7 +34,7 @@ class StepPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """What one quota pool of models has to pay for."""
+    """Forecast of one quota pool of models."""
 
     pool: str
     calls: tuple[int, int]
@@ -92,7 +92,7 @@ def _of_step(step: Step, counted: Counted) -> StepPlan:
 
 @dataclass(frozen=True)
 class _Left:
-    """What is left to be called for."""
+    """Calls that the ledger does not answer."""
 
     requests: int
     tokens: Tokens

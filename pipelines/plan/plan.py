@@ -1,4 +1,4 @@
-"""What an experiment would cost: its calls, found exactly as `evaluate` finds them, and none of them made."""
+"""Cost forecast: enumerate the calls that `evaluate` would make."""
 
 import json
 import secrets
@@ -44,7 +44,7 @@ _UNKNOWN = (
 
 @dataclass(frozen=True)
 class PoolPlan:
-    """What one quota pool has to pay for."""
+    """Forecast of one quota pool of retrievers."""
 
     pool: str
     calls: int
@@ -55,7 +55,7 @@ class PoolPlan:
 
     @classmethod
     def of(cls, pool: str, quota: Quota, calls: int, ledger_hits: int) -> "PoolPlan":
-        """The plan of so many calls under a quota."""
+        """Forecast for a number of calls under a quota."""
         needed = calls - ledger_hits
         price = quota.price_per_1000
         cost = None if price is None else needed * price / 1000
@@ -64,7 +64,7 @@ class PoolPlan:
 
 @dataclass(frozen=True)
 class ConfigurationPlan:
-    """Where the rankings of one configuration come from."""
+    """Origin of the rankings of one configuration."""
 
     name: str
     source: str
@@ -72,7 +72,7 @@ class ConfigurationPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an experiment would cost."""
+    """Forecast of an experiment."""
 
     pools: tuple[PoolPlan, ...]
     configurations: tuple[ConfigurationPlan, ...]
@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def cost(self) -> Range | None:
-        """Of all calls, least and most; None where a price is not known. A race never leaves out corpora."""
+        """Lowest and highest cost of all calls; None if a price is unknown. A race saves no corpora."""
         of_pools = [None if each.cost is None else (each.cost, each.cost) for each in self.pools]
         of_corpora = [None if each.cost is None else (each.cost, each.cost) for each in self.corpora if each.state]
         of_calls = [*of_pools, *(each.cost for each in self.models)]
@@ -116,7 +116,7 @@ class Plan:
 
 
 def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
-    """What an experiment would cost; reads its queries and judgements, and the ledger."""
+    """Forecast an experiment from its queries, its judgements and the ledger."""
     of_corpora = corpora_plan(experiment)
     experiment = of_corpora.experiment
     names = {each.config_id: each.name for each in experiment.evaluation.configurations}
@@ -155,7 +155,7 @@ def _race(experiment: Experiment, queries: int) -> str:
 
 
 def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> float:
-    """The share of the calls to make that are made before a race drops anything; of one that is begun, maybe none."""
+    """Share of the remaining calls made before the first elimination; 0 if the race has started."""
     race = experiment.evaluation.race
     first = None if race is None else next(race.schedule(queries), None)
     if first is None:
@@ -174,7 +174,7 @@ def _refuse_too_large(experiment: Experiment, answered: Counted, path: str | Non
 
 
 class _Counted(NamedTuple):
-    """What was counted for a pool."""
+    """Counts of a pool."""
 
     pool: str
     calls: int
@@ -183,7 +183,7 @@ class _Counted(NamedTuple):
 
 
 def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, int]:
-    """The calls of retrievers, by pool, those of models (None where there are none), and the number of queries."""
+    """Count calls of retrievers by pool, calls of models (None without models), and queries."""
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}")
     options = pipeline_options([])
     with (
@@ -259,7 +259,7 @@ def _write(counts: list[_Counted], folder: str) -> None:
 
 
 def _first_calls(group: Group, stage: Stage) -> Iterable[Call]:
-    """The calls that tasks of one name begin with, each once."""
+    """The distinct calls that tasks of one name begin with."""
     calls: dict[str | None, Call] = {}
     for task in group:
         for call in next(stage.works[task.work].steps(task.item)):
@@ -294,7 +294,7 @@ def _where_from(configuration: Configuration, experiment: Experiment, names: dic
 
 
 def refuse_above_budget(experiment: Experiment, path: str) -> None:
-    """Refuse an experiment whose calls cost more than its limit, even if no more are made than there must be."""
+    """Refuse an experiment whose lowest forecast is above `max_cost`."""
     if experiment.max_cost is None:
         return
 

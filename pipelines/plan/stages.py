@@ -1,6 +1,6 @@
-"""The branch of a plan that counts the calls of models: rankings that take no call, contexts, and a rehearsal.
+"""Branches of a plan that count calls of models and texts to embed.
 
-queries ─► retrieved in process, read, or recalled from the ledger ─► contexts ─► rehearsed ─► counted, in one file
+queries ─► retrieved in process, read, or recalled from the ledger ─► contexts ─► calls counted ─► one file
 """
 
 import pickle
@@ -37,7 +37,7 @@ from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.remote import CollectRankings
 
 _FAILED = "failed"
-_CONTEXTS = 10  # imagined where nothing limits them
+_CONTEXTS = 10  # number imagined without a limit
 
 
 def count_models(
@@ -66,7 +66,7 @@ def count_models(
 
 
 def read_counted(file: str) -> Counted:
-    """What `count_models` left."""
+    """Read the counts that `count_models` wrote."""
     found: Counted = pickle.loads(Path(file).read_bytes())  # noqa: S301  this process wrote it
     return found
 
@@ -93,7 +93,7 @@ def _unknown(experiment: Experiment, wanted: Mapping[int, int | None]) -> Unknow
 
 
 class RecallFn(beam.DoFn):
-    """Does those tasks whose calls the ledger answers, and calls nothing."""
+    """Completes the tasks that the ledger answers, and calls nothing."""
 
     def __init__(self, stage: Stage, ledger: str) -> None:
         self._stage, self._folder = stage, ledger
@@ -104,7 +104,7 @@ class RecallFn(beam.DoFn):
         self._lookup.refresh()
 
     def process(self, element: pa.RecordBatch) -> Iterator[object]:
-        """Yield answers, and the tasks that have none so far."""
+        """Yield answers, and the tasks without one so far."""
         begun = [self._begun(task) for group in groups_in([element]) for task in group]
         wanted = {call.key or "": call.reach for _, _, call in begun}
         entries = {entry.key: entry for entry in self._lookup.read(wanted)}
@@ -119,13 +119,13 @@ class RecallFn(beam.DoFn):
                 yield beam.pvalue.TaggedOutput(_FAILED, FailedTask(task.work, subject, failure))
 
     def _begun(self, task: Task) -> tuple[Task, Steps[Any], Call]:
-        """A task, with the one call that a retriever is asked."""
+        """Start a task; return its single call to a retriever."""
         steps = self._stage.works[task.work].steps(task.item)
         (call,) = next(steps)
         return task, steps, call
 
     def _value(self, task: Task, steps: Steps[Any], call: Call, entry: Entry) -> Any:
-        """What a task makes of an answer; None where it cannot use it."""
+        """Result of a task with an answer of the ledger; None if the answer is unusable."""
         try:
             steps.send([self._stage.works[task.work].read(call, Reply(entry.answer, entry.tokens))])
         except StopIteration as end:
@@ -152,7 +152,7 @@ class RehearseFn(beam.DoFn):
 
 
 def join_counts(parts: list[Counted], ask: AskKnown | None, ledger: str, file: str) -> None:
-    """Leave the sum of counts in a file, for `read_counted`."""
+    """Write the sum of counts into a file for `read_counted`."""
     total = Counted()
     for part in parts:
         total.join(part)
@@ -164,7 +164,7 @@ def join_counts(parts: list[Counted], ask: AskKnown | None, ledger: str, file: s
 
 
 def count_texts(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, file: str) -> None:
-    """Count the calls that embedding takes, in a file, for `rehearse.read_counted`."""
+    """Count embedding calls, and write the counts into a file for `read_counted`."""
     _ = (
         tasks_to_embed(pipeline, experiment, dataset)
         | "CountTexts" >> beam.ParDo(CountTextsFn(embed_stage(experiment), experiment.ledger))

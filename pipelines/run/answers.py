@@ -35,7 +35,7 @@ from rankbeam.transforms.records.run import Run
 
 @dataclass(frozen=True)
 class AnswerBranch:
-    """What the branch yields."""
+    """Collections of the branch."""
 
     values: beam.PCollection
     rows: Mapping[str, list[beam.PCollection]]
@@ -101,7 +101,7 @@ def _as_given(
 
 
 def work_of(experiment: Experiment) -> EvaluateAnswers:
-    """What is done for each query."""
+    """Work to do for each query."""
     judging, services = experiment.judging, experiment.services
     configurations = experiment.evaluation.configurations
     answering = {
@@ -143,7 +143,7 @@ def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
 
 
 def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> AskKnown | None:
-    """What asks the judge known items; None where it is offline, and would say the same every time."""
+    """Stage that asks the judge known items; None for an offline judge, whose verdicts never change."""
     if work.asking is None or work.asking.model.parameters.offline is not None:
         return None
     return AskKnown(work.asking, began, known_steps(experiment.judged))
@@ -158,13 +158,13 @@ def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[s
 
 
 def quality_rows_of(experiment: Experiment, asking: Asking) -> QualityRows:
-    """What makes rows of what is known of the judge."""
+    """Rows about the quality of the judge."""
     prices = experiment.pools[experiment.services[asking.model.name].pool or ""].prices
     return QualityRows(asking.model, asking.templates, prices, experiment.evaluation.statistics.confidence)
 
 
 def answer_stage(experiment: Experiment, work: EvaluateAnswers, ask: AskKnown | None = None) -> Stage:
-    """What answering and judging call, and out of which budgets."""
+    """The stage of answering and judging: its services and budgets."""
     works: dict[str, Work[Any]] = {WORK: work} if ask is None else {WORK: work, KNOWN: ask}
     called = {name: experiment.services[name] for name in work.services}
     return Stage(
@@ -179,7 +179,7 @@ def answer_stage(experiment: Experiment, work: EvaluateAnswers, ask: AskKnown | 
 
 
 def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
-    """What makes rows of what comes of the queries."""
+    """Rows of answers and verdicts."""
     answerers = {
         position: Answerer(
             each.model,

@@ -165,7 +165,7 @@ def _answers(
     parts: dict[str, beam.PCollection],
     earlier: beam.PCollection | None,
 ) -> "AnswerBranch | None":
-    """What models answer and judge, and answers that exist already; else None, and nothing of it is imported."""
+    """The answer-and-judge branch; None (and nothing imported) when unused."""
     if not experiment.calls_models and not experiment.replayed:
         return None
     from rankbeam.pipelines.run.answers import answers_of
@@ -200,7 +200,7 @@ def _usage(
 
 
 def _needed_by(experiment: Experiment) -> row.Needed:
-    """Which configurations need the calls of a stage: those of a source, or those that are answered for."""
+    """Configurations that need the calls of each stage."""
     from rankbeam.transforms.clients.retrievers.retrieve import STAGE as RETRIEVE
     from rankbeam.transforms.judge.work import STAGE as JUDGE
 

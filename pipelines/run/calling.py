@@ -1,4 +1,4 @@
-"""The branch of a pipeline that calls retrievers behind a network, and the order of all stages that make calls."""
+"""Branches that call embedding models and remote retrievers, and the order of all stages that make calls."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from rankbeam.transforms.retrieve.remote import CollectRankings
 
 
 class CalledRankings(NamedTuple):
-    """What `call` returns; the collections are those of `Branches`."""
+    """Result of `call`; the collections are those of `Branches`."""
 
     rankings: beam.PCollection
     failures: list[beam.PCollection]
@@ -80,16 +80,16 @@ def retrieve_stage(experiment: Experiment) -> Stage:
 
 
 class Embedded(NamedTuple):
-    """What `embed` returns."""
+    """Result of `embed`."""
 
     usage: beam.PCollection
-    """Of the quota pools; it is there when all calls have ended."""
+    """Usage of quota pools, complete when all calls have ended."""
     warnings: beam.PCollection
-    """Texts that users should see."""
+    """Warnings for users."""
 
 
 def embed(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Embedded:
-    """Embed what retrievers in process compare; the vectors stay in the ledger, where retrievers find them."""
+    """Embed the texts that retrievers in this process compare; retrievers read the vectors from the ledger."""
     owner = owner_of(experiment, execution)
     services = CallServices(embed_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary)
     called: Called = tasks_to_embed(pipeline, experiment, dataset) | "CallEmbedders" >> services
@@ -168,7 +168,7 @@ def _before(name: str, after: Mapping[str, Collection[str]]) -> Iterator[str]:
 
 
 def call_stages(experiment: Experiment) -> Iterator[CallStage]:
-    """The stages of an experiment that make calls; models are called once every ranking is there."""
+    """The stages of an experiment that make calls; models are called after all rankings are complete."""
     embed, retrieve = embed_stage(experiment), retrieve_stage(experiment)
     yield CallStage(embed.name, embed.pools.values())
     yield CallStage(retrieve.name, retrieve.pools.values(), after={embed.name})

@@ -161,7 +161,7 @@ def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], 
 
 
 def needless_in(staging: str, location: str, gone: Sequence[Existing], there: Sequence[Existing]) -> Needless:
-    """What nothing in a staging folder needs, as soon as some corpora are gone and others are there."""
+    """Staged files orphaned once `gone` corpora are deleted."""
     left = {each.about.identity for each in there}
     return Uses(staging).needless(location, {each.about.identity for each in gone} - left, left)
 

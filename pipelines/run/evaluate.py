@@ -35,7 +35,7 @@ class RunFailed(RankbeamError):
 
 
 def new_run(experiment: Experiment, run_id: str | None = None) -> Run:
-    """A run of an experiment that begins now."""
+    """A run that begins now."""
     now = datetime.now(UTC)
     if run_id is None:
         run_id = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
@@ -69,7 +69,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
 
 
 def release_corpora(experiment: Experiment, execution: Run) -> None:
-    """Delete the corpora that were to exist until the end of a run, which has come."""
+    """Delete the corpora that exist until the end of the run."""
     if experiment.served:
         from rankbeam.pipelines.run import corpora
 
@@ -78,7 +78,7 @@ def release_corpora(experiment: Experiment, execution: Run) -> None:
 
 
 def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
-    """The experiment once the corpora are there that a service builds for it."""
+    """The experiment, after services have built its corpora."""
     if not experiment.served:
         return experiment
     from rankbeam.pipelines.run import corpora  # few experiments need it
@@ -138,7 +138,7 @@ def find_input_error(error: BaseException | None) -> InputError | None:
 
 @contextlib.contextmanager
 def on_this_machine(options: PipelineOptions) -> Iterator[None]:
-    """Where Beam's local runner does the work, keep on disk what grows with the data, and avoid Beam's overheads."""
+    """With Beam's local runner, spill data that grows to disk, and avoid Beam's overheads."""
     if options.view_as(StandardOptions).runner != "FnApiRunner":
         yield
         return

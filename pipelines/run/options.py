@@ -77,7 +77,7 @@ def runner_name(options: PipelineOptions) -> str:
 
 
 def is_portable(options: PipelineOptions) -> bool:
-    """Whether a job server runs the pipeline in a process of its own.
+    """Return whether a job server runs the pipeline in a process of its own.
 
     >>> [is_portable(PipelineOptions([f"--runner={name}"])) for name in ("FlinkRunner", "PrismRunner", "FnApiRunner")]
     [True, True, False]
@@ -87,12 +87,12 @@ def is_portable(options: PipelineOptions) -> bool:
 
 
 def is_dataflow(options: PipelineOptions) -> bool:
-    """Whether the options submit a job to Dataflow."""
+    """Return whether the options submit a job to Dataflow."""
     return runner_name(options) == "DataflowRunner"
 
 
 def workers_of(options: PipelineOptions) -> int:
-    """How many workers do the same at once, at most, as far as the options say so.
+    """Maximum number of parallel workers, as far as the options tell.
 
     >>> flink = ["--runner=FlinkRunner"]
     >>> [workers_of(PipelineOptions(each)) for each in (["--direct_num_workers=2"], [*flink, "--parallelism=4"], flink)]
@@ -107,7 +107,7 @@ def workers_of(options: PipelineOptions) -> int:
 
 
 def works_elsewhere(options: PipelineOptions) -> bool:
-    """Whether workers run on other machines, which do not have this machine's files.
+    """Return whether workers run on other machines, which do not have this machine's files.
 
     Where Flink, Spark or the job server run on this machine, their workers do so too, unless they run in containers.
 
@@ -137,7 +137,7 @@ def works_elsewhere(options: PipelineOptions) -> bool:
 
 
 def has_workers_elsewhere(options: PipelineOptions) -> bool:
-    """Whether other processes than this one, or ones that it starts, do the work.
+    """Return whether processes that this one did not start do the work.
 
     >>> flink = ["--runner=FlinkRunner", "--environment_type"]
     >>> [has_workers_elsewhere(PipelineOptions([*flink, kind])) for kind in ("LOOPBACK", "EXTERNAL")]

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA", "COMMIT_SHA")
-"""What GitHub, GitLab and Cloud Build call the commit that they check."""
+"""Variables in which GitHub, GitLab and Cloud Build name the commit."""
 
 _GIT = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 _GIT_S = 5.0

@@ -59,7 +59,7 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> E
 
 
 def _left_of(experiment: Experiment, limit: float | None, used: Iterable[Usage]) -> float | None:
-    """What is left of `max_cost`, which needs prices; None where there is no limit."""
+    """Remainder of `max_cost`, which needs prices; None without a limit."""
     if limit is None:
         return None
     return max(0.0, limit - sum(experiment.pools[each.pool].cost(each.calls, each.tokens) or 0.0 for each in used))

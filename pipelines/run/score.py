@@ -66,7 +66,7 @@ def scoring_experiment(
 
 
 def are_spans(qrels: str) -> bool:
-    """Whether judgements are evidence spans: JSON lines with the document that a span is of, Parquet with quotes."""
+    """Return whether judgements are evidence spans: JSON lines or Parquet with document and quote."""
     try:
         head = files.read_head(files.absolute(qrels)).lstrip() if files.is_local(qrels) else b""
         if head.startswith(b"PAR1"):

@@ -1,4 +1,4 @@
-"""Which calls queries take, learned by going through their steps with answers that are known or imagined.
+"""Simulated steps: the calls of queries, with answers that are known or imagined.
 
 No call is made. What the ledger has is known, so that steps go on as they will; the rest is imagined, once so that as
 few calls follow as can be (no text makes a claim, as where every answer abstains), and once as many.
@@ -24,7 +24,7 @@ _WORD = "word "
 
 @dataclass(frozen=True)
 class Guess:
-    """How answers are imagined."""
+    """Parameters of imagined answers."""
 
     claims: int
     alike: bool = False
@@ -39,7 +39,7 @@ Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 
 
 def rehearsed(steps: Steps[Any], claims: int) -> int:
-    """How many distinct calls there are, where every text has so many claims and every call is answered."""
+    """Number of distinct calls if every text has this many claims and every call is answered."""
     return len(rehearsed_together({"": steps}, Guess(claims), lambda _: {})[""])
 
 
@@ -65,7 +65,7 @@ def rehearsed_together(tasks: Mapping[str, Steps[Any]], guess: Guess, recall: Re
 
 
 def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | None:
-    """What a task asks next; None at its end."""
+    """Next calls of a task; None at its end."""
     try:
         return next(steps) if sent is None else steps.send(sent)
     except StopIteration:
@@ -73,7 +73,7 @@ def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | Non
 
 
 def _imagined(call: Call, query_id: str, guess: Guess) -> Reading | Text:
-    """What could be said to a call."""
+    """Possible reply to a call."""
     prompt = Prompt.parse(call.payload)
     if prompt.step == EMBED:
         return Reading(np.ones(1))
@@ -96,7 +96,7 @@ def _imagined(call: Call, query_id: str, guess: Guess) -> Reading | Text:
 
 
 def items_of(prompt: Prompt) -> int:
-    """How many items a prompt asks a verdict on."""
+    """Number of items that a prompt asks a verdict on."""
     return next((len(prompt.values[name]) for name in ("claims", "nuggets", "sentences") if name in prompt.values), 0)
 
 

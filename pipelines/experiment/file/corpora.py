@@ -27,7 +27,7 @@ class Corpus:
 
     @property
     def place(self) -> Place:
-        """Where it stands in the experiment."""
+        """Place in the experiment."""
         return "corpora", self.name
 
     def resolved(self, folder: str) -> "Corpus":
@@ -35,7 +35,7 @@ class Corpus:
         return replace(self, parameters=self.parameters.resolved(folder))
 
     def decisive(self) -> dict[str, Any]:
-        """What of it identifies a configuration: what decides its content besides the documents, not its name."""
+        """Parameters that identify a configuration: those that decide the content, without the name."""
         return {"type": self.kind, **self.parameters.specification()}
 
 
@@ -50,7 +50,7 @@ class Entry:
 
     @property
     def place(self) -> Place:
-        """Where it stands in the experiment."""
+        """Place in the experiment."""
         return "corpora", self.name
 
     def corpus(self, chosen: Mapping[str, Any]) -> Corpus:
@@ -66,13 +66,13 @@ class Corpora:
     entries: Mapping[str, Entry]
 
     def is_named(self, value: object) -> bool:
-        """Whether a retriever's `corpus` names one of these."""
+        """Return whether a retriever's `corpus` names one of these."""
         return isinstance(value, str) and value in self.given
 
     def wrong_name(
         self, located: Located, place: Place, kind: str, model: type[RetrieverParameters], value: object
     ) -> Iterator[InputError]:
-        """What is wrong with the `corpus` of a retriever; a type with a field of that name may take other values."""
+        """Check the `corpus` of a retriever; a type with a field of that name may take other values."""
         if self.is_named(value):
             entry = self.entries.get(str(value))
             if entry is not None and entry.kind not in model.searches:
@@ -108,7 +108,7 @@ def corpora_of(
 
 
 def named_by(retrievers: Sequence[Mapping[str, Any] | None]) -> list[object]:
-    """What retrievers, as given, call their corpus."""
+    """Names that retrievers give as their `corpus`."""
     return [each[CORPUS] for each in retrievers if each is not None and CORPUS in each]
 
 

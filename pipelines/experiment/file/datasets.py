@@ -1,4 +1,4 @@
-"""`dataset: {beir: fiqa}` and `dataset: {ir_datasets: beir/fiqa/test}`: the files of a public collection."""
+"""Files of a dataset that has a name: public collections (`beir:`, `ir_datasets:`) and benchmarks (`goldens:`)."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _DEFAULT_SPLIT = "test"
 
 
 def with_public_files(located: Located, problems: list[InputError]) -> Located:
-    """The experiment, in which the files of a public collection stand in the place of its name."""
+    """Replace the name of a public collection in the experiment by the files of the collection."""
     dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
     key = next((each for each in ("beir", "ir_datasets") if isinstance((dataset or {}).get(each), str)), None)
     if not isinstance(dataset, dict) or key is None:
@@ -40,7 +40,7 @@ def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> C
 
 
 def _reads_documents(experiment: dict[str, Any]) -> bool:
-    """Whether anything in the experiment may read documents; they can be millions, and a run needs none."""
+    """Return whether anything in the experiment may read documents; they can be millions, and a run needs none."""
     given = experiment.get("configurations")
     for each in given if isinstance(given, list) else []:
         if not isinstance(each, dict) or "generate" in each or "judge" in experiment or "corpora" in experiment:
@@ -56,7 +56,7 @@ _OWN = ("goldens", "split")
 
 
 def with_files(located: Located, folder: str, problems: list[InputError]) -> Located:
-    """The experiment, in which the files of a benchmark stand in the place of its folder."""
+    """Replace the folder of a benchmark in the experiment by the files of the benchmark."""
     dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
     if not isinstance(dataset, dict) or not isinstance(dataset.get("goldens"), str):
         return located
@@ -83,7 +83,7 @@ def _files(place: str, split: str, unit: Any) -> dict[str, Any]:
 
 
 def _problem(folder: str, split: object) -> tuple[str, str] | None:
-    """The key that is wrong, and what is wrong with it; None where nothing is."""
+    """The wrong key and its problem; None if there is no problem."""
     path = files.join(folder, "manifest.json")
     if not files.exists(path):
         return "goldens", f"{folder} holds no finished benchmark; `rankbeam goldens FILE.yaml` makes one"

@@ -1,4 +1,4 @@
-"""Labels of values that the grid sweeps: what stands for a long value in names, tables and plots.
+"""Labels of swept values, which replace long values in names, tables and plots.
 
 A configuration's identity is its values, never a label.
 """
@@ -10,14 +10,14 @@ from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.transforms.records.errors import InputError
 
 _SIGNS = ",:="
-"""What names of configurations are made with."""
+"""Characters that separate the parts of a configuration name."""
 
 Labels = Mapping[str, Sequence[str]]
-"""By parameter of the grid, what stands for each of its values in names."""
+"""Text that replaces each value in names, by parameter of the grid."""
 
 
 def labels_of(grid: object) -> Labels:
-    """The labels of a grid as it was given; a value without one stands for itself.
+    """The labels of a grid; a value without a label is its own label.
 
     >>> labels_of({"corpus": {"small": "projects/p/c/1"}, "top_k": [5, 10]})
     {'corpus': ('small',), 'top_k': ('5', '10')}

@@ -81,7 +81,7 @@ def experiment_schema() -> Schema:
 
 
 def _union(kind: Kind[Any], defs: Schema, *, swept: bool = False) -> Schema:
-    """One of the types of a kind; parameters that the grid can give need not stand in the component itself."""
+    """One of the types of a kind; parameters that the grid can set are optional in the component."""
     options = [_typed(name, kind.load(name), f"{kind.name}.{name}", defs, swept=swept) for name in sorted(kind.types)]
     return {"oneOf": options, "discriminator": {"propertyName": "type"}}
 

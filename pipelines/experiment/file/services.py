@@ -26,17 +26,17 @@ class Service:
 
     @property
     def place(self) -> Place:
-        """Where it stands in the experiment."""
+        """Place in the experiment."""
         return "services", self.name
 
     @property
     def account(self) -> str:
-        """What pays for it: services of one type, project, region and model share a pool."""
+        """Identity of its quota pool: services of one type, project, region and model share a pool."""
         return f"{self.kind} {self.parameters.scope()}".strip()
 
     @property
     def sets_temperature(self) -> bool:
-        """Whether all its calls have a temperature of its own."""
+        """True if the service sets the temperature of all its calls."""
         return isinstance(self.parameters, RemoteModel) and self.parameters.temperature is not None
 
     def resolved(self, folder: str, pool: str) -> "Service":
@@ -44,7 +44,7 @@ class Service:
         return replace(self, parameters=self.parameters.resolved(folder), pool=pool)
 
     def decisive(self) -> dict[str, Any]:
-        """What of it identifies a configuration: the model, not its name in this experiment."""
+        """Parameters that identify a configuration: the model, not its name in this experiment."""
         return {"type": self.kind, **self.parameters.decisive()}
 
 
@@ -56,7 +56,7 @@ class Services:
     valid: Mapping[str, Service]
 
     def unknown(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
-        """What is wrong with a name of a service at a place of the experiment."""
+        """Report an unknown name of a service at a place of the experiment."""
         if name not in self.given:
             hint = did_you_mean(name, self.given) if self.given else "name the model there: {NAME: {type: …}}"
             yield located.error(place, f"services: has no {name!r}; {hint}")

@@ -12,7 +12,7 @@ from rankbeam.transforms.records.errors import InputError
 
 QUERY, CONTEXTS = "query", "contexts"
 OWN = frozenset({QUERY, CONTEXTS, FENCE})
-"""The variables that are no attributes of queries."""
+"""The variables that are not attributes of queries."""
 
 
 @dataclass(frozen=True)

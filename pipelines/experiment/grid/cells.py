@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def canonical(self) -> str:
-        """All that determines its scores, as JSON values."""
+        """Everything that determines its scores, as JSON values."""
         return _canonical(self._decisive)
 
     @property
@@ -50,18 +50,18 @@ class Cell:
 
     @property
     def cut(self) -> float | None:
-        """Only results nearer than this count; None where the service returns only these."""
+        """Distance limit to apply to results; None if the service applies it."""
         return None if self._asks_exactly else self.distance
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether its scores are distances."""
+        """True if its scores are distances."""
         parameters = self.retriever.parameters
         return bool(getattr(parameters, "lower_is_better", parameters.has_distances))
 
     @property
     def width(self) -> tuple[bool, int, bool, float]:
-        """How far the cell goes into the ranking: by results, then by distance."""
+        """Depth of the cell in its ranking: number of results, then distance."""
         return self.top_k is None, self.top_k or 0, self.distance is None, self.distance or 0.0
 
     def in_dialects(self, dialects: Sequence[Dialect]) -> list["Cell"]:
@@ -75,7 +75,7 @@ class Cell:
 
     @property
     def _asks_exactly(self) -> bool:
-        """Whether results of a shorter reach cannot be cut from those of a longer one."""
+        """True if a shorter ranking cannot be cut from a longer one."""
         return not self.retriever.parameters.is_prefix()
 
     @property

@@ -1,4 +1,4 @@
-"""The components of a configuration: what retrieves and what answers, each with its parameters."""
+"""Components of a configuration: its retriever and its generator, with their parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,12 +36,12 @@ class Retrieving:
         return {*self.parameters.needs, *(() if self.corpus is None else self.corpus.parameters.needs)}
 
     def resolved(self, folder: str) -> "Retrieving":
-        """The same for any machine: with relative paths taken as below `folder`."""
+        """Resolve relative paths below `folder`, so that any machine can use them."""
         corpus = None if self.corpus is None else self.corpus.resolved(folder)
         return replace(self, parameters=self.parameters.resolved(folder), corpus=corpus)
 
     def searching(self, identity: str = "", resource: str = "") -> "Retrieving":
-        """The same, for the corpus of a service that it searches, if it searches one."""
+        """Bind the corpus of a service that it searches, if it searches one."""
         if self.corpus is None:
             return self
         searched = self.corpus.parameters.searched(identity or content_key(self.corpus.decisive()), resource)
@@ -54,12 +54,12 @@ class Retrieving:
 
     @property
     def remote(self) -> RemoteRetriever | None:
-        """The parameters, where a service is called."""
+        """The parameters, if a service is called."""
         return self.parameters if isinstance(self.parameters, RemoteRetriever) else None
 
     @property
     def fusion(self) -> Fusion | None:
-        """The parameters, where rankings of other configurations are fused."""
+        """The parameters, if rankings of other configurations are fused."""
         return self.parameters if isinstance(self.parameters, Fusion) else None
 
     def decisive(self) -> dict[str, Any]:
@@ -84,6 +84,6 @@ class Generating:
 
     @property
     def generation(self) -> Generation:
-        """The same for the stages."""
+        """The generator as the stages see it."""
         own: Mapping[str, Any] = self.parameters.model_dump(exclude={"service", "template"})
         return Generation(service=self.service.name, template=self.file.text, **own)

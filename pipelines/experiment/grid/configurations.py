@@ -1,4 +1,4 @@
-"""From `configurations:` and `grid:` to the systems under test, and the sources their rankings are cut from."""
+"""Expand `configurations:` and `grid:` into the systems under test and the sources of their rankings."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,12 +84,12 @@ def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
 
 
 def _covers(primary: Cell, cell: Cell) -> bool:
-    """Whether one cell's results contain those of another: a source may return more than any cell needs."""
+    """Return whether one cell's results contain those of another: a source may return more than any cell needs."""
     return primary.cut is None or (cell.cut is not None and cell.cut <= primary.cut)
 
 
 def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> Source:
-    """The request for a group of cells: as far as any of them goes."""
+    """One request for a group of cells, as deep as the deepest of them."""
     all_there_is = any(cell.top_k is None for cell in group)
     reach = functools.reduce(Reach.joined, (Reach(cell.top_k or 0, cell.distance) for cell in group))
     return Source(
@@ -106,10 +106,10 @@ def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> S
 def with_parts(
     located: Located, cells: Sequence[Cell], item_names: Sequence[str], problems: list[InputError]
 ) -> list[Cell]:
-    """All cells, every fusion with the cells that it is made of; one whose parts cannot be found is left out.
+    """All cells, with the parts of every fusion; a fusion with an unknown part is left out.
 
-    A part is the name of a cell, such as "bm25:top_k=10", or a name under `configurations:`. That stands for the
-    widest of its cells, if all of them are cut from one ranking.
+    A part is the name of a cell, such as "bm25:top_k=10", or a name under `configurations:`, which means the
+    widest of its cells if all of them are cut from one ranking.
     """
     whole = []
     for cell in cells:
@@ -126,7 +126,7 @@ def with_parts(
 
 
 def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
-    """How a cell is fused of others; None where it is none."""
+    """Plan to fuse a cell from its parts; None if it is not a fusion."""
     if (fusion := cell.retriever.fusion) is None:
         return None
     return fusion.plan(
@@ -143,7 +143,7 @@ def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
 
 
 def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that a name may stand for."""
+    """The cells that a name refers to."""
     return [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
 
 

@@ -1,4 +1,4 @@
-"""The components of a configuration as they were given, before the grid replaces any of their parameters."""
+"""Components of a configuration as the file has them, before the grid replaces any of their parameters."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,13 +22,13 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 CONFIGURATION = ""
-"""The role of what stands beside the components: `top_k`, and a threshold of distances."""
+"""Role of the keys of the configuration itself: `top_k` and the distance threshold."""
 
 _REPLAY = "replay"
-"""The only type of answers that exist already."""
+"""The only type under `answers:`."""
 
 Target = tuple[str, str]
-"""What a parameter of the grid replaces: the role of a component, and the name of the parameter there."""
+"""Target of a parameter of the grid: the role of a component, and the name of the parameter there."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Draft:
         return self.model.model_validate({**self.values, **chosen})
 
     def wrong_beside(self, located: Located, first: Mapping[str, Any]) -> Iterator[InputError]:
-        """What is wrong with parameters that the grid replaces, and so no cell has."""
+        """Validate the parameters that the grid replaces in every cell."""
         try:
             self.model.model_validate({**first, **self.values})
         except ValidationError as error:
@@ -81,7 +81,7 @@ class Drafts:
         return [each for each in (self.retriever, corpus, self.generate) if each is not None]
 
     def owners(self, name: str) -> list[Target]:
-        """What a parameter of the grid may replace: a bare name in any component, `ROLE.NAME` in that one."""
+        """Targets of a parameter of the grid: a bare name in any component, `ROLE.NAME` in that one."""
         role, dot, inside = name.partition(".")
         if dot:
             return [(each.role, inside) for each in self.all if each.role == role and inside in each.sweepable]
@@ -90,7 +90,7 @@ class Drafts:
 
     @property
     def reach(self) -> tuple[str, ...]:
-        """What the configuration may have beside its components."""
+        """Keys that the configuration may have beside its components."""
         if self.retriever.role == ANSWERS:
             return ()
         return (TOP_K, DISTANCE) if self.model.has_distances else (TOP_K,)
@@ -102,14 +102,14 @@ class Drafts:
         return {*self.reach, *(name for each in self.all for name in each.sweepable), *dotted}
 
     def searched(self, chosen: Mapping[str, Any]) -> Corpus | None:
-        """The corpus with some of its parameters replaced; None where there is none."""
+        """The corpus with some of its parameters replaced; None if the configuration has none."""
         return None if self.entry is None else self.entry.corpus(chosen)
 
 
 def drafts_of(
     located: Located, corpora: Corpora, position: int, item: ConfigurationModel, problems: list[InputError]
 ) -> Drafts | None:
-    """The components of a configuration; None where it has none that is known, which is reported."""
+    """The components of a configuration; None after reporting an unknown one."""
     place: Place = ("configurations", position)
     role, values = (RETRIEVER, item.retriever) if item.answers is None else (ANSWERS, item.answers)
     if values is None:
@@ -124,13 +124,13 @@ def drafts_of(
     inside = values.pop(DISTANCE, None) if DISTANCE not in model.model_fields else None
     is_named = bool(model.searches) and corpora.is_named(values.get(CORPUS))
     entry, wrong = _entry(located, corpora, (*place, role, CORPUS), str(kind), model, values)
-    if wrong or (is_named and entry is None):  # what is wrong with the entry was reported where it stands
+    if wrong or (is_named and entry is None):  # the entry itself has a problem, reported at its place
         problems += wrong
         return None
     generate = None
     if item.generate is not None:
         generate = Draft(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
-    name = item.name or f"{place[0]}[{position}]"  # what was no name is reported already
+    name = item.name or f"{place[0]}[{position}]"  # an invalid name is reported already
     fixed = frozenset() if entry is None else frozenset({CORPUS})
     retriever = Draft(role, (*place, role), str(kind), model, values, fixed)
     return Drafts(place, name, retriever, model, inside, generate, entry)
@@ -144,7 +144,7 @@ def _entry(
     model: type[RetrieverParameters],
     values: dict[str, Any],
 ) -> tuple[Entry | None, list[InputError]]:
-    """The entry of `corpora:` that a retriever names, taken out of its values; and what is wrong with the name."""
+    """Take the entry of `corpora:` that a retriever names out of its values; return it and the problems of the name."""
     if CORPUS not in values or not model.searches:
         return None, []
     wrong = list(corpora.wrong_name(located, place, kind, model, values[CORPUS]))
@@ -169,7 +169,7 @@ def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameter
 def stated_reach(
     located: Located, item: ConfigurationModel, drafts: Drafts, problems: list[InputError]
 ) -> dict[str, Any]:
-    """The reach of a configuration, given by itself or else by its type of retriever."""
+    """`top_k` and distance threshold of a configuration, or else of its type of retriever."""
     wrong = list(_wrong_stated_reach(located, item, drafts))
     problems += wrong
     return {
@@ -187,13 +187,13 @@ def chosen_reach(values: Mapping[str, Any]) -> tuple[int | None, float | None]:
 def beyond_most(
     located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
 ) -> Iterator[InputError]:
-    """More results than one call to a service can bring."""
+    """Refuse more results than one call to a service can return."""
     if model.most_results is not None and top_k > model.most_results:
         yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
 
 
 def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
-    """Parameters that the service behind a retriever would refuse."""
+    """Refuse parameters that the service would refuse."""
     if cell.retriever.route is not Route.CALLED:
         return
     kind, parameters = cell.retriever.kind, cell.retriever.parameters
@@ -208,7 +208,7 @@ def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iter
 
 
 def wrong_in_grid(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
-    """What is wrong with the values of a key of the grid, where it is one of these two."""
+    """Validate swept `top_k` or distance thresholds."""
     if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
         yield located.error(("grid", name), f"input should be whole numbers from 1 to {MOST:,}, found {values!r}")
     elif name == DISTANCE and not all(value is None or _is_distance(value) for value in values):
@@ -216,7 +216,7 @@ def wrong_in_grid(located: Located, name: str, values: Sequence[Any]) -> Iterato
 
 
 def _wrong_stated_reach(located: Located, item: ConfigurationModel, drafts: Drafts) -> Iterator[InputError]:
-    """What is wrong with a reach that is given beside the components, or with a threshold inside `retriever:`."""
+    """Validate `top_k` and the distance threshold of a configuration, which may also be inside `retriever:`."""
     if drafts.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
         for name in (TOP_K, DISTANCE):
             if getattr(item, name) is not None:

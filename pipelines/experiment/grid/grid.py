@@ -39,7 +39,7 @@ MOST_CELLS = 10_000
 
 @dataclass(frozen=True)
 class GridContext:
-    """What the components of an experiment name."""
+    """Definitions that components may reference."""
 
     located: Located
     services: Services
@@ -68,7 +68,7 @@ def cells(
 
 
 def check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
-    """Refuse two cells of one name, and one configuration under two names."""
+    """Refuse two cells with one name, and one configuration with two names."""
     names: dict[str, Cell] = {}
     ids: dict[str, Cell] = {}
     for cell in cells:
@@ -116,14 +116,14 @@ def _cells(
 
 
 def _chosen(role: str, targets: Mapping[str, Target], values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the grid gives to one component."""
+    """Values of the grid for one component."""
     return {inside: values[name] for name, (owner, inside) in targets.items() if owner == role}
 
 
 def _wrong_parameters(
     located: Located, draft: Draft, targets: Mapping[str, Target], values: Mapping[str, Any]
 ) -> Iterator[InputError]:
-    """What is wrong with a component, at the place of each parameter: in the grid, or in the component."""
+    """Validate a component; report a problem at the place of its parameter, in the grid or in the component."""
     try:
         draft.parameters(_chosen(draft.role, targets, values))
     except ValidationError as error:
@@ -144,7 +144,7 @@ def _retrieving(
     values: Mapping[str, Any],
     problems: list[InputError],
 ) -> Retrieving | None:
-    """What retrieves, with the corpus and the service that it names; None where there is no such service."""
+    """Resolve the retriever with its corpus and its service; None if the service is unknown."""
     draft = drafts.retriever
     parameters = drafts.model.model_validate({**draft.values, **_chosen(draft.role, targets, values)})
     corpus = drafts.searched(_chosen(CORPUS, targets, values))
@@ -167,7 +167,7 @@ def _generating(
     values: Mapping[str, Any],
     problems: list[InputError],
 ) -> Generating | None:
-    """What answers, with the service and the template that it names; None where there is none, or they are wrong."""
+    """Resolve the generator; None if absent or invalid."""
     if draft is None:
         return None
     parameters = GenerateParameters.model_validate({**draft.values, **_chosen(GENERATE, targets, values)})
