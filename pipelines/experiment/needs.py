@@ -7,9 +7,9 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.grid.cells import Cell
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.transforms.clients.retrievers.base import Route
-from rankbeam.transforms.judge.definitions import Need
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.judge_steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.under_spans import not_defined

@@ -14,10 +14,11 @@ from rankbeam.transforms.judge.rehearsal import LEAST, MOST, Guess, Recall, imag
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.items import Item
+from rankbeam.transforms.records.judge_steps import step_of
 from rankbeam.transforms.records.rankings.contexts import Passage
 
 _LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
@@ -167,8 +168,8 @@ def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unkno
 def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
     """Function that returns the most tokens that a call may use."""
     models = {each.model.name: each.model for each in work.answering.values()}
-    if work.asking is not None:
-        models |= {each.name: each for each in (work.asking.model, work.asking.embedder) if each is not None}
+    if work.judge is not None:
+        models |= {each.name: each for each in (work.judge.model, work.judge.embedder) if each is not None}
     return lambda call: models[call.service].parameters.most_tokens(call.payload).total
 
 
@@ -230,18 +231,21 @@ def measured(call: Call, guess: Guess, *, held: bool) -> tuple[Step, Size]:
     """The step of a call, and its size."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
-    characters = len(prompt.values["text"]) if prompt.step == EMBED else len(rendered.system) + len(rendered.user)
+    step = step_of(prompt.step)
+    embeds = step is not None and step.embeds
+    characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
     return Step(call.service, prompt.step), Size(held, characters, _output(prompt, guess))
 
 
 def _output(prompt: Prompt, guess: Guess) -> float:
     """About how many tokens a reply has."""
-    if prompt.step == EMBED:
+    fixed, per_part = _LEAST_OUTPUT if guess is LEAST else _MOST_OUTPUT
+    step = step_of(prompt.step)
+    if step is None:
+        return min(prompt.max_output_tokens, guess.characters / CHARACTERS_PER_TOKEN + fixed)
+    if step.embeds:
         return 0.0
-    fixed, each = _LEAST_OUTPUT if guess is LEAST else _MOST_OUTPUT
-    items = {"claims": guess.claims, "statements": guess.claims} | ({"sentences": 0} if guess is LEAST else {})
-    of_text = guess.characters / CHARACTERS_PER_TOKEN if prompt.schema is None else 0.0
-    return min(prompt.max_output_tokens, of_text + fixed + each * items.get(prompt.step, items_of(prompt)))
+    return min(prompt.max_output_tokens, fixed + per_part * step.imagined_parts(items_of(prompt), guess.claims))
 
 
 def _read(work: EvaluateAnswers, call: Call, reply: Reply) -> Any:

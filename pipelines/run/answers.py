@@ -17,8 +17,8 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.ask_known import KNOWN, AskKnown, known_steps
-from rankbeam.transforms.judge.asking import Asking
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
+from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.models import Model
@@ -80,9 +80,9 @@ def answers_of(
     tables = {name: [part] for name, part in collected.rows.items()}
     tables["failures"].append(of_items)
     warnings = called.warnings
-    if work.asking is not None:
+    if work.judge is not None:
         is_strict = experiment.judging is not None and experiment.judging.strict_version
-        measure = MeasureJudge(quality_rows_of(experiment, work.asking), ask, Ledger(experiment.ledger), is_strict)
+        measure = MeasureJudge(quality_rows_of(experiment, work.judge), ask, Ledger(experiment.ledger), is_strict)
         measured: Measured = called.answers | "MeasureJudge" >> measure
         tables["judge_quality"] = [measured.rows]
         known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
@@ -113,7 +113,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
         return EvaluateAnswers(answering, None, {})
     embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
     judge = _model(services[judging.service])
-    asking = Asking(judge, templates(judging.prompts), embedder, judging.max_output_tokens)
+    asking = Judge(judge, templates(judging.prompts), embedder, judging.max_output_tokens)
     metrics = {
         position: tuple(metric for metric in experiment.judged if str(metric) in each.judged)
         for position, each in enumerate(configurations)
@@ -144,23 +144,23 @@ def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
 
 def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> AskKnown | None:
     """Stage that asks the judge known items; None for an offline judge, whose verdicts never change."""
-    if work.asking is None or work.asking.model.parameters.offline is not None:
+    if work.judge is None or work.judge.model.parameters.offline is not None:
         return None
-    return AskKnown(work.asking, began, known_steps(experiment.judged))
+    return AskKnown(work.judge, began, known_steps(experiment.judged))
 
 
 def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[str]:
     """That a model judges answers of its own family."""
-    if work.asking is not None:
+    if work.judge is not None:
         names = [each.name for each in experiment.evaluation.configurations]
         answering = {names[position]: each.model for position, each in work.answering.items()}
-        yield from self_preference(work.asking.model, answering)
+        yield from self_preference(work.judge.model, answering)
 
 
-def quality_rows_of(experiment: Experiment, asking: Asking) -> QualityRows:
+def quality_rows_of(experiment: Experiment, judge: Judge) -> QualityRows:
     """Rows about the quality of the judge."""
-    prices = experiment.pools[experiment.services[asking.model.name].pool or ""].prices
-    return QualityRows(asking.model, asking.templates, prices, experiment.evaluation.statistics.confidence)
+    prices = experiment.pools[experiment.services[judge.model.name].pool or ""].prices
+    return QualityRows(judge.model, judge.templates, prices, experiment.evaluation.statistics.confidence)
 
 
 def answer_stage(experiment: Experiment, work: EvaluateAnswers, ask: AskKnown | None = None) -> Stage:
@@ -188,7 +188,7 @@ def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
         )
         for position, each in work.answering.items()
     }
-    asking = work.asking
+    asking = work.judge
     judge, prompts = (None, {}) if asking is None else (asking.model, dict(asking.templates))
     return Rows(experiment.evaluation.configurations, answerers, judge, prompts)
 

@@ -8,8 +8,8 @@ from support.standins import Faults, serve
 from support.standins.models import Question
 
 from rankbeam.transforms.clients.models.openai import OpenAi
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import VARIABLES, shipped
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
@@ -33,18 +33,18 @@ def test_every_step_of_a_judge_is_answered_in_its_form_and_in_any_order_alike(st
     found = []
     for sample in range(4):
         prompt, standin = asked(step, sample)
-        found.append(judgements.read(step, prompt.values, standin.reply()))
+        found.append(step_named(step).read(prompt.values, standin.reply()))
     assert all(one == found[0] for one in found)
 
 
 def test_a_verdict_depends_on_its_item_and_evidence_alone() -> None:
     prompt, standin = asked("support")
-    together = judgements.read("support", prompt.values, standin.reply())
+    together = step_named("support").read(prompt.values, standin.reply())
     for number, text in VALUES["claims"].items():
         alone, standin = asked("support", claims={"0": text})
-        assert judgements.read("support", alone.values, standin.reply()) == (together[int(number)],)
+        assert step_named("support").read(alone.values, standin.reply()) == (together[int(number)],)
     evidences = [asked("support", evidence=f"evidence {number}") for number in range(40)]
-    verdicts = {judgements.read("support", prompt.values, standin.reply())[0].verdict for prompt, standin in evidences}
+    verdicts = {step_named("support").read(prompt.values, standin.reply())[0].verdict for prompt, standin in evidences}
     assert len(verdicts) == 3
 
 
@@ -68,7 +68,7 @@ def test_a_fault_by_number_is_over_when_it_is_asked_again() -> None:
         assert isinstance(first, Reply)
         assert isinstance(second, Reply)
         with pytest.raises(CallError):
-            judgements.read("support", prompt.values, model.read(first.answer).text)
-        repaired = judgements.read("support", prompt.values, model.read(second.answer).text)
+            step_named("support").read(prompt.values, model.read(first.answer).text)
+        repaired = step_named("support").read(prompt.values, model.read(second.answer).text)
         assert repaired == outcome(model, prompt)
         assert outcome(model, question("plain")).text.endswith("rests on the first context [1].")

@@ -21,8 +21,8 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.asking import Asking
 from rankbeam.transforms.judge.definitions import JUDGED
+from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
@@ -180,7 +180,7 @@ METRICS = tuple(parse_judged(name) for name in JUDGED)
 
 def work(case: Case, metrics: tuple[Any, ...] = METRICS) -> EvaluateAnswers:
     answering = {0: Answering(Model("reader", "lexical", Lexical()), GENERATION)} if case.form == "generate" else {}
-    return EvaluateAnswers(answering, Asking(JUDGE, shipped(), Model("m", "lexical", Lexical())), {0: metrics})
+    return EvaluateAnswers(answering, Judge(JUDGE, shipped(), Model("m", "lexical", Lexical())), {0: metrics})
 
 
 def reply(prompt: Prompt, case: Case) -> Stored:

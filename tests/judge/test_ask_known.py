@@ -16,16 +16,16 @@ from rankbeam.pipelines.run.answers import known_of, work_of
 from rankbeam.pipelines.run.evaluate import run
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.transforms.clients.models.lexical import Lexical
-from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown, known_steps, question_of
-from rankbeam.transforms.judge.asking import Asking, Reading
+from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown, known_steps
 from rankbeam.transforms.judge.definitions import JUDGED
+from rankbeam.transforms.judge.judge import Judge, JudgeReply
 from rankbeam.transforms.judge.known_items import known_items
 from rankbeam.transforms.judge.measure import texts_in
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.rows import Rows
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.items import Item, System, batch_of
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.run import Run
@@ -50,7 +50,7 @@ def row_of(found: Results) -> dict[str, Any]:
 
 @pytest.mark.parametrize("item", [item for items in ALL for item in items], ids=lambda item: item.id)
 def test_a_known_item_is_the_question_that_a_run_would_ask(item: Any) -> None:
-    assert question_of(item).values(item.values.get("query", "")) == dict(item.values)
+    assert step_named(item.step).values(item.question, item.values.get("query", "")) == dict(item.values)
 
 
 @pytest.mark.parametrize("name", sorted(JUDGED))
@@ -77,15 +77,15 @@ def test_what_is_said_to_a_known_item_is_one_verdict_beside_the_right_one(item: 
     steps = ask.steps(item)
     next(steps)
     with pytest.raises(StopIteration) as ended:
-        steps.send([Reading(judgements.read(item.step, item.values, right_answer(item)), "v7")])
-    (row,) = Rows((), {}, ask.asking.model, ask.asking.templates).verdicts(ended.value.value)
+        steps.send([JudgeReply(step_named(item.step).read(item.values, right_answer(item)), "v7")])
+    (row,) = Rows((), {}, ask.judge.model, ask.judge.templates).verdicts(ended.value.value)
     given = row["verdict"] if row["grade"] is None or item.step == "answer_kind" else str(row["grade"])
     assert (row["item_id"], row["is_sentinel"]) == (item.id, True)
     assert (given, row["human_verdict"]) == (item.expected, item.expected)
 
 
 def asked(began: datetime) -> AskKnown:
-    return AskKnown(Asking(Model("judge", "lexical", Lexical()), shipped()), began, tuple(known_items()))
+    return AskKnown(Judge(Model("judge", "lexical", Lexical()), shipped()), began, tuple(known_items()))
 
 
 def keys(began: datetime) -> set[str | None]:

@@ -6,15 +6,15 @@ import pytest
 from scipy.stats import binomtest
 from support.known_answers import right_answer
 
-from rankbeam.transforms.judge.known_items import KnownItem, accuracies, answered_class, drift_p_value, known_items
+from rankbeam.transforms.judge.known_items import KnownItem, accuracies, drift_p_value, known_items
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.judge.templates import VARIABLES, shipped
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.judgements import Verdict
 
 CLASSES = {
-    "support": {one.value: 8 for one in Verdict},
+    "support": {one.value: 8 for one in SupportVerdict},
     "nugget_assign": {one.value: 8 for one in Assigned},
     "claims": {"none": 8, "one": 8, "several": 8},
     "grade": {str(grade): 6 for grade in range(4)},
@@ -52,8 +52,8 @@ def test_an_item_fits_its_prompt_and_the_right_answer_is_known_as_such(step: str
         assert set(item.values) == set(VARIABLES[step])
         prompt = shipped()[step].prompt(item.values)
         assert Prompt.parse(prompt.payload()) == prompt
-        found = judgements.read(step, item.values, right_answer(item))
-        assert answered_class(step, found) == item.expected
+        found = step_named(step).read(item.values, right_answer(item))
+        assert step_named(step).known_class(found) == item.expected
 
 
 def test_accuracy_is_counted_for_all_items_and_for_each_class_and_tag() -> None:

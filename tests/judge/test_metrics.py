@@ -8,17 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.claims import matrices
 
-from rankbeam.transforms.judge.definitions import INPUTS, JUDGED, Need
+from rankbeam.transforms.judge.definitions import INPUTS, JUDGED
 from rankbeam.transforms.judge.metrics import (
-    BASE_NAMES,
     OTHER_TOOLS,
     JudgedMetric,
+    base_names,
     notes,
     parse_all,
     parse_judged,
 )
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned, Undefined
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.judge_steps import Need
 from rankbeam.transforms.records.metrics.names import ALIASES, METRICS, Metric, parse_metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 
@@ -81,7 +82,9 @@ def test_what_is_no_judged_metric_is_refused_with_a_hint(text: str, hint: str) -
 
 
 def test_names_of_retrieval_metrics_mean_what_they_did() -> None:
-    assert not {name.lower() for name in (*METRICS, *ALIASES)} & {name.lower() for name in (*BASE_NAMES, *OTHER_TOOLS)}
+    assert not {name.lower() for name in (*METRICS, *ALIASES)} & {
+        name.lower() for name in (*base_names(), *OTHER_TOOLS)
+    }
     for text in ("nDCG@10", "P(rel=2)@5", "AP(judged_only=True)", "MRR@10"):
         assert parse_all([text]) == [parse_metric(text)]
         assert isinstance(parse_all([text])[0], Metric)
@@ -108,15 +111,13 @@ def test_a_name_that_another_tool_defines_otherwise_is_said() -> None:
 
 
 def test_definitions_say_which_steps_and_files_they_need() -> None:
-    assert JUDGED["NoiseSensitivity(relevant)"].steps == (
-        "claims_a", "support_ac", "claims_g", "support_gc", "support_ag",
-    )  # fmt: skip
+    assert JUDGED["NoiseSensitivity(relevant)"].steps == ("claims", "support")
     assert JUDGED["ContextRelevance"].steps == ("grade",)
     assert JUDGED["ContextRelevance"].needs == {Need.CONTEXTS}
     assert JUDGED["ContextRecall"].needs == {Need.CONTEXTS, Need.REFERENCE}
     assert JUDGED["AnswerRelevance(ragas)"].needs == {Need.ANSWER, Need.EMBEDDINGS}
-    assert JUDGED["ClaimF1"].inputs == ("ag", "ga")
-    assert JUDGED["ClaimF1"].inputs_without_claims == ("kind", "answerable")
+    assert tuple(JUDGED["ClaimF1"].inputs) == ("ag", "ga")
+    assert JUDGED["ClaimF1"].inputs_without_claims.keys() == {"kind", "answerable"}
     assert {name for name, definition in JUDGED.items() if definition.takes_cutoff} == {
         name
         for name in JUDGED

@@ -7,11 +7,14 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.judge.quality import Quality, StepQuality
 from rankbeam.transforms.judge.quality_warnings import notes_of
+from rankbeam.transforms.judge.steps.claims import Claim
+from rankbeam.transforms.judge.steps.grade import ContextGrade
+from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
+from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.records.calls.reply import Tokens
-from rankbeam.transforms.records.evaluated import Evaluated, Judgement, Known, Value
-from rankbeam.transforms.records.judgements import Claim, Grade, Judged, Verdict
+from rankbeam.transforms.records.evaluated import Evaluated, Judgement, KnownAnswer, Value
 
-VERDICT = {one.value: Judged(one, "") for one in Verdict}
+VERDICT = {one.value: ReasonedVerdict(one, "") for one in SupportVerdict}
 TOKENS = Tokens(10, 2, 3)
 
 
@@ -26,7 +29,7 @@ def evaluated(*judgements: Judgement) -> Evaluated:
     return Evaluated("q", None, (), (), judgements)
 
 
-def verdicts(*names: str) -> tuple[Judged[Verdict], ...]:
+def verdicts(*names: str) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
     return tuple(VERDICT[name] for name in names)
 
 
@@ -66,9 +69,9 @@ def test_a_failed_repeat_fails_no_item_and_a_failed_judgement_does() -> None:
 
 
 def test_known_items_are_counted_apart() -> None:
-    said, known = Grade(2, 2, 2, ""), Known("grade-13", "2")
+    said, known = ContextGrade(2, 2, 2, ""), KnownAnswer("grade-13", "2")
     right = Judgement("grade", "k1", 0, False, ("x",), (), said, None, "m-2", TOKENS, known)
-    failed = Judgement("grade", "k2", 0, False, ("y",), (), None, "down", None, TOKENS, Known("grade-14", "2"))
+    failed = Judgement("grade", "k2", 0, False, ("y",), (), None, "down", None, TOKENS, KnownAnswer("grade-14", "2"))
     counted = Quality.of(evaluated(right, failed))
     assert counted.steps == {"grade": StepQuality(known={"grade-13": "2", "grade-14": None})}
 

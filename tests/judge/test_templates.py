@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import VARIABLES, shipped, templates
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.calls.prompt import FENCE, check_template, split_template
 from rankbeam.transforms.records.errors import InputError
 
@@ -18,7 +18,7 @@ VALUES: dict[str, Any] = {
 
 
 def test_there_is_one_template_for_every_step() -> None:
-    assert set(shipped()) == set(VARIABLES) == set(judgements.steps())
+    assert set(shipped()) == set(VARIABLES)
     assert len({template.hash for template in shipped().values()}) == len(VARIABLES)
 
 
@@ -38,7 +38,7 @@ def test_instructions_stand_in_the_system_and_data_is_fenced_in_the_user_text(st
         first, *middle, last = section.splitlines()
         assert (first, last) == (f"<<{name} {prompt.fence}", f"{prompt.fence} {name}>>")
         assert middle[0].lstrip("[012] ").startswith(("THE", "CLAIM", "NUGGET", "SENTENCE"))
-    assert prompt.schema == judgements.schema(step, prompt.values)
+    assert prompt.schema == step_named(step).schema(prompt.values)
 
 
 def test_a_user_brings_own_templates_for_some_steps(tmp_path: Path) -> None:

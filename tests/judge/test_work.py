@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.models.extractive import Extractive
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.asking import Asking
+from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
@@ -165,7 +165,7 @@ def work(
 ) -> EvaluateAnswers:
     of_each = tuple(parse_judged(name) for name in metrics)
     positions = configurations if judged is None else judged
-    asking = Asking(JUDGE, shipped())
+    asking = Judge(JUDGE, shipped())
     answering = {position: Answering(READER, GENERATION) for position in configurations}
     return EvaluateAnswers(answering, asking, dict.fromkeys(positions, of_each), **options)
 

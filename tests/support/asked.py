@@ -9,10 +9,10 @@ from support.standins import Standin
 
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.judge.templates import shipped
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.judge_steps import step_of
 
 CLAIMS = {"0": "Owners pay.", "1": "It snows."}
 
@@ -66,7 +66,8 @@ def _read(model: ModelParameters, prompt: Prompt, reply: Reply | CallError) -> A
         return reply
     try:
         found = model.read(reply.answer)
-        return judgements.read(prompt.step, prompt.values, found.text) if prompt.step in judgements.steps() else found
+        step = step_of(prompt.step)
+        return found if step is None or step.embeds else step.read(prompt.values, found.text)
     except CallError as error:
         return error
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rankbeam.transforms.clients.models.base import Embedding
 from rankbeam.transforms.goldens.templates import templates
 from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.reply import Reply
@@ -62,8 +63,9 @@ class Asking:
         said = self.model(prompt.step).read(reply.answer)
         if isinstance(said, Embedding):
             raise CallError(FailureKind.INVALID, f"{call.service} embeds texts, and writes none")
-        reader = judgements.read if prompt.step in JUDGED else forms.read
-        value = reader(prompt.step, prompt.values, said.text)
+        judged = step_named(prompt.step) if prompt.step in JUDGED else None
+        read = partial(forms.read, prompt.step) if judged is None else judged.read
+        value = read(prompt.values, said.text)
         tokens = reply.tokens
         numbers = (tokens.input, tokens.cached, tokens.output)
         return Reading(value, Asked(prompt.step, call.service, said.model_version, call.key or "", *numbers))

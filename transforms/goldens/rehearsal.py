@@ -9,6 +9,8 @@ from typing import Any
 
 from rankbeam.transforms.goldens.asking import Reading
 from rankbeam.transforms.goldens.writing import WriteItems
+from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
+from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned
 from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.calls.call import Call
@@ -17,7 +19,6 @@ from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.goldens.forms import CRITERIA, Decision, Derived, Draft, Fact, Facts, YesNo
 from rankbeam.transforms.records.goldens.items import Asked, Nugget, Vote
 from rankbeam.transforms.records.goldens.sources import Source
-from rankbeam.transforms.records.judgements import Judged, Verdict
 
 OUTPUT_TOKENS: Mapping[str, int] = {
     "facts": 900,
@@ -119,7 +120,7 @@ _VALUES: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "checks": _checks,
     "critic": lambda values, _: Vote("critic", "approval", Decision.APPROVE, "", values["critic"]),
     "derive": _derived,
-    "support": lambda values, _: tuple(Judged(Verdict.SUPPORTED, "") for _ in values["claims"]),
-    "nugget_assign": lambda values, _: tuple(Judged(Assigned.SUPPORT, "") for _ in values["nuggets"]),
+    "support": lambda values, _: tuple(ReasonedVerdict(SupportVerdict.SUPPORTED, "") for _ in values["claims"]),
+    "nugget_assign": lambda values, _: tuple(ReasonedVerdict(Assigned.SUPPORT, "") for _ in values["nuggets"]),
     "closed_book": lambda _, name: name,
 }

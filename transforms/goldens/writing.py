@@ -16,6 +16,7 @@ import numpy as np
 from rankbeam.transforms.clients.models.local import share, stems
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.goldens.distilling import distilled
+from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
 from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
 from rankbeam.transforms.records.calls.call import Call
@@ -27,7 +28,6 @@ from rankbeam.transforms.records.goldens.forms import CRITICS, Decision, Derived
 from rankbeam.transforms.records.goldens.items import Asked, Evidence, Made, Reason, State, Vote
 from rankbeam.transforms.records.goldens.sources import Candidate, Source, Span
 from rankbeam.transforms.records.goldens.types import DIMENSIONS, TYPES, UNANSWERABLE, Dimension
-from rankbeam.transforms.records.judgements import Verdict
 
 STAGE = "write"
 LEAST_AGREEMENT = 0.8
@@ -223,7 +223,7 @@ class _Writing:
             ("support", {"query": draft.question, "claims": claims, "evidence": draft.answer}),
             ("nugget_assign", {"query": draft.question, "nuggets": nuggets, "answer": derived.answer}),
         )
-        in_reference = np.array([one.verdict == Verdict.SUPPORTED for one in verdicts])
+        in_reference = np.array([one.verdict == SupportVerdict.SUPPORTED for one in verdicts])
         in_derived = np.array([one.verdict == Assigned.SUPPORT for one in assigned])
         self.votes += _votes("support", claims, verdicts)
         self.votes += _votes("nugget_assign", nuggets, assigned)

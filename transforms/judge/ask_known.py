@@ -1,4 +1,4 @@
-"""Known items among a run's own questions: once in a calendar week for each judge, however many runs there are.
+"""KnownAnswer items among a run's own questions: once in a calendar week for each judge, however many runs there are.
 
 The key of such a call contains the ISO week in which the run began. So the ledger answers it for the rest of the week,
 and holds the answers of earlier weeks, with which those of this week are compared.
@@ -11,17 +11,16 @@ from datetime import datetime, timedelta
 
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.judge.asking import Asking, Reading
-from rankbeam.transforms.judge.definitions import INPUTS
-from rankbeam.transforms.judge.known_items import KnownItem, answered_class, known_items
+from rankbeam.transforms.judge.judge import Judge, JudgeReply
+from rankbeam.transforms.judge.known_items import KnownItem, known_items_of
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.questions import Question
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.work import STAGE, judgement_of
 from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluated import Evaluated, Known
+from rankbeam.transforms.records.evaluated import Evaluated, KnownAnswer
 
 KNOWN = "ask known items"
 """The name of the work."""
@@ -29,11 +28,6 @@ LEAST_TEXTS = 100
 """Contexts and answers that a run judges, below which known items would cost more than they say."""
 
 _WEEKS = 26
-_TEXTS = {"claims": "text", "support": "evidence", "grade": "context"} | dict.fromkeys(
-    ("answer_kind", "nugget_assign", "statements", "questions"), "answer"
-)
-"""By step, the value that is judged, or judged by."""
-_ITEMS = {"support": "claims", "nugget_assign": "nuggets", "sentences": "sentences"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +42,7 @@ class Earlier:
 class AskKnown:
     """Ask a judge what is known; a `Work` whose items are `KnownItem`s."""
 
-    asking: Asking
+    judge: Judge
     began: datetime
     judged_steps: tuple[str, ...]
 
@@ -60,11 +54,11 @@ class AskKnown:
     @property
     def services(self) -> Sequence[str]:
         """The judge."""
-        return [self.asking.model.name]
+        return [self.judge.model.name]
 
     def items(self) -> list[KnownItem]:
         """What is asked."""
-        return [item for step in self.judged_steps for item in known_items()[step]]
+        return [item for step in self.judged_steps for item in known_items_of(step)]
 
     def tasks(self, texts: int) -> Iterator[TaskBatch]:
         """The tasks, one an item; none where the run judges only a few texts."""
@@ -77,12 +71,12 @@ class AskKnown:
         """Ask; returns the judgement, which no value rests on."""
         call = self.call(item)
         (outcome,) = yield [call]
-        judgement = judgement_of(question_of(item), 0, call, outcome, known=Known(item.id, item.expected))
+        judgement = judgement_of(item.question, 0, call, outcome, known=KnownAnswer(item.id, item.expected))
         return Evaluated("", None, (), (), (judgement,))
 
-    def read(self, call: Call, reply: Reply) -> Reading:
+    def read(self, call: Call, reply: Reply) -> JudgeReply:
         """What the judge says."""
-        return self.asking.read(call, reply)
+        return self.judge.read(call, reply)
 
     def calls(self, item: KnownItem) -> range:  # noqa: ARG002  the Protocol's
         """One."""
@@ -94,7 +88,7 @@ class AskKnown:
 
     def _always(self, item: KnownItem) -> Call:
         """The call as it would be if its key did not contain the week."""
-        return self.asking.call(question_of(item), item.values.get("query", ""), 0)
+        return self.judge.call(item.question, item.values.get("query", ""), 0)
 
     def _in_week(self, call: Call, weeks_ago: int) -> Call:
         return replace(call, key=content_key({"known": call.key, "week": self.week(weeks_ago)}))
@@ -122,22 +116,13 @@ class AskKnown:
 
     def _class(self, item: KnownItem, call: Call, reply: Reply) -> str | None:
         try:
-            return answered_class(item.step, self.read(call, reply).value)
+            return step_named(item.step).known_class(self.read(call, reply).value)
         except CallError:
             return None
 
 
-def question_of(item: KnownItem) -> Question:
-    """The question that a known item is."""
-    texts = (item.values[_TEXTS[item.step]],) if item.step in _TEXTS else ()
-    parts = item.values.get(_ITEMS.get(item.step, ""), ())
-    return Question(item.step, texts, tuple(parts.values() if isinstance(parts, Mapping) else parts))
-
-
 def known_steps(metrics: Iterable[JudgedMetric]) -> tuple[str, ...]:
-    """The steps of some metrics that there are known items for."""
+    """The steps of some metrics that have known items."""
     definitions = [metric.definition for metric in metrics]
-    names = {step for each in definitions for step in each.steps}
-    names |= {step for each in definitions for name in each.inputs_without_claims for step in INPUTS[name].steps}
-    # "support_ac" is the step "support", asked about an answer and a context
-    return tuple(step for step in known_items() if any(name == step or name.startswith(f"{step}_") for name in names))
+    inputs = [of for one in definitions for of in (*one.inputs.values(), *one.inputs_without_claims.values())]
+    return tuple(step for step in sorted({step for of in inputs for step in of.steps}) if known_items_of(step))

@@ -1,75 +1,37 @@
-"""Definitions of judged metrics: formulas, and what they need from a judge and a dataset.
+"""Definitions of judged metrics: formulas, whose arguments are inputs of the judge's steps.
 
-A formula's arguments are its needs: `INPUTS` lists the judge's steps that produce each of them.
+A metric of another package is an entry point of the group `rankbeam.judged`, whose name is that of the metric.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import MappingProxyType
+from typing import Any
 
+from rankbeam.transforms.judge.steps import INPUTS, all_inputs
 from rankbeam.transforms.kernels import judged as kernels
 from rankbeam.transforms.kernels import judged_ragas as ragas
 from rankbeam.transforms.kernels import judged_refusals as refusals
 from rankbeam.transforms.kernels.judged import Undefined, Value
-
-
-class Need(StrEnum):
-    """What a metric may need besides a judge."""
-
-    ANSWER = "answer"
-    CONTEXTS = "contexts"
-    REFERENCE = "reference"
-    ANSWERABLE = "answerable"
-    NUGGETS = "nuggets"
-    EMBEDDINGS = "embeddings"
-
-
-@dataclass(frozen=True)
-class Input:
-    """An argument of a formula."""
-
-    steps: tuple[str, ...] = ()
-    needs: frozenset[Need] = frozenset()
-    per_context: bool = False
-
-
-def _input(*steps: str, needs: Iterable[Need] = (), per_context: bool = False) -> Input:
-    return Input(steps, frozenset(needs), per_context)
-
-
-_A, _C, _G = Need.ANSWER, Need.CONTEXTS, Need.REFERENCE
-
-INPUTS: Mapping[str, Input] = MappingProxyType(
-    {
-        "ac": _input("claims_a", "support_ac", needs=(_A, _C), per_context=True),
-        "gc": _input("claims_g", "support_gc", needs=(_G, _C), per_context=True),
-        "ag": _input("claims_a", "support_ag", needs=(_A, _G)),
-        "ga": _input("claims_g", "support_ga", needs=(_A, _G)),
-        "grades": _input("grade", needs=(_C,), per_context=True),
-        "cited": _input(needs=(_A, _C)),
-        "invented": _input(needs=(_A, _C)),
-        "kind": _input("answer_kind", needs=(_A,)),
-        "relevance": _input("answer_kind", needs=(_A,)),
-        "answerable": _input(needs=(Need.ANSWERABLE,)),
-        "assigned": _input("nugget_assign", needs=(_A, Need.NUGGETS)),
-        "vital": _input(needs=(Need.NUGGETS,)),
-        "statements": _input("statements", "support_statements", needs=(_A, _C)),
-        "extracted": _input("sentences", needs=(_C,)),
-        "attributed": _input("support_sentences", needs=(_G, _C)),
-        "cosines": _input("questions", "embeddings", needs=(_A, Need.EMBEDDINGS)),
-        "noncommittal": _input("questions", needs=(_A,)),
-        "similarity": _input("embeddings", needs=(_A, _G, Need.EMBEDDINGS)),
-    }
-)
-"""By the name of the argument. In `statements`, `extracted` and `attributed` all contexts are judged together."""
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.judge_steps import GROUP, JudgedInput, Need, is_metric, load_plug_in, plug_ins
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
 class JudgedDefinition:
-    """The definition of a judged metric."""
+    """The definition of a judged metric.
+
+    Attributes:
+        kernel: the formula: from arguments named as inputs of steps to a float, or to the reason why there is no value.
+            Arguments with a default are needed only for an answer without claims to a query without an answer.
+        undefined: the reasons for an undefined value.
+        lowest: the lowest value that a query can have: the bound of a query whose judge failed.
+        highest: the highest value that a query can have.
+        note: how other tools define the name, where they differ.
+    """
 
     kernel: Callable[..., Value]
     undefined: tuple[Undefined, ...] = ()
@@ -78,14 +40,14 @@ class JudgedDefinition:
     note: str = ""
 
     @cached_property
-    def inputs(self) -> tuple[str, ...]:
+    def inputs(self) -> Mapping[str, JudgedInput]:
         """The arguments that it always needs."""
-        return tuple(name for name, parameter in self._arguments().items() if parameter.default is parameter.empty)
+        return {name: of for name, of in self._arguments.items() if self._is_required(name)}
 
     @cached_property
-    def inputs_without_claims(self) -> tuple[str, ...]:
+    def inputs_without_claims(self) -> Mapping[str, JudgedInput]:
         """The further arguments that it needs where the answer has no claims."""
-        return tuple(name for name in self._arguments() if name not in self.inputs)
+        return {name: of for name, of in self._arguments.items() if not self._is_required(name)}
 
     @property
     def scores_refusals(self) -> bool:
@@ -95,22 +57,39 @@ class JudgedDefinition:
     @property
     def steps(self) -> tuple[str, ...]:
         """The judge's steps that it always needs."""
-        return tuple(dict.fromkeys(step for name in self.inputs for step in INPUTS[name].steps))
+        return tuple(dict.fromkeys(step for of in self.inputs.values() for step in of.steps))
 
     @property
     def needs(self) -> frozenset[Need]:
         """What the metric needs besides a judge."""
-        return frozenset().union(*(INPUTS[name].needs for name in self.inputs))
+        return frozenset().union(*(of.needs for of in self.inputs.values()))
 
     @property
     def takes_cutoff(self) -> bool:
         """Whether it judges contexts alone, so that it can judge the first k of them without an answer."""
         return Need.CONTEXTS in self.needs and Need.ANSWER not in self.needs
 
-    def _arguments(self) -> Mapping[str, inspect.Parameter]:
-        # What `partial` has set is no argument any more.
+    def value(self, arguments: Mapping[str, Any], cutoff: int | None = None) -> Value:
+        """The value of one query from at least the arguments that the formula needs; contexts are cut here."""
+        names = [*self.inputs, *(name for name in self.inputs_without_claims if name in arguments)]
+        cut = {name for name in names if self._arguments[name].per_context}
+        return self.kernel(
+            **{name: arguments[name][..., slice(cutoff)] if name in cut else arguments[name] for name in names}
+        )
+
+    @cached_property
+    def _arguments(self) -> Mapping[str, JudgedInput]:
         parameters = inspect.signature(self.kernel).parameters
-        return {name: parameter for name, parameter in parameters.items() if name in INPUTS}
+        known = INPUTS if all(name in INPUTS for name in parameters if self._is_required(name)) else all_inputs()
+        if unknown := [name for name in parameters if name not in known and self._is_required(name)]:
+            hint = did_you_mean(unknown[0], known)
+            raise InputError(f"no step of the judge has the argument {unknown[0]!r} of {self.kernel}; {hint}")
+        return {name: known[name] for name in parameters if name in known}
+
+    def _is_required(self, name: str) -> bool:
+        # What `partial` has set has a default.
+        parameter = inspect.signature(self.kernel).parameters[name]
+        return parameter.default is parameter.empty
 
 
 _U = Undefined
@@ -182,3 +161,31 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
     }
 )
 """By name, with the word that chooses the definition."""
+
+
+@cache
+def judged_names() -> tuple[str, ...]:
+    """The names of all judged metrics, those of other packages last; these are not loaded.
+
+    Raises:
+        InputError: another package has a metric of a name that rankbeam uses.
+    """
+    names = [name for name in sorted(plug_ins()) if is_metric(name)]
+    if taken := [name for name in names if name in JUDGED]:
+        raise InputError(f"{GROUP} {taken[0]!r}: rankbeam has a metric of that name; choose another")
+    return (*JUDGED, *names)
+
+
+@cache
+def definition_named(name: str) -> JudgedDefinition:
+    """The definition of a metric, loaded if it is one of another package.
+
+    Raises:
+        InputError: what the package registers is not a definition.
+    """
+    if name in JUDGED:
+        return JUDGED[name]
+    loaded = load_plug_in(name)
+    if not isinstance(loaded, JudgedDefinition):
+        raise InputError(f"{GROUP} {name!r}: {plug_ins()[name].value} is not a JudgedDefinition")
+    return loaded

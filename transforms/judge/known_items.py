@@ -13,7 +13,9 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from rankbeam.transforms.judge.steps import STEPS, step_named
 from rankbeam.transforms.kernels.statistics.agreement import mcnemar_p_value, wilson_interval
+from rankbeam.transforms.records.judge_steps import JudgeQuestion, step_of
 
 _FOLDER = "known_items"
 _LEAST_SHARE = 0.6  # of known items, below which a judge is of little use
@@ -29,37 +31,36 @@ class KnownItem:
     tags: frozenset[str]
     values: Mapping[str, Any]
 
+    @property
+    def question(self) -> JudgeQuestion:
+        """The item as a run asks it."""
+        return step_named(self.step).question(self.values)
+
+
+@cache
+def known_items_of(step: str) -> tuple[KnownItem, ...]:
+    """The known items of a step; none if the step has none, or its package is not installed any more."""
+    file = files("rankbeam.transforms.judge.steps").joinpath(_FOLDER, f"{step}.jsonl")
+    shipped = map(json.loads, file.read_text(encoding="utf-8").splitlines()) if file.is_file() else ()
+    known = step_of(step)
+    rows = [*shipped, *(() if known is None else known.known_items)]
+    return tuple(
+        KnownItem(
+            row.get("id", f"{step}-{number:02}"),
+            step,
+            str(row["expected"]),
+            frozenset(row.get("tags", ())),
+            row["values"],
+        )
+        for number, row in enumerate(rows, start=1)
+    )
+
 
 @cache
 def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
-    """By step, its items."""
-    found = {}
-    for file in files("rankbeam.transforms.judge.steps").joinpath(_FOLDER).iterdir():
-        step = file.name.removesuffix(".jsonl")
-        rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-        found[step] = tuple(
-            KnownItem(row["id"], step, str(row["expected"]), frozenset(row["tags"]), row["values"]) for row in rows
-        )
-    return MappingProxyType(dict(sorted(found.items())))
-
-
-def answered_class(step: str, answer: Any) -> str:
-    """The class of an answer to a known item: its verdict, grade or kind, or which or how many parts it names.
-
-    >>> answered_class("claims", ("one", "two")), answered_class("claims", ())
-    ('several', 'none')
-    >>> answered_class("sentences", (True, False, True)), answered_class("sentences", (False,))
-    ('1, 3', 'none')
-    """
-    if step in ("claims", "statements"):
-        return ("none", "one", "several")[min(len(answer), 2)]
-    if step == "questions":
-        return "noncommittal" if all(question.noncommittal for question in answer) else "committal"
-    if step == "sentences":
-        return ", ".join(str(number) for number, is_needed in enumerate(answer, start=1) if is_needed) or "none"
-    if step == "grade":
-        return str(answer.grade)
-    return str(answer.kind.value if step == "answer_kind" else answer[0].verdict.value)
+    """By step of rankbeam, its known items."""
+    by_step = {step.name: known_items_of(step.name) for step in STEPS}
+    return MappingProxyType({step: items for step, items in sorted(by_step.items()) if items})
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def is_near_chance(step: str, share: float, low: float) -> bool:
     >>> [is_near_chance("support", share, low) for share, low in ((25 / 72, 0.25), (0.9, 0.8), (0.9, 0.3))]
     [True, False, True]
     """
-    expected = Counter(item.expected for item in known_items().get(step, ()))
+    expected = Counter(item.expected for item in known_items_of(step))
     chance = max(expected.values(), default=0) / max(1, expected.total())
     return share < _LEAST_SHARE or low <= chance
 

@@ -7,12 +7,15 @@ where the metric's name must show it.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.transforms.judge.definitions import INPUTS, JUDGED, JudgedDefinition, Need
+from rankbeam.transforms.judge.definitions import JudgedDefinition, definition_named, judged_names
 from rankbeam.transforms.kernels.judged import Value
+from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.judge_steps import Need
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 from rankbeam.transforms.records.metrics.written import split_name
@@ -32,10 +35,19 @@ OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
 )
 """Names that other tools use, and the equivalent names here."""
 
-BASE_NAMES = tuple(dict.fromkeys(name.partition("(")[0] for name in JUDGED))
-_BY_LOWER = {name.lower(): name for name in BASE_NAMES} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
 _MODEL_OPTIONS = ("judge", "embeddings")
 _NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@cache
+def base_names() -> tuple[str, ...]:
+    """The names of judged metrics without the words in brackets that choose a definition."""
+    return tuple(dict.fromkeys(name.partition("(")[0] for name in judged_names()))
+
+
+@cache
+def _by_lower() -> Mapping[str, str]:
+    return {name.lower(): name for name in base_names()} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ class JudgedMetric:
     @property
     def definition(self) -> JudgedDefinition:
         """The definition of the metric."""
-        return JUDGED[self.name]
+        return definition_named(self.name)
 
     def shown(self, judge: str | None = None, embeddings: str | None = None) -> "JudgedMetric":
         """The same metric with the names of judge and embedding model, where its definition has such steps.
@@ -66,7 +78,7 @@ class JudgedMetric:
         'AnswerSimilarity(embeddings=e5)'
         """
         embeds = Need.EMBEDDINGS in self.definition.needs
-        judges = set(self.definition.steps) - {"embeddings"}
+        judges = set(self.definition.steps) - {EMBED}
         return replace(
             self,
             judge=(judge or self.judge) if judges else None,
@@ -97,11 +109,7 @@ class JudgedMetric:
 
     def value(self, inputs: Mapping[str, Any]) -> Value:
         """The metric of one query."""
-        given = (*self.definition.inputs, *(name for name in self.definition.inputs_without_claims if name in inputs))
-        cut = slice(self.cutoff)
-        return self.definition.kernel(
-            **{name: inputs[name][..., cut] if INPUTS[name].per_context else inputs[name] for name in given}
-        )
+        return self.definition.value(inputs, self.cutoff)
 
 
 def parse_judged(text: str) -> JudgedMetric:
@@ -111,9 +119,10 @@ def parse_judged(text: str) -> JudgedMetric:
     ['Faithfulness', 'ContextAP@5', 'NoiseSensitivity(relevant)']
     """
     written = split_name(text)
-    known_name = _BY_LOWER.get(written.name.lower())
+    known_name = _by_lower().get(written.name.lower())
     if known_name is None:
-        raise InputError(f"unknown metric {written.name!r}; {did_you_mean(written.name, [*BASE_NAMES, *OTHER_TOOLS])}")
+        hint = did_you_mean(written.name, [*base_names(), *OTHER_TOOLS])
+        raise InputError(f"unknown metric {written.name!r}; {hint}")
     words = [option for option, value in written.options if value is None]
     models = {option: value for option, value in written.options if value is not None}
     for option, value in models.items():
@@ -132,7 +141,7 @@ def parse_judged(text: str) -> JudgedMetric:
 
 def _variant(text: str, name: str) -> str:
     base = name.partition("(")[0]
-    variants = [known for known in JUDGED if known.partition("(")[0] == base]
+    variants = [known for known in judged_names() if known.partition("(")[0] == base]
     if name not in variants:
         hint = "; ragas' context_precision is ContextAP" if base == "ContextPrecision" else ""
         raise InputError(f"metric {text!r}: write {' or '.join(variants)}{hint}")
@@ -146,7 +155,7 @@ def is_judged(text: str) -> bool:
     (True, False, False)
     """
     try:
-        return split_name(text).name.lower() in _BY_LOWER
+        return split_name(text).name.lower() in _by_lower()
     except InputError:
         return False
 
@@ -175,5 +184,5 @@ def parse_all(names: Iterable[str]) -> list[Metric | JudgedMetric]:
     """
     metrics: dict[Metric | JudgedMetric, None] = {}
     for name in names:
-        metrics |= dict.fromkeys([parse_judged(name)] if is_judged(name) else parse_metrics([name], also=BASE_NAMES))
+        metrics |= dict.fromkeys([parse_judged(name)] if is_judged(name) else parse_metrics([name], also=base_names()))
     return list(metrics)

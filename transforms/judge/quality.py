@@ -8,21 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
-from rankbeam.transforms.judge.known_items import answered_class
-from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, Assigned, Undefined
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
+from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.statistics.agreement import pair_agreement, value_variance
-from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.evaluated import Evaluated, Judgement
-from rankbeam.transforms.records.judgements import Claim, Grade, Judged, Kind, Verdict
-
-_VALUES: Mapping[str, Fraction] = MappingProxyType(
-    {Verdict.SUPPORTED: Fraction(1), Assigned.SUPPORT: Fraction(1), Assigned.PARTIAL: Fraction(1, 2)}
-)
-"""Of verdicts; all others are 0."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,7 @@ class Quality:
         for judgement in evaluated.judgements:
             if judgement.known is not None:
                 steps[judgement.step] = steps[judgement.step].merge(_of_known(judgement))
-            elif judgement.step != EMBED:  # no judge, but another model, says that
+            elif not step_named(judgement.step).embeds:
                 items[judgement.step, judgement.texts, judgement.items].append(judgement)
         for (step, _, _), judgements in items.items():
             steps[step] = steps[step].merge(_of_item(judgements))
@@ -98,14 +91,14 @@ class Quality:
 
 def _of_known(judgement: Judgement) -> StepQuality:
     assert judgement.known is not None  # noqa: S101  as the caller made sure
-    answer = None if judgement.said is None else answered_class(judgement.step, judgement.said)
+    answer = None if judgement.said is None else step_named(judgement.step).known_class(judgement.said)
     return StepQuality(known={judgement.known.id: answer})
 
 
 def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
     """What all judgements of one item say."""
     versions = Counter(each.model_version for each in judgements if each.model_version)
-    of_claims = [each.said or () for each in judgements if each.step == "claims"]
+    of_claims = [each.said or () for each in judgements if each.step == ClaimsStep.name]
     claims: list[Claim] = [claim for said in of_claims for claim in said]
     counted = StepQuality(
         items=1,
@@ -115,26 +108,15 @@ def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
         claims=len(claims),
         unplaced=sum(claim.start is None for claim in claims),
     )
-    said = [_verdicts(each.said) for each in judgements if each.said is not None]
-    if len(said) < 2 or not all(said):
+    step = step_named(judgements[0].step)
+    verdicts = [step.verdicts(each.said) for each in judgements if each.said is not None]
+    if not step.judges or len(verdicts) < 2 or not all(verdicts):
         return counted
-    parts = list(zip(*said, strict=True))
+    parts = list(zip(*verdicts, strict=True))
     return replace(
         counted,
         repeated=1,
         compared=len(parts),
-        agreement=sum((pair_agreement([name for name, _ in part]) for part in parts), Fraction()),
-        variance=sum((value_variance([value for _, value in part]) for part in parts), Fraction()),
+        agreement=sum((pair_agreement([one.name for one in part]) for part in parts), Fraction()),
+        variance=sum((value_variance([one.score for one in part]) for part in parts), Fraction()),
     )
-
-
-def _verdicts(said: Any) -> Sequence[tuple[str, Fraction]]:
-    """The verdicts that were given with one answer, each with its value from 0 to 1; none of a step that judges not."""
-    match said:
-        case Grade():
-            return [(str(said.grade), Fraction(said.grade, HIGHEST_GRADE))]
-        case Kind():
-            return [(said.kind.value, Fraction(said.relevance, HIGHEST_GRADE))]
-        case _:
-            verdicts = [each.verdict for each in said if isinstance(each, Judged)]
-            return [(verdict.value, _VALUES.get(verdict, Fraction())) for verdict in verdicts]

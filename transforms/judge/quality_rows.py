@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.judge.ask_known import Earlier
-from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, known_items
+from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, known_items_of
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import Quality, StepQuality
 from rankbeam.transforms.records import tables
@@ -59,7 +59,7 @@ class QualityRows:
         row: Row = {"sentinels": len(answers), "sentinel_groups": []}
         if not answers:
             return row
-        items = [item for item in known_items()[step] if item.id in answers]
+        items = [item for item in known_items_of(step) if item.id in answers]
         classes = {name: answer for name, answer in answers.items() if answer is not None}
         found = accuracies(items, classes, self.confidence)
         groups = [{"name": name, "correct": each.right, "count": each.count} for name, each in found.items() if name]

@@ -9,6 +9,7 @@ import pyarrow as pa
 from rankbeam.transforms.judge.known_items import is_near_chance
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import Quality, StepQuality
+from rankbeam.transforms.judge.steps.claims import ClaimsStep
 
 Row = Mapping[str, Any]
 
@@ -52,7 +53,7 @@ def notes_of(quality: Quality) -> Iterator[str]:
     if count := quality.doubtful_references:
         what = f"reference answers that refuse or make no claim, without a word whether an answer exists: {count:,}"
         yield f"{what}; ClaimF1 and AnswerCorrectness are undefined there: add answerable: true or false to each"
-    claims = quality.steps.get("claims", StepQuality())
+    claims = quality.steps.get(ClaimsStep.name, StepQuality())
     if claims.unplaced:
         what = f"{claims.unplaced:,} of {claims.claims:,} claims quote words that are not in their text"
         yield f"{what}; they count, and have no place in it"

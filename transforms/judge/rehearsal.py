@@ -8,16 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from rankbeam.transforms.judge.answering import Text
-from rankbeam.transforms.judge.asking import Reading
-from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
+from rankbeam.transforms.judge.judge import JudgeReply
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.reply import NO_TOKENS
 from rankbeam.transforms.records.calls.steps import Steps
-from rankbeam.transforms.records.judgements import QUESTIONS, Claim, Grade, Judged, Kind, Question, Verdict
+from rankbeam.transforms.records.judge_steps import Imagined, step_of
 
 _WORD = "word "
 
@@ -72,32 +69,22 @@ def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | Non
         return None
 
 
-def _imagined(call: Call, query_id: str, guess: Guess) -> Reading | Text:
+def _imagined(call: Call, query_id: str, guess: Guess) -> JudgeReply | Text:
     """Possible reply to a call."""
     prompt = Prompt.parse(call.payload)
-    if prompt.step == EMBED:
-        return Reading(np.ones(1))
-    items = items_of(prompt)
-    names = [f"{number} {(call.key or '')[:8]} ".ljust(guess.of_a_claim, ".") for number in range(guess.claims)]
-    said: dict[str, Any] = {
-        "claims": tuple(Claim(name, 0, 1) for name in names),
-        "statements": tuple(names),
-        "questions": tuple(Question(f"{number} of {call.key}", False) for number in range(QUESTIONS)),
-        "support": tuple(Judged(Verdict.SUPPORTED, "") for _ in range(items)),
-        "nugget_assign": tuple(Judged(Assigned.NONE, "") for _ in range(items)),
-        "grade": Grade(0, 0, 0, ""),
-        "answer_kind": Kind(AnswerKind.ANSWERED, 0, ""),
-        "sentences": tuple(False for _ in range(items)),
-    }
-    if prompt.step in said:
-        return Reading(said[prompt.step])
+    step = step_of(prompt.step)
+    if step is not None:
+        key = call.key or ""
+        parts = (f"{number} {key[:8]} ".ljust(guess.of_a_claim, ".") for number in range(guess.claims))
+        return JudgeReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
     name = f"answer to {query_id if guess.alike else call.key} "
     return Text(name + imagined_text(guess.characters), "", NO_TOKENS)
 
 
 def items_of(prompt: Prompt) -> int:
     """Number of items that a prompt asks a verdict on."""
-    return next((len(prompt.values[name]) for name in ("claims", "nuggets", "sentences") if name in prompt.values), 0)
+    step = step_of(prompt.step)
+    return 0 if step is None or step.items is None else len(prompt.values[step.items])
 
 
 def imagined_text(characters: int) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.judge.known_items import answered_class
 from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.work import STAGE
 from rankbeam.transforms.records.calls.quota import Prices
 from rankbeam.transforms.records.calls.reply import Tokens
@@ -16,7 +17,6 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement
 from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.judgements import Grade, Kind
 
 Row = dict[str, Any]
 
@@ -95,7 +95,7 @@ class Rows:
     def claims(self, evaluated: Evaluated) -> Iterator[Row]:
         """Rows of `answer_tables.CLAIMS`."""
         for judgement in evaluated.judgements:
-            if judgement.step != "claims" or judgement.said is None or judgement.known is not None:
+            if judgement.step != ClaimsStep.name or judgement.said is None or judgement.known is not None:
                 continue
             text = judgement.texts[0]
             together = items_hash(claim.text for claim in judgement.said)
@@ -178,20 +178,15 @@ def _tokens(tokens: Tokens) -> Row:
 
 
 def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
-    """What was said of each item of a judgement, or of the whole."""
-    said = judgement.said
-    if isinstance(said, Grade):
-        yield None, {"verdict": None, "grade": said.grade, "reason": said.reason}
-    elif isinstance(said, Kind):
-        yield None, {"verdict": said.kind.value, "grade": said.relevance, "reason": said.reason}
-    elif judgement.step in ("support", "nugget_assign"):
-        for item, each in zip(judgement.items, said, strict=True):
-            yield item, {"verdict": each.verdict.value, "grade": None, "reason": each.reason}
-    elif judgement.known is not None:
-        yield None, {"verdict": answered_class(judgement.step, said), "grade": None, "reason": None}
-    elif judgement.step == "sentences":
-        for item, is_needed in zip(judgement.items, said, strict=True):
-            yield item, {"verdict": "needed" if is_needed else "not_needed", "grade": None, "reason": None}
+    """The verdicts on the items of a judgement, or on the whole; of a known item of another step, its class."""
+    step = step_named(judgement.step)
+    if judgement.known is not None and not step.judges:
+        yield None, {"verdict": step.known_class(judgement.said), "grade": None, "reason": None}
+        return
+    verdicts = step.verdicts(judgement.said)
+    items = [None] * len(verdicts) if step.items is None else judgement.items
+    for item, one in zip(items, verdicts, strict=True):
+        yield item, {"verdict": one.verdict, "grade": one.grade, "reason": one.reason}
 
 
 def texts_of(evaluated: Evaluated) -> Iterator[tuple[str, str]]:

@@ -2,14 +2,12 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from rankbeam.transforms.judge.definitions import JudgedDefinition, Need
-from rankbeam.transforms.judge.evidence import Evidence
+from rankbeam.transforms.judge.definitions import JudgedDefinition
+from rankbeam.transforms.judge.evidence import Evidence, Replies
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.questions import Judged, Question
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.judged_refusals import reads_as_refusal
 from rankbeam.transforms.records.answers import Answer, AnswerStatus
@@ -17,6 +15,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import Value
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.items import Gold, Item, System
+from rankbeam.transforms.records.judge_steps import JudgedCase, JudgeQuestion, Need
 
 _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
 
@@ -27,20 +26,19 @@ class Unit:
 
     configuration: int
     metrics: tuple[JudgedMetric, ...]
-    judged: Judged
+    case: JudgedCase
     problem: CallError | Undefined | None = None
 
-    @property
-    def inputs(self) -> frozenset[str]:
-        """The arguments of the metrics' formulas."""
-        if self.problem is not None:
-            return frozenset()
-        return frozenset(name for metric in self.metrics for name in metric.definition.inputs)
+    def missing(self, replies: Replies) -> Mapping[JudgeQuestion, None]:
+        """The questions that can be asked now and lack a reply."""
+        return {} if self.problem is not None else Evidence(self.case, replies, self.metrics).missing
 
-    @property
-    def further(self) -> frozenset[str]:
-        """The arguments that are needed besides, where the answer has no claims."""
-        return frozenset(name for metric in self.metrics for name in metric.definition.inputs_without_claims)
+    def values(self, replies: Replies) -> Mapping[JudgedMetric, float | Undefined | CallError]:
+        """The values of the metrics; the reason, or the error, of those that have none."""
+        if self.problem is not None:
+            return dict.fromkeys(self.metrics, self.problem)
+        evidence = Evidence(self.case, replies, self.metrics)
+        return {metric: _value(evidence, metric) for metric in self.metrics}
 
 
 def units_of(
@@ -54,7 +52,7 @@ def units_of(
     given = answers.get(position)
     lacking = {metric: _lacking(metric.definition, system, item.gold) for metric in metrics}
     for reason in dict.fromkeys(filter(None, lacking.values())):
-        yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), Judged(()), reason)
+        yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), _case(item), reason)
     metrics = [metric for metric in metrics if lacking[metric] is None]
     by_kind: defaultdict[tuple[bool, int | None], list[JudgedMetric]] = defaultdict(list)
     for metric in metrics:
@@ -65,28 +63,28 @@ def units_of(
         texts = tuple(passage.text or "" for passage in contexts)
         problem = _no_contexts(system, [passage.doc_id for passage in contexts if passage.text is None])
         if not of_answer:
-            yield Unit(position, tuple(some), Judged(texts), problem)
+            yield Unit(position, tuple(some), _case(item, texts), problem)
             continue
         for answer in given or ():
             wrong = problem or _no_answer(answer)
             cited = tuple(place for place in answer.cited if place < len(texts))
-            yield Unit(position, tuple(some), Judged(texts, answer.text, cited, answer.invented), wrong)
+            case = JudgedCase(item.text, texts, answer.text, cited, answer.invented, item.gold)
+            yield Unit(position, tuple(some), case, wrong)
 
 
-def values_of(item: Item, units: Sequence[Unit], heard: Sequence[Mapping[Question, Any]]) -> Iterator[Value]:
+def values_of(units: Sequence[Unit], samples: Iterable[Replies]) -> Iterator[Value]:
     """The values of all units; several units of one metric, and several samples, are averaged.
 
     A value has failed where any of them has, and does not exist where none of them does.
     """
-    found: defaultdict[tuple[int, JudgedMetric], list[float | Undefined | CallError]] = defaultdict(list)
-    for said in heard:
-        values = {question: getattr(each, "value", each) for question, each in said.items()}
+    values: defaultdict[tuple[int, JudgedMetric], list[float | Undefined | CallError]] = defaultdict(list)
+    for replies in samples:
         for unit in units:
-            evidence = Evidence(item.text, unit.judged, item.gold, values)
+            of_unit = unit.values(replies)
             for metric in unit.metrics:
-                found[unit.configuration, metric].append(unit.problem or _value(evidence, metric))
-    for (position, metric), some in found.items():
-        yield _mean(position, str(metric), some)
+                values[unit.configuration, metric].append(of_unit[metric])
+    for (position, metric), of_metric in values.items():
+        yield _mean(position, str(metric), of_metric)
 
 
 def _value(evidence: Evidence, metric: JudgedMetric) -> float | Undefined | CallError:
@@ -94,6 +92,10 @@ def _value(evidence: Evidence, metric: JudgedMetric) -> float | Undefined | Call
         return evidence.value(metric)
     except CallError as error:
         return error
+
+
+def _case(item: Item, contexts: tuple[str, ...] = ()) -> JudgedCase:
+    return JudgedCase(item.text, contexts, gold=item.gold)
 
 
 def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallError]) -> Value:

@@ -5,31 +5,33 @@ several of them retrieved, is one call. A call that fails leaves the values with
 """
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.judge.answering import Answering, ended
-from rankbeam.transforms.judge.asking import REPEATED, Asking
+from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.questions import Question, first_round, second_round
 from rankbeam.transforms.judge.rehearsal import rehearsed
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
 from rankbeam.transforms.records.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement, Known
+from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
 from rankbeam.transforms.records.items import Item
+from rankbeam.transforms.records.judge_steps import JudgeQuestion
 
 STAGE = "judge"
 _TIMES = 3  # that a repeated question is asked
 _KEY_DIGITS = 8
 
 Answers = dict[int, list[Answer]]
-Heard = dict[int, dict[Question, Any]]
-"""By sample, what was said to each question: a `Reading`, or a CallError."""
+SampleQuestions = Sequence[tuple[JudgeQuestion, int]]
+SampleReplies = dict[int, dict[JudgeQuestion, Any]]
+"""By sample, the replies to questions: what the step read, or a CallError."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class EvaluateAnswers:
     """Answer a query and judge the answers; a `Work` whose items are `Item`s."""
 
     answering: Mapping[int, Answering]
-    asking: Asking | None
+    judge: Judge | None
     metrics: Mapping[int, tuple[JudgedMetric, ...]]
     samples: int = 1
     repeat_share: float = 0.0
@@ -51,8 +53,8 @@ class EvaluateAnswers:
     def services(self) -> Sequence[str]:
         """The models that are called."""
         models = [each.model.name for each in self.answering.values()]
-        if self.asking is not None:
-            models += [each.name for each in (self.asking.model, self.asking.embedder) if each is not None]
+        if self.judge is not None:
+            models += [each.name for each in (self.judge.model, self.judge.embedder) if each is not None]
         return list(dict.fromkeys(models))
 
     def steps(self, item: Item) -> Steps[Evaluated]:
@@ -61,16 +63,15 @@ class EvaluateAnswers:
         judged = [each for each in item.systems if each.configuration in self.metrics]
         units = [unit for each in judged for unit in units_of(item, each, self.metrics[each.configuration], answers)]
         judgements: list[Judgement] = []
-        heard: Heard = {sample: {} for sample in range(self.samples)}
-        if self.asking is not None:
-            yield from self._ask(item, self._first(item, units), heard, judgements)
-            yield from self._ask(item, self._second(item, units, heard), heard, judgements)
+        replies: SampleReplies = {sample: {} for sample in range(self.samples)}
+        while missing := _missing(units, replies):
+            yield from self._ask(item, missing, replies, judgements)
         rows = tuple(
             AnswerRow(position, sample, answer)
             for position, of_samples in answers.items()
             for sample, answer in enumerate(of_samples)
         )
-        values = tuple(values_of(item, units, [heard[sample] for sample in sorted(heard)]))
+        values = tuple(values_of(units, replies.values()))
         return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements))
 
     def read(self, call: Call, reply: Reply) -> Any:
@@ -78,8 +79,8 @@ class EvaluateAnswers:
         for answering in self.answering.values():
             if answering.is_asked_by(call):
                 return answering.read(reply)
-        assert self.asking is not None  # noqa: S101  all other calls are the judge's
-        return self.asking.read(call, reply)
+        assert self.judge is not None  # noqa: S101  all other calls are the judge's
+        return self.judge.read(call, reply)
 
     def calls(self, item: Item) -> range:
         """How many calls an item takes: the least, and one more than the most."""
@@ -110,47 +111,28 @@ class EvaluateAnswers:
             answers[position][sample] = ended(answers[position][sample], outcomes[call.key])
         return answers
 
-    def _first(self, item: Item, units: Iterable[Unit]) -> dict[int, dict[Question, None]]:
-        asked = (first_round(item.text, unit.inputs, unit.judged, item.gold) for unit in units)
-        questions = dict.fromkeys(question for of_unit in asked for question in of_unit)
-        return dict.fromkeys(range(self.samples), questions)
-
-    def _second(self, item: Item, units: Sequence[Unit], heard: Heard) -> dict[int, dict[Question, None]]:
-        questions: dict[int, dict[Question, None]] = {}
-        for sample, said in heard.items():
-            values = _values(said)
-            asked = (second_round(unit.inputs, unit.further, unit.judged, item.gold, values) for unit in units)
-            questions[sample] = dict.fromkeys(
-                question for of_unit in asked for question in of_unit if question not in said
-            )
-        return questions
-
     def _ask(
-        self, item: Item, questions: Mapping[int, Iterable[Question]], heard: Heard, judgements: list[Judgement]
+        self, item: Item, questions: SampleQuestions, replies: SampleReplies, judgements: list[Judgement]
     ) -> Generator[Sequence[Call], Sequence[Any], None]:
         """Ask the questions of every sample, and some of them again."""
-        assert self.asking is not None  # noqa: S101  as `steps` made sure
-        asked = [
-            (question, sample, self.asking.call(question, item.text, sample))
-            for sample, of_sample in questions.items()
-            for question in of_sample
-        ]
-        asked += [
-            (question, sample, self.asking.call(question, item.text, sample))
-            for question, first, call in asked
+        assert self.judge is not None  # noqa: S101  where nothing is judged, no unit has questions
+        asks = [(question, sample, self.judge.call(question, item.text, sample)) for question, sample in questions]
+        asks += [
+            (question, sample, self.judge.call(question, item.text, sample))
+            for question, first, call in asks
             if first == 0 and self._is_repeated(question, call)
             for sample in range(self.samples, _TIMES)
         ]
-        outcomes = yield [call for _, _, call in asked]
-        for (question, sample, call), outcome in zip(asked, outcomes, strict=True):
+        outcomes = yield [call for _, _, call in asks]
+        for (question, sample, call), outcome in zip(asks, outcomes, strict=True):
             is_repeat = sample >= self.samples
             if not is_repeat:
-                heard[sample][question] = outcome
+                replies[sample][question] = outcome if isinstance(outcome, CallError) else outcome.value
             judgements.append(judgement_of(question, sample, call, outcome, is_repeat=is_repeat))
 
-    def _is_repeated(self, question: Question, call: Call) -> bool:
+    def _is_repeated(self, question: JudgeQuestion, call: Call) -> bool:
         place = int((call.key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
-        return question.step in REPEATED and place < self.repeat_share
+        return step_named(question.step).judges and place < self.repeat_share
 
 
 def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
@@ -161,12 +143,23 @@ def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
     return {call.key: replace(call, positions=frozenset(positions[call.key])) for _, _, call in calls}
 
 
-def _values(said: Mapping[Question, Any]) -> dict[Question, Any]:
-    return {question: each if isinstance(each, CallError) else each.value for question, each in said.items()}
+def _missing(units: Sequence[Unit], replies: SampleReplies) -> SampleQuestions:
+    """The questions that can be asked now, of each sample, each once."""
+    return [
+        (question, sample)
+        for sample, of_sample in replies.items()
+        for question in dict.fromkeys(question for unit in units for question in unit.missing(of_sample))
+    ]
 
 
 def judgement_of(
-    question: Question, sample: int, call: Call, outcome: Any, *, is_repeat: bool = False, known: Known | None = None
+    question: JudgeQuestion,
+    sample: int,
+    call: Call,
+    outcome: Any,
+    *,
+    is_repeat: bool = False,
+    known: KnownAnswer | None = None,
 ) -> Judgement:
     """What became of a question."""
     failed = isinstance(outcome, CallError)

@@ -30,7 +30,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownAnswer:
     """What is known of a question to the judge beforehand."""
 
     id: str
@@ -51,7 +51,7 @@ class Judgement:
     problem: str | None
     model_version: str | None
     tokens: Tokens
-    known: Known | None = None  # the right answer, of a known item; None of what is judged for the run's values
+    known: KnownAnswer | None = None  # the right answer, of a known item; None of what is judged for the run's values
 
 
 @dataclass(frozen=True)

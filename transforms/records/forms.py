@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,6 +23,8 @@ Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 TEXT: dict[str, Any] = {"type": "string"}
 """The schema of a text."""
+
+_ANNOTATIONS = frozenset({"title", "description", "default"})
 
 F = TypeVar("F", bound=Form)
 
@@ -82,3 +85,30 @@ def list_of(items: dict[str, Any], count: int | None = None) -> dict[str, Any]:
 def whole(low: int, high: int) -> dict[str, Any]:
     """The schema of a whole number."""
     return {"type": "integer", "minimum": low, "maximum": high}
+
+
+def schema_of(form: type[Form]) -> dict[str, Any]:
+    """The schema of a form, with nested forms in place; every property is required.
+
+    >>> class Reply(Form):
+    ...     reason: str
+    ...     grade: Annotated[int, Field(ge=1, le=5)]
+    >>> schema_of(Reply) == object_of(reason=TEXT, grade=whole(1, 5))
+    True
+    """
+    whole_schema = form.model_json_schema()
+    definitions = whole_schema.pop("$defs", {})
+    schema: dict[str, Any] = _in_place(whole_schema, definitions)
+    return schema
+
+
+def _in_place(node: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_in_place(child, definitions) for child in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _in_place(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    if node.get("type") == "object" and "properties" in node:
+        return object_of(**{name: _in_place(child, definitions) for name, child in node["properties"].items()})
+    return {name: _in_place(child, definitions) for name, child in node.items() if name not in _ANNOTATIONS}

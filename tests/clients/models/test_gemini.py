@@ -13,12 +13,12 @@ from support.standins.models import embedding
 
 from rankbeam.transforms.clients.models.base import Embedding, Said
 from rankbeam.transforms.clients.models.gemini import Gemini
+from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judgements import Judged
 
 K = FailureKind
 
@@ -45,7 +45,7 @@ def test_vertex_and_the_developer_api_answer_alike(gemini: Standin, developer: G
     prompt = support("who pays?", max_output_tokens=77, seed=5)
     on_vertex, on_developer = (outcome(model, prompt) for model in (vertex(gemini), developer))
     assert on_vertex == on_developer
-    assert all(isinstance(one, Judged) for one in on_vertex)
+    assert all(isinstance(one, ReasonedVerdict) for one in on_vertex)
     targets = [request["target"] for request in gemini.stats().requests][-2:]
     assert targets[0] == "/v1beta1/projects/p/locations/l/publishers/google/models/gemini-x-001:generateContent"
     assert targets[1].endswith("/models/gemini-x-001:generateContent")

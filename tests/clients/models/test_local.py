@@ -16,15 +16,15 @@ from rankbeam.transforms.clients.models.hashed import Hashed
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.local import share, stems
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.judge.templates import VARIABLES, shipped
 from rankbeam.transforms.kernels.judged import AnswerKind
 from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.kernels.sentences import sentences
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judgements import Verdict
 from rankbeam.transforms.records.queries import Query
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
@@ -58,7 +58,7 @@ def judge(step: str, **values: Any) -> Any:
     asked = {name: VALUES[name] for name in VARIABLES[step]} | values
     answer = said(Lexical(), shipped()[step].prompt(asked))
     assert isinstance(answer, Said)
-    return judgements.read(step, asked, answer.text)
+    return step_named(step).read(asked, answer.text)
 
 
 @pytest.mark.parametrize("step", VARIABLES)
@@ -67,7 +67,7 @@ def test_every_step_has_an_answer_of_its_form_and_always_the_same(step: str) -> 
 
 
 def test_a_claim_is_supported_where_half_of_its_words_stand_in_the_evidence() -> None:
-    assert [one.verdict for one in judge("support")] == [Verdict.SUPPORTED, Verdict.NOT_STATED]
+    assert [one.verdict for one in judge("support")] == [SupportVerdict.SUPPORTED, SupportVerdict.NOT_STATED]
     assert [claim.text for claim in judge("claims")] == ["Owners pay.", "It snows."]
 
 

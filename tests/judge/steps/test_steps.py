@@ -7,11 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.judge.steps.answer_kind import JudgedKind
+from rankbeam.transforms.judge.steps.claims import Claim
+from rankbeam.transforms.judge.steps.grade import ContextGrade
+from rankbeam.transforms.judge.steps.questions import GeneratedQuestion
+from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
+from rankbeam.transforms.judge.steps.support import SupportVerdict
+from rankbeam.transforms.judge.templates import VARIABLES
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judgements import Claim, Grade, Judged, Kind, Question, Verdict, read, schema
+from rankbeam.transforms.records.judge_steps import LONGEST_REASON
+
+
+def read(step: str, values: dict[str, Any], text: str) -> Any:
+    return step_named(step).read(values, text)
+
 
 FOUR = {"claims": {str(number): f"claim {number}" for number in range(4)}, "evidence": "e"}
 TEXT = {"text": "Paris is the  capital\nof France. It rains."}
@@ -25,12 +37,12 @@ YES = "supported"
 GOOD = verdicts(*((number, YES) for number in range(4)))
 
 
-@given(order=st.permutations(range(4)), found=st.lists(st.sampled_from(Verdict), min_size=4, max_size=4))
+@given(order=st.permutations(range(4)), found=st.lists(st.sampled_from(SupportVerdict), min_size=4, max_size=4))
 def test_verdicts_come_back_in_the_order_of_ids_whatever_order_they_were_given_in(
-    order: list[int], found: list[Verdict]
+    order: list[int], found: list[SupportVerdict]
 ) -> None:
     answer = verdicts(*((number, found[number].value) for number in order))
-    assert read("support", FOUR, answer) == tuple(Judged(one, "why") for one in found)
+    assert read("support", FOUR, answer) == tuple(ReasonedVerdict(one, "why") for one in found)
 
 
 def test_quotes_are_placed_in_the_text_whatever_white_space_is_between_words() -> None:
@@ -50,21 +62,23 @@ def test_a_quote_that_is_not_in_the_text_leaves_its_claim_without_a_place(quote:
 
 
 def test_the_other_steps_are_read_as_what_they_say() -> None:
-    assert read("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": 2}') == Grade(3, 0, 2, "r")
+    assert read("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": 2}') == ContextGrade(3, 0, 2, "r")
     kind = read("answer_kind", {}, '{"reason": "r", "kind": "refused", "relevance": 0}')
-    assert kind == Kind(AnswerKind.REFUSED, 0, "r")
+    assert kind == JudgedKind(AnswerKind.REFUSED, 0, "r")
     assigned = read("nugget_assign", {"nuggets": {"0": "n"}}, verdicts((0, "partial")))
-    assert assigned == (Judged(Assigned.PARTIAL, "why"),)
+    assert assigned == (ReasonedVerdict(Assigned.PARTIAL, "why"),)
     assert read("statements", {}, '{"statements": ["a", "b"]}') == ("a", "b")
     assert read("sentences", {"sentences": ["a", "b", "c"]}, '{"sentences": [3, 1]}') == (True, False, True)
     three = {"questions": [{"question": f"{number}?", "noncommittal": number == 2} for number in range(3)]}
-    assert read("questions", {}, json.dumps(three)) == tuple(Question(f"{number}?", number == 2) for number in range(3))
+    assert read("questions", {}, json.dumps(three)) == tuple(
+        GeneratedQuestion(f"{number}?", number == 2) for number in range(3)
+    )
 
 
 def test_a_code_fence_around_the_object_is_taken_off_and_long_reasons_are_cut() -> None:
     assert read("support", FOUR, f"```json\n{GOOD}\n```\n") == read("support", FOUR, GOOD)
     long = json.dumps({"reason": "x" * 1000, "intent": 0, "trust": 0, "grade": 0})
-    assert len(read("grade", {}, long).reason) == judgements.LONGEST_REASON
+    assert len(read("grade", {}, long).reason) == LONGEST_REASON
 
 
 @pytest.mark.parametrize(
@@ -125,7 +139,7 @@ def test_a_key_that_occurs_twice_is_malformed(step: str, values: dict[str, Any],
     assert problem in caught.value.message
 
 
-@pytest.mark.parametrize("step", judgements.steps())
+@pytest.mark.parametrize("step", VARIABLES)
 def test_every_schema_requires_all_properties_and_has_reasons_before_verdicts(step: str) -> None:
     values = {"claims": {"0": "x"}, "nuggets": {"0": "x"}, "sentences": ["x"]}
 
@@ -141,7 +155,7 @@ def test_every_schema_requires_all_properties_and_has_reasons_before_verdicts(st
         elif node["type"] == "array":
             visit(node["items"])
 
-    visit(schema(step, values))
+    visit(dict(step_named(step).schema(values)))
 
 
 @pytest.mark.parametrize("quote", ["9" * 5000, "[" * 100_000 + "]" * 100_000])

@@ -8,10 +8,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from rankbeam.transforms.clients.models.base import Said, read_answer
-from rankbeam.transforms.records import judgements
 from rankbeam.transforms.records.calls.prompt import Prompt, Rendered
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.judge_steps import step_of
 
 _LEAST_TEMPERATURE = 0.2
 _SEEDS_OF_A_SAMPLE = 100
@@ -70,8 +70,8 @@ class Attempts:
         name = _name(payload)
         try:
             found = read_answer(answer)
-            if isinstance(found, Said) and prompt.step in judgements.steps():
-                judgements.read(prompt.step, prompt.values, found.text)
+            if isinstance(found, Said) and (step := step_of(prompt.step)) is not None:
+                step.read(prompt.values, found.text)
         except CallError as error:
             before = self._troubles.pop(name, _Trouble())
             truncated = before.truncated or error.kind is FailureKind.TRUNCATED

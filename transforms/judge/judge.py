@@ -1,0 +1,57 @@
+"""The judge: a question becomes a call, and a reply what its step reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rankbeam.transforms.clients.models.base import Embedding, Role
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.calls.template import Template
+from rankbeam.transforms.records.judge_steps import JudgeQuestion
+
+
+@dataclass(frozen=True)
+class JudgeReply:
+    """A reply to one question: a value as the step reads it, or a vector."""
+
+    value: Any
+    model_version: str | None = None
+    tokens: Tokens = NO_TOKENS
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The model that judges, its prompts by step, and the model that embeds, where a metric needs one."""
+
+    model: Model
+    templates: Mapping[str, Template]
+    embedder: Model | None = None
+    max_output_tokens: int = 4096
+
+    def call(self, question: JudgeQuestion, query: str, sample: int) -> Call:
+        """The call for a question, which belongs to no configuration more than to another."""
+        step = step_named(question.step)
+        values = step.values(question, query)
+        if step.embeds:
+            assert self.embedder is not None  # noqa: S101  an experiment with such a metric names one
+            prompt = self.embedder.parameters.embedding(values["text"], Role.SIMILARITY)
+            return replace(self.embedder.call(prompt), positions=frozenset())
+        settings = {"max_output_tokens": self.max_output_tokens, "sample": sample}
+        prompt = self.templates[question.step].prompt(values, **settings)
+        return replace(self.model.call(prompt), positions=frozenset())
+
+    def read(self, call: Call, reply: Reply) -> JudgeReply:
+        """The reply, checked against the question; raises a CallError if it cannot be used."""
+        prompt = Prompt.parse(call.payload)
+        step = step_named(prompt.step)
+        model = self.model if not step.embeds or self.embedder is None else self.embedder
+        answer = model.read(reply.answer)
+        if isinstance(answer, Embedding):
+            return JudgeReply(np.array(answer.vector), answer.model_version, reply.tokens)
+        return JudgeReply(step.read(prompt.values, answer.text), answer.model_version, reply.tokens)

@@ -1,0 +1,99 @@
+"""`answer_kind`: whether an answer answers, refuses or is off topic, and how relevant it is, from 0 to 3."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from rankbeam.transforms.judge.steps.grade import Level
+from rankbeam.transforms.judge.steps.reading import LEVEL, SUPPORTED_SHARE, offline_grade, offline_reason, one_of
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind
+from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
+from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
+from rankbeam.transforms.records.judge_steps import (
+    LONGEST_REASON,
+    Imagined,
+    Inquiry,
+    JudgedCase,
+    JudgedInput,
+    JudgeQuestion,
+    JudgeStep,
+    JudgeVerdict,
+    Need,
+    Share,
+)
+from rankbeam.transforms.records.suggestions import shortened
+
+
+@dataclass(frozen=True)
+class JudgedKind:
+    """The kind of an answer, and how relevant it is, from 0 to 3."""
+
+    kind: AnswerKind
+    relevance: int
+    reason: str
+
+
+class _Kind(Form):
+    reason: str
+    kind: AnswerKind
+    relevance: Level
+
+
+def _judged_kind(case: JudgedCase) -> Inquiry:
+    """A query without an answer, since nothing was retrieved, counts as refused."""
+    if case.answer is None:
+        return JudgedKind(AnswerKind.REFUSED, 0, "")
+    question = JudgeQuestion(AnswerKindStep.name, (case.answer,))
+    replies = yield [question]
+    return replies[question]
+
+
+def _kind(case: JudgedCase) -> Inquiry:
+    return (yield from _judged_kind(case)).kind
+
+
+def _relevance(case: JudgedCase) -> Inquiry:
+    return (yield from _judged_kind(case)).relevance
+
+
+_NEEDS = frozenset({Need.ANSWER})
+
+
+class AnswerKindStep(JudgeStep):
+    """Judge what an answer does with its question."""
+
+    name = "answer_kind"
+    variables = ("query", "answer")
+    judges = True
+    inputs = {  # noqa: RUF012
+        "kind": JudgedInput(_kind, ("answer_kind",), _NEEDS),
+        "relevance": JudgedInput(_relevance, ("answer_kind",), _NEEDS),
+        "answerable": JudgedInput(lambda case: case.gold.answerable, needs=frozenset({Need.ANSWERABLE})),
+    }
+
+    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
+        """A reason, a kind and a grade."""
+        return object_of(reason=TEXT, kind=one_of(AnswerKind), relevance=LEVEL)
+
+    def read(self, values: Mapping[str, Any], text: str) -> JudgedKind:  # noqa: ARG002
+        """The kind and the relevance."""
+        reply = parsed(_Kind, text)
+        return JudgedKind(reply.kind, reply.relevance, shortened(reply.reason, LONGEST_REASON))
+
+    def imagined(self, imagined: Imagined) -> JudgedKind:  # noqa: ARG002
+        """An answer of no relevance."""
+        return JudgedKind(AnswerKind.ANSWERED, 0, "")
+
+    def verdicts(self, reply: JudgedKind) -> Sequence[JudgeVerdict]:
+        """The kind, with the relevance as its grade."""
+        score = Fraction(reply.relevance, HIGHEST_GRADE)
+        return [JudgeVerdict(reply.kind.value, reply.relevance, reply.reason, score)]
+
+    def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
+        """Refused by its words, else answered if it has half of the query's words."""
+        if has_words_of_refusal(values["answer"]):
+            return {"reason": "words of a refusal", "kind": AnswerKind.REFUSED, "relevance": 0}
+        part = share(values["query"], values["answer"])
+        kind = AnswerKind.ANSWERED if part >= SUPPORTED_SHARE else AnswerKind.PARTIAL if part else AnswerKind.OFF_TOPIC
+        return {"reason": offline_reason(part), "kind": kind, "relevance": offline_grade(part)}

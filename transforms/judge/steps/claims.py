@@ -1,0 +1,94 @@
+"""`claims`: the claims of an answer or of a reference answer, each with the words of the text that make it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.judge.steps.reading import check_ids
+from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
+from rankbeam.transforms.kernels.quoting import place_of
+from rankbeam.transforms.kernels.sentences import sentences
+from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parsed
+from rankbeam.transforms.records.judge_steps import Imagined, JudgeQuestion, JudgeStep, Share
+
+_CITATION = re.compile(r"^(?:\[\d+\]\s*)+$")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a text, and where the text makes it: [start, end) in code points; None where the quote is absent."""
+
+    text: str
+    start: int | None
+    end: int | None
+
+
+class _Claim(Form):
+    id: int
+    text: Text
+    quote: Any = None  # no repair is paid for a quote: it decides no value
+
+
+class _Claims(Form):
+    claims: list[_Claim]
+
+
+class ClaimsStep(JudgeStep):
+    """Extract the claims of a text; a quote that is not in the text leaves its claim without a place."""
+
+    name = "claims"
+    variables = ("query", "text")
+
+    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
+        """A list of claims with ids from 0."""
+        claim = object_of(id={"type": "integer", "minimum": 0}, text=TEXT, quote=TEXT)
+        return object_of(claims=list_of(claim))
+
+    def read(self, values: Mapping[str, Any], text: str) -> tuple[Claim, ...]:
+        """The claims in the order of their ids."""
+        claims = sorted(parsed(_Claims, text).claims, key=lambda claim: claim.id)
+        check_ids([claim.id for claim in claims], len(claims), "claims")
+        return tuple(_placed(claim, values["text"]) for claim in claims)
+
+    def imagined(self, imagined: Imagined) -> tuple[Claim, ...]:
+        """One claim for each part."""
+        return tuple(Claim(part, 0, 1) for part in imagined.parts)
+
+    def imagined_parts(self, items: int, claims: int) -> int:  # noqa: ARG002
+        """The number of claims."""
+        return claims
+
+    def known_class(self, reply: Sequence[Claim]) -> str:
+        """How many claims there are."""
+        return how_many(reply)
+
+    def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002
+        """Every sentence, except refusals and citations alone."""
+        texts = statements_of(values["text"])
+        return {"claims": [{"id": number, "text": text, "quote": text} for number, text in enumerate(texts)]}
+
+
+def claims_question(text: str) -> JudgeQuestion:
+    """The question for the claims of a text."""
+    return JudgeQuestion(ClaimsStep.name, (text,))
+
+
+def how_many(parts: Sequence[Any]) -> str:
+    """Return "none", "one" or "several".
+
+    >>> how_many(()), how_many(("one", "two"))
+    ('none', 'several')
+    """
+    return ("none", "one", "several")[min(len(parts), 2)]
+
+
+def statements_of(text: str) -> list[str]:
+    """The sentences of a text, except refusals and citations alone."""
+    parts = [text[start:end] for start, end in sentences(text)]
+    return [part for part in parts if not has_words_of_refusal(part) and not _CITATION.match(part)]
+
+
+def _placed(claim: _Claim, text: str) -> Claim:
+    place = place_of(claim.quote, text) if isinstance(claim.quote, str) else None
+    return Claim(claim.text, *(place or (None, None)))

@@ -1,0 +1,88 @@
+"""`grade`: how well one context serves the person who asked, from 0 to 3."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from rankbeam.transforms.judge.steps.reading import LEVEL, offline_grade, offline_reason
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
+from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
+from rankbeam.transforms.records.judge_steps import (
+    LONGEST_REASON,
+    Imagined,
+    Inquiry,
+    JudgedCase,
+    JudgedInput,
+    JudgeQuestion,
+    JudgeStep,
+    JudgeVerdict,
+    Need,
+    Share,
+)
+from rankbeam.transforms.records.suggestions import shortened
+
+Level = Annotated[int, Field(ge=0, le=HIGHEST_GRADE)]
+"""A grade of a reply."""
+
+
+@dataclass(frozen=True)
+class ContextGrade:
+    """Grades of a context for a query, from 0 to 3: does it fit the intent, can it be trusted, and both together."""
+
+    intent: int
+    trust: int
+    grade: int
+    reason: str
+
+
+class _Grade(Form):
+    reason: str
+    intent: Level
+    trust: Level
+    grade: Level
+
+
+def _grades(case: JudgedCase) -> Inquiry:
+    """Return int64[contexts]."""
+    questions = [JudgeQuestion(GradeStep.name, (context,)) for context in case.contexts]
+    replies = yield questions
+    return np.array([replies[question].grade for question in questions], np.int64)
+
+
+class GradeStep(JudgeStep):
+    """Grade a context."""
+
+    name = "grade"
+    variables = ("query", "context")
+    judges = True
+    inputs = {  # noqa: RUF012
+        "grades": JudgedInput(_grades, ("grade",), frozenset({Need.CONTEXTS}), per_context=True)
+    }
+
+    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
+        """A reason and three grades."""
+        return object_of(reason=TEXT, intent=LEVEL, trust=LEVEL, grade=LEVEL)
+
+    def read(self, values: Mapping[str, Any], text: str) -> ContextGrade:  # noqa: ARG002
+        """The grades."""
+        reply = parsed(_Grade, text)
+        return ContextGrade(reply.intent, reply.trust, reply.grade, shortened(reply.reason, LONGEST_REASON))
+
+    def imagined(self, imagined: Imagined) -> ContextGrade:  # noqa: ARG002
+        """The lowest grades."""
+        return ContextGrade(0, 0, 0, "")
+
+    def verdicts(self, reply: ContextGrade) -> Sequence[JudgeVerdict]:
+        """The grade."""
+        score = Fraction(reply.grade, HIGHEST_GRADE)
+        return [JudgeVerdict(grade=reply.grade, reason=reply.reason, score=score)]
+
+    def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
+        """One grade for each quarter of the query's words that are in the context."""
+        part = share(values["query"], values["context"])
+        level = offline_grade(part)
+        return {"reason": offline_reason(part), "intent": level, "trust": level, "grade": level}

@@ -1,0 +1,97 @@
+"""`nugget_assign`: how far an answer contains each nugget of the reference."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from rankbeam.transforms.judge.steps.reading import (
+    SUPPORTED_SHARE,
+    ReasonedVerdict,
+    offline_verdicts,
+    reasoned,
+    verdicts_schema,
+)
+from rankbeam.transforms.kernels.judged import Assigned
+from rankbeam.transforms.records.forms import Form, parsed
+from rankbeam.transforms.records.judge_steps import (
+    Imagined,
+    Inquiry,
+    JudgedCase,
+    JudgedInput,
+    JudgeQuestion,
+    JudgeStep,
+    JudgeVerdict,
+    Need,
+    Share,
+)
+
+_SCORES: Mapping[Assigned, Fraction] = MappingProxyType(
+    {Assigned.SUPPORT: Fraction(1), Assigned.PARTIAL: Fraction(1, 2), Assigned.NONE: Fraction(0)}
+)
+_MOST_WORDS = 0.75
+"""Share of a nugget's words from which the offline judge takes it for supported."""
+
+
+class _Assignment(Form):
+    id: int
+    reason: str
+    verdict: Assigned
+
+
+class _Assignments(Form):
+    verdicts: list[_Assignment]
+
+
+def _assigned(case: JudgedCase) -> Inquiry:
+    nuggets = tuple(text for text, _ in case.gold.nuggets or ())
+    if not nuggets or case.answer is None:
+        return [Assigned.NONE] * len(nuggets)
+    question = JudgeQuestion(NuggetAssignStep.name, (case.answer,), nuggets)
+    replies = yield [question]
+    return [one.verdict for one in replies[question]]
+
+
+class NuggetAssignStep(JudgeStep):
+    """Assign nuggets to an answer."""
+
+    name = "nugget_assign"
+    variables = ("query", "answer", "nuggets")
+    items = "nuggets"
+    judges = True
+    inputs = {  # noqa: RUF012
+        "assigned": JudgedInput(_assigned, ("nugget_assign",), frozenset({Need.ANSWER, Need.NUGGETS})),
+        "vital": JudgedInput(
+            lambda case: np.array([vital for _, vital in case.gold.nuggets or ()], bool),
+            needs=frozenset({Need.NUGGETS}),
+        ),
+    }
+
+    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A reason and a verdict for each nugget."""
+        return verdicts_schema(Assigned, len(values["nuggets"]))
+
+    def read(self, values: Mapping[str, Any], text: str) -> tuple[ReasonedVerdict[Assigned], ...]:
+        """The verdicts in the order of the nuggets."""
+        return reasoned(parsed(_Assignments, text).verdicts, len(values["nuggets"]))
+
+    def imagined(self, imagined: Imagined) -> tuple[ReasonedVerdict[Assigned], ...]:
+        """The answer has no nugget."""
+        return tuple(ReasonedVerdict(Assigned.NONE, "") for _ in range(imagined.items))
+
+    def verdicts(self, reply: Sequence[ReasonedVerdict[Assigned]]) -> Sequence[JudgeVerdict]:
+        """One for each nugget."""
+        return [JudgeVerdict(one.verdict.value, reason=one.reason, score=_SCORES[one.verdict]) for one in reply]
+
+    def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
+        """Supported if the answer has three quarters of the nugget's words, partially if it has half of them."""
+        shares = {item: share(text, values["answer"]) for item, text in values["nuggets"].items()}
+        return offline_verdicts(shares, {item: _offline(part) for item, part in shares.items()})
+
+
+def _offline(share: float) -> Assigned:
+    if share >= _MOST_WORDS:
+        return Assigned.SUPPORT
+    return Assigned.PARTIAL if share >= SUPPORTED_SHARE else Assigned.NONE

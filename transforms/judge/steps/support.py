@@ -1,0 +1,173 @@
+"""`support`: whether a text supports, contradicts or does not state each of some claims."""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from rankbeam.transforms.judge.steps.claims import ClaimsStep, claims_question
+from rankbeam.transforms.judge.steps.reading import (
+    SUPPORTED_SHARE,
+    ReasonedVerdict,
+    offline_verdicts,
+    reasoned,
+    verdicts_schema,
+)
+from rankbeam.transforms.judge.steps.sentences import sentences_of
+from rankbeam.transforms.kernels.arrays import BoolArray
+from rankbeam.transforms.records.forms import Form, parsed
+from rankbeam.transforms.records.judge_steps import (
+    Imagined,
+    Inquiry,
+    JudgedCase,
+    JudgedInput,
+    JudgeQuestion,
+    JudgeReplies,
+    JudgeStep,
+    JudgeVerdict,
+    Need,
+    Share,
+)
+
+Texts = tuple[str, ...]
+
+
+class SupportVerdict(StrEnum):
+    """What a text says of a claim."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    NOT_STATED = "not_stated"
+
+
+class _Verdict(Form):
+    id: int
+    reason: str
+    verdict: SupportVerdict
+
+
+class _Verdicts(Form):
+    verdicts: list[_Verdict]
+
+
+def support_question(items: Texts, evidence: str) -> list[JudgeQuestion]:
+    """The question whether a text supports some items; none without items."""
+    return [JudgeQuestion(SupportStep.name, (evidence,), items)] if items else []
+
+
+def supported(replies: JudgeReplies, items: Texts, evidence: str) -> BoolArray:
+    """Return for each item whether a text supports it."""
+    (verdicts,) = [replies[question] for question in support_question(items, evidence)] or [()]
+    return np.array([one.verdict is SupportVerdict.SUPPORTED for one in verdicts], bool)
+
+
+def joint(contexts: Sequence[str]) -> str:
+    """All contexts as one text."""
+    return "\n\n".join(contexts)
+
+
+def _claims(text: str | None) -> Inquiry:
+    if text is None:
+        return ()
+    question = claims_question(text)
+    replies = yield [question]
+    return tuple(claim.text for claim in replies[question])
+
+
+def _by_context(owner: Callable[[JudgedCase], str | None]) -> Callable[[JudgedCase], Inquiry]:
+    """Return bool[claims, contexts]: the context supports the claim."""
+
+    def inquire(case: JudgedCase) -> Inquiry:
+        claims = yield from _claims(owner(case))
+        replies = yield [question for context in case.contexts for question in support_question(claims, context)]
+        matrix = np.zeros((len(claims), len(case.contexts)), bool)
+        for place, context in enumerate(case.contexts):
+            matrix[:, place] = supported(replies, claims, context)
+        return matrix
+
+    return inquire
+
+
+def _by_text(
+    owner: Callable[[JudgedCase], str | None], evidence: Callable[[JudgedCase], str | None]
+) -> Callable[[JudgedCase], Inquiry]:
+    """Return bool[claims]: the other text supports the claim."""
+
+    def inquire(case: JudgedCase) -> Inquiry:
+        claims, text = (yield from _claims(owner(case))), evidence(case)
+        if text is None:
+            return np.zeros(len(claims), bool)
+        replies = yield support_question(claims, text)
+        return supported(replies, claims, text)
+
+    return inquire
+
+
+def _answer(case: JudgedCase) -> str | None:
+    return case.answer
+
+
+def _reference(case: JudgedCase) -> str | None:
+    return case.gold.reference
+
+
+def supported_by_all(case: JudgedCase, items: Texts) -> Inquiry:
+    """Return bool[items]: all contexts together support the item."""
+    if not case.contexts:
+        return np.zeros(len(items), bool)
+    evidence = joint(case.contexts)
+    replies = yield support_question(items, evidence)
+    return supported(replies, items, evidence)
+
+
+def _attributed(case: JudgedCase) -> Inquiry:
+    return supported_by_all(case, sentences_of(case.gold.reference or ""))
+
+
+_STEPS = (ClaimsStep.name, "support")
+_A, _C, _G = Need.ANSWER, Need.CONTEXTS, Need.REFERENCE
+
+
+class SupportStep(JudgeStep):
+    """Judge claims by a text. In names of inputs, a, g and c are answer, reference answer and contexts."""
+
+    name = "support"
+    variables = ("query", "evidence", "claims")
+    items = "claims"
+    judges = True
+    inputs = {  # noqa: RUF012
+        "ac": JudgedInput(_by_context(_answer), _STEPS, frozenset({_A, _C}), per_context=True),
+        "gc": JudgedInput(_by_context(_reference), _STEPS, frozenset({_G, _C}), per_context=True),
+        "ag": JudgedInput(_by_text(_answer, _reference), _STEPS, frozenset({_A, _G})),
+        "ga": JudgedInput(_by_text(_reference, _answer), _STEPS, frozenset({_A, _G})),
+        "attributed": JudgedInput(_attributed, ("support",), frozenset({_G, _C})),
+    }
+
+    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A reason and a verdict for each claim."""
+        return verdicts_schema(SupportVerdict, len(values["claims"]))
+
+    def read(self, values: Mapping[str, Any], text: str) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
+        """The verdicts in the order of the claims."""
+        return reasoned(parsed(_Verdicts, text).verdicts, len(values["claims"]))
+
+    def imagined(self, imagined: Imagined) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
+        """All claims are supported."""
+        return tuple(ReasonedVerdict(SupportVerdict.SUPPORTED, "") for _ in range(imagined.items))
+
+    def verdicts(self, reply: Sequence[ReasonedVerdict[SupportVerdict]]) -> Sequence[JudgeVerdict]:
+        """One for each claim."""
+        supports = SupportVerdict.SUPPORTED
+        return [
+            JudgeVerdict(one.verdict.value, reason=one.reason, score=Fraction(one.verdict is supports)) for one in reply
+        ]
+
+    def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
+        """Supported if half of the claim's words are in the evidence; never contradicted."""
+        shares = {item: share(text, values["evidence"]) for item, text in values["claims"].items()}
+        supports, states_not = SupportVerdict.SUPPORTED, SupportVerdict.NOT_STATED
+        return offline_verdicts(
+            shares, {item: supports if part >= SUPPORTED_SHARE else states_not for item, part in shares.items()}
+        )

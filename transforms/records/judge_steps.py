@@ -1,0 +1,293 @@
+"""A step of the judge: one question with its prompt, the form of the reply, and the arguments that metrics get from it.
+
+A step is found by its name: those of rankbeam register when `rankbeam.transforms.judge.steps` is imported, which every
+process does that has a judge's work, and those of other packages are entry points of the group `rankbeam.judged`.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar, NamedTuple
+
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.forms import Form, parsed, schema_of
+from rankbeam.transforms.records.items import NO_GOLD, Gold
+
+GROUP = "rankbeam.judged"
+LONGEST_REASON = 300
+"""Characters of a reason that are kept."""
+
+Share = Callable[[str, str], float]
+"""The share of the words of a text that another text has, from 0 to 1."""
+
+
+class Need(StrEnum):
+    """What a metric may need besides a judge."""
+
+    ANSWER = "answer"
+    CONTEXTS = "contexts"
+    REFERENCE = "reference"
+    ANSWERABLE = "answerable"
+    NUGGETS = "nuggets"
+    EMBEDDINGS = "embeddings"
+
+
+class JudgeQuestion(NamedTuple):
+    """One question to a judge; equal questions about one query are asked once.
+
+    Attributes:
+        step: name of the step.
+        texts: the values of the step's variables other than `query` and the items, in their order.
+        items: claims, statements, sentences or nuggets that get a verdict each.
+    """
+
+    step: str
+    texts: tuple[str, ...]
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JudgedCase:
+    """What is judged: one query under one configuration.
+
+    Attributes:
+        query: text of the query.
+        contexts: texts of the contexts, best first.
+        answer: text of the answer; None if nothing was retrieved, so that no model was asked.
+        cited: positions of the contexts that the answer refers to.
+        invented: number of references to contexts that do not exist.
+        gold: reference answer, nuggets, and whether the query is answerable, each None if the dataset does not say.
+    """
+
+    query: str
+    contexts: tuple[str, ...]
+    answer: str | None = None
+    cited: tuple[int, ...] = ()
+    invented: int = 0
+    gold: Gold = NO_GOLD
+
+
+class JudgeReplies:
+    """Replies by question, as their steps read them."""
+
+    def __init__(self, replies: Mapping[JudgeQuestion, Any]) -> None:
+        self._replies = replies
+
+    def __getitem__(self, question: JudgeQuestion) -> Any:
+        """The reply; raises the CallError of a question that failed, and the value of the metric has failed, too."""
+        reply = self._replies[question]
+        if isinstance(reply, CallError):
+            raise reply
+        return reply
+
+
+Inquiry = Generator[Sequence[JudgeQuestion], JudgeReplies, Any]
+"""Yields questions, is sent replies, and returns the argument of a formula."""
+
+
+@dataclass(frozen=True)
+class JudgedInput:
+    """An argument of formulas, by the name of the argument.
+
+    Attributes:
+        get: function of a `JudgedCase` that returns the argument, or a generator that yields lists of questions, is
+            sent `JudgeReplies` and returns the argument. Questions that do not depend on a reply belong in one list.
+        steps: names of the steps that it asks.
+        needs: parts of the case that have to exist.
+        per_context: the last axis is that of the contexts, in rank order; a cutoff `@k` keeps the first k.
+    """
+
+    get: Callable[[JudgedCase], Any]
+    steps: tuple[str, ...] = ()
+    needs: frozenset[Need] = field(default_factory=frozenset)
+    per_context: bool = False
+
+
+@dataclass(frozen=True)
+class JudgeVerdict:
+    """One verdict of a reply.
+
+    Attributes:
+        verdict: word of the verdict; None if there is a grade alone.
+        grade: whole number.
+        reason: the judge's.
+        score: value from 0 to 1, to measure how far repeated judgements differ.
+    """
+
+    verdict: str | None = None
+    grade: int | None = None
+    reason: str | None = None
+    score: Fraction = Fraction()
+
+    @property
+    def name(self) -> str:
+        """The verdict, or the grade where there is no other."""
+        return str(self.grade) if self.verdict is None else self.verdict
+
+
+@dataclass(frozen=True)
+class Imagined:
+    """What `plan` assumes about a reply that it cannot know.
+
+    Attributes:
+        key: content key of the call.
+        items: number of items in the question.
+        parts: texts of claims that a text makes: none where as few calls as possible follow, else many.
+    """
+
+    key: str
+    items: int
+    parts: tuple[str, ...]
+
+
+class JudgeStep:
+    """A step of the judge; a subclass defines the attributes, `imagined`, and `verdicts` if the step judges.
+
+    Attributes:
+        name: lower case, such as "support"; part of every content key, so it never changes.
+        variables: names in the prompt: `query`, those of the question's texts in their order, and the items.
+        prompt: template: instructions, a line `---`, then each value between lines `<<NAME {fence}` and
+            `{fence} NAME>>`. A literal brace is `{{`.
+        form: pydantic model of the reply.
+        items: the variable whose items get a verdict each.
+        lists_items: the prompt numbers the items from 1; by default their ids begin with 0.
+        judges: replies are verdicts: they are written to `verdicts`, and some are repeated to measure agreement.
+        embeds: the embedding model answers, not the judge.
+        inputs: arguments of formulas that this step is asked for, by name.
+        known_items: questions with known answers, as mappings: `values` by variable, `expected` (see `known_class`),
+            and optional `tags`. Without them nothing is known of the judge's accuracy in this step.
+    """
+
+    name: ClassVar[str]
+    variables: ClassVar[tuple[str, ...]]
+    prompt: ClassVar[str] = ""
+    form: ClassVar[type[Form] | None] = None
+    items: ClassVar[str | None] = None
+    lists_items: ClassVar[bool] = False
+    judges: ClassVar[bool] = False
+    embeds: ClassVar[bool] = False
+    inputs: ClassVar[Mapping[str, JudgedInput]] = {}
+    known_items: ClassVar[Sequence[Mapping[str, Any]]] = ()
+
+    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002  for subclasses
+        """The JSON schema of the reply; by default that of `form`.
+
+        Args:
+            values: of the prompt's variables.
+        """
+        return schema_of(self._form())
+
+    def read(self, values: Mapping[str, Any], text: str) -> Any:  # noqa: ARG002  for subclasses
+        """The reply as a value, by default an instance of `form`; it has to be picklable.
+
+        Args:
+            values: of the prompt's variables.
+            text: of the model.
+
+        Raises:
+            CallError: the text breaks a rule of the step (`MALFORMED`); a repair quotes the message.
+        """
+        return parsed(self._form(), text)
+
+    def imagined(self, imagined: Imagined) -> Any:
+        """A reply, as `read` returns it, for `plan`: the calls that follow from it are counted."""
+        raise NotImplementedError(f"{type(self).__name__} has no imagined()")
+
+    def imagined_parts(self, items: int, claims: int) -> int:  # noqa: ARG002  for subclasses
+        """The number of parts in a reply, for the estimate of its tokens: by default one for each item."""
+        return items
+
+    def verdicts(self, reply: Any) -> Sequence[JudgeVerdict]:  # noqa: ARG002  for subclasses
+        """The verdicts of a reply, one for each item, or one."""
+        return ()
+
+    def known_class(self, reply: Any) -> str:
+        """The class of a reply that a known item expects: by default the first verdict, or grade."""
+        return self.verdicts(reply)[0].name
+
+    def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any] | None:  # noqa: ARG002
+        """The reply of the offline judge `lexical`, as JSON values; None if it has none.
+
+        Args:
+            values: of the prompt's variables.
+            share: the share of the words of one text in another.
+        """
+        return None
+
+    def values(self, question: JudgeQuestion, query: str) -> dict[str, Any]:
+        """The values of the prompt's variables."""
+        texts = iter(question.texts)
+        numbered = {str(number): item for number, item in enumerate(question.items)}
+        items = list(question.items) if self.lists_items else numbered
+        return {
+            name: query if name == "query" else items if name == self.items else next(texts) for name in self.variables
+        }
+
+    def question(self, values: Mapping[str, Any]) -> JudgeQuestion:
+        """The question whose prompt has these values."""
+        texts = (values[name] for name in self.variables if name not in ("query", self.items))
+        items = values[self.items] if self.items is not None else ()
+        return JudgeQuestion(self.name, tuple(texts), tuple(items.values() if isinstance(items, Mapping) else items))
+
+    def _form(self) -> type[Form]:
+        if self.form is None:
+            raise NotImplementedError(f"{type(self).__name__} has no form")
+        return self.form
+
+
+_REGISTERED: dict[str, JudgeStep] = {}
+
+
+def register(*steps: JudgeStep) -> None:
+    """Make steps known by their names in this process."""
+    _REGISTERED.update({step.name: step for step in steps})
+
+
+def step_of(name: str) -> JudgeStep | None:
+    """The step of that name; None if it is not one of the judge's."""
+    return _REGISTERED.get(name) or (_plugged_in(name) if name in plug_ins() and not is_metric(name) else None)
+
+
+def is_metric(name: str) -> bool:
+    """Return whether an entry point is a metric: its name begins with a capital letter, that of a step does not."""
+    return name[:1].isupper()
+
+
+@cache
+def plug_ins() -> Mapping[str, EntryPoint]:
+    """The entry points of the group `rankbeam.judged`, by name."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+@cache
+def plugged_steps() -> tuple[JudgeStep, ...]:
+    """The steps of other packages."""
+    return tuple(_plugged_in(name) for name in sorted(plug_ins()) if not is_metric(name))
+
+
+def load_plug_in(name: str) -> Any:
+    """The object of an entry point.
+
+    Raises:
+        InputError: it cannot be imported.
+    """
+    try:
+        return plug_ins()[name].load()
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{GROUP} {name!r} cannot be imported: {error}") from error
+
+
+@cache
+def _plugged_in(name: str) -> JudgeStep:
+    loaded = load_plug_in(name)
+    if not (isinstance(loaded, type) and issubclass(loaded, JudgeStep)):
+        problem = "is not a subclass of JudgeStep; the name of a metric begins with a capital letter"
+        raise InputError(f"{GROUP} {name!r}: {plug_ins()[name].value} {problem}")
+    if getattr(loaded, "name", "") != name:
+        raise InputError(f"{GROUP} {name!r}: the step of {plug_ins()[name].value} has another name; use one for both")
+    if name in _REGISTERED:
+        raise InputError(f"{GROUP} {name!r}: rankbeam has a step of that name; choose another")
+    return loaded()
