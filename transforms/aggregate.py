@@ -135,7 +135,7 @@ def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstim
 def _without_judged(estimates: RunEstimates, evaluation: Evaluation) -> set[int]:
     """The sources of which no configuration retrieved a judged document."""
     judged = {evaluation.configurations[position].source for position in estimates.with_judged}
-    return {each.source for each in evaluation.configurations} - judged
+    return {configuration.source for configuration in evaluation.configurations} - judged
 
 
 def _empty(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:

@@ -232,7 +232,7 @@ def _with(usage: Usage, lost: list[Use], *, is_first: bool) -> Usage:
 
 
 def _batches(references: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
-    return (each.batch() for each in references)
+    return (reference.batch() for reference in references)
 
 
 def _report(counts: Counts) -> None:

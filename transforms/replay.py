@@ -163,9 +163,9 @@ def rankings_in(known: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _documents(contexts: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
-    if contexts is None or any(each["doc_id"] is None for each in contexts):
+    if contexts is None or any(context["doc_id"] is None for context in contexts):
         return None
-    return [{"doc_id": each["doc_id"], "score": None, "text": each["text"]} for each in contexts]
+    return [{"doc_id": context["doc_id"], "score": None, "text": context["text"]} for context in contexts]
 
 
 def merged(tallies: Iterable[ReplayTally]) -> ReplayTally:

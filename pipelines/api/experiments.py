@@ -18,7 +18,7 @@ _DICT = "experiment"
 
 
 def names_output(given: Any, replaced: Mapping[str, Any]) -> bool:
-    """Whether an experiment names a folder for results; a file has to, unless `output` is given.
+    """Return whether an experiment names a folder for results; a file has to, unless `output` is given.
 
     >>> names_output({"name": "a"}, {}), names_output({"output": {"path": "out"}}, {}), names_output("a.yaml", {})
     (False, True, True)

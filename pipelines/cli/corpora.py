@@ -41,7 +41,7 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
         from rankbeam.pipelines.manage import corpora
         from rankbeam.pipelines.show.screen import Screen
 
-        found = [each for one in corpora.places(place, api_endpoint) for each in one.corpora()]
+        found = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
         click.echo(corpora.shown(found, form, Screen.of()))
 
 
@@ -55,7 +55,7 @@ def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
     with messages():
         from rankbeam.pipelines.manage import corpora
 
-        found = [each for one in corpora.places(place, api_endpoint) for each in one.corpora()]
+        found = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
         click.echo(corpora.detailed(corpora.named(found, [name])[0], form))
 
 

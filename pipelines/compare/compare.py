@@ -116,7 +116,7 @@ def compare(run: Results, other: Results | None, question: Question) -> Compared
         raise InputError("the runs have no scored query in common", path=run.output)
     rows = [each for each in every if each.row.slice in slices]
     rows.sort(key=lambda each: (metrics.index(each.row.metric), slices.index(each.row.slice)))
-    compared = {each.row.slice for each in rows}
+    compared = {row.row.slice for row in rows}
     too_small = tuple(name for name in slices if name not in compared)
     return Compared(run, other, evaluation.statistics, rows, left_out, too_small, shared_queries(run, other))
 
@@ -198,17 +198,17 @@ def _members(
     theirs = [Member(other, row["config_id"], row["name"]) for row in other.configurations]
     if question.baseline is not None:
         return [*ours, theirs[_position(question.baseline, theirs, other)]], len(ours), ()
-    names = [each.name for each in theirs]
-    both = [each for each in ours if each.name in names]
+    names = [description.name for description in theirs]
+    both = [our for our in ours if our.name in names]
     if not both:
-        problem = f"{', '.join(each.name for each in ours)} in one, {', '.join(names)} in the other"
+        problem = f"{', '.join(our.name for our in ours)} in one, {', '.join(names)} in the other"
         raise InputError(f"the runs have no configuration of the same name: {problem}; name one as --baseline")
     members = [*both, *(theirs[names.index(each.name)] for each in both)]
     return members, 0, tuple((position, len(both) + position) for position in range(len(both)))
 
 
 def _position(name: str, members: Sequence[Member], run: Results) -> int:
-    names = [each.name for each in members]
+    names = [member.name for member in members]
     if name not in names:
         raise InputError(f"no configuration is named {name!r}; {did_you_mean(name, names)}", path=run.output)
     return names.index(name)

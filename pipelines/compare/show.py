@@ -83,11 +83,11 @@ def as_json(compared: Compared) -> str:
 def sentences(compared: Compared) -> list[str]:
     """For each metric and slice, the verdict on each configuration against a baseline."""
     groups: dict[tuple[str, str, str], dict[Verdict, list[str]]] = {}
-    for each in compared.rows:
-        verdicts = groups.setdefault((each.row.metric, each.row.slice, _against(each, compared)), {})
-        verdicts.setdefault(each.row.verdict(compared.statistics.confidence), []).append(each.configuration)
+    for row in compared.rows:
+        verdicts = groups.setdefault((row.row.metric, row.row.slice, _against(row, compared)), {})
+        verdicts.setdefault(row.row.verdict(compared.statistics.confidence), []).append(row.configuration)
     confidence = f"{100 * compared.statistics.confidence:g}% confidence"
-    doubt = [f"{UNRELIABLE}."] if any(each.row.is_unreliable for each in compared.rows) else []
+    doubt = [f"{UNRELIABLE}."] if any(row.row.is_unreliable for row in compared.rows) else []
     return doubt + [
         f"{metric}{'' if name == ALL else f' over {name}'}, against {baseline} at {confidence}: {_verdicts(verdicts)}."
         for (metric, name, baseline), verdicts in groups.items()
@@ -97,8 +97,8 @@ def sentences(compared: Compared) -> list[str]:
 def _against(comparison: NamedComparison, compared: Compared) -> str:
     if compared.other is None:
         return comparison.baseline
-    names = {each.baseline for each in compared.rows}
-    same = all(each.configuration == each.baseline for each in compared.rows)
+    names = {row.baseline for row in compared.rows}
+    same = all(row.configuration == row.baseline for row in compared.rows)
     name = "the same configuration" if same and len(names) > 1 else comparison.baseline
     return f"{name} of {compared.other.output} ({compared.other.named})"
 
@@ -120,8 +120,8 @@ def _verdicts(verdicts: dict[Verdict, list[str]]) -> str:
 
 def table(compared: Compared) -> Table:
     """The differences, a row each."""
-    sliced = any(each.row.slice != ALL for each in compared.rows)
-    unpaired = any(each.row.unpaired for each in compared.rows)
+    sliced = any(row.row.slice != ALL for row in compared.rows)
+    unpaired = any(row.row.unpaired for row in compared.rows)
     interval = f"{100 * compared.statistics.confidence:g}% interval"
     names = ["metric", *(["slice"] if sliced else []), "configuration", "baseline"]
     numbers = ["difference", interval, "p", "p (Holm)", "wins/ties/losses"]
@@ -143,7 +143,7 @@ def table(compared: Compared) -> Table:
         for each in compared.rows
         for row in [each.row]
     ]
-    baselines = {each.baseline for each in compared.rows}  # the sentences name it
+    baselines = {row.baseline for row in compared.rows}  # the sentences name it
     drop = ["detectable", "effect size", "p", *numbers[5:6], *(["baseline"] if len(baselines) == 1 else [])]
     return Table([*names, *numbers], rows, len(names), drop=[*drop, "wins/ties/losses"])
 
@@ -163,12 +163,12 @@ def _p_value(number: float | None) -> str:
 def _documents(compared: Compared) -> list[dict[str, object]]:
     return [
         {
-            **{name: getattr(each, name) for name in ("configuration", "baseline", "config_id", "baseline_id")},
-            **{name: getattr(each.row, name) for name in _OWN},
-            "verdict": str(each.row.verdict(compared.statistics.confidence)),
-            "few_queries": each.row.is_unreliable,
+            **{name: getattr(row, name) for name in ("configuration", "baseline", "config_id", "baseline_id")},
+            **{name: getattr(row.row, name) for name in _OWN},
+            "verdict": str(row.row.verdict(compared.statistics.confidence)),
+            "few_queries": row.row.is_unreliable,
         }
-        for each in compared.rows
+        for row in compared.rows
     ]
 
 

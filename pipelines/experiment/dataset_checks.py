@@ -42,7 +42,7 @@ def unknown_attributes(
     answers: str | None,
 ) -> Iterator[InputError]:
     """Attributes that slices or templates name and no query has."""
-    sliced = {name for each in slices for name in attributes_of(each)}
+    sliced = {name for slice_ in slices for name in attributes_of(slice_)}
     filled = {name for each in templates for name in each.attributes}
     try:
         known = attributes_in(queries, sliced | filled | ({answers} if answers else set()))
@@ -83,7 +83,7 @@ def attributes_in(queries: str | None, wanted: Set[str]) -> set[str] | None:
 def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[PlannedSource]) -> Iterator[InputError]:
     """The parts of the dataset that a retriever or a slice needs and that are not given."""
     given = located.value.get("dataset")
-    for need in sorted({need for each in sources for need in each.retriever.needs}):
+    for need in sorted({need for source in sources for need in source.retriever.needs}):
         if not isinstance(given, dict) or given.get(need) is None:
             yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
     if model.slices and isinstance(given, dict) and given.get("queries") is None:
@@ -92,7 +92,7 @@ def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[P
 
 def unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:
     """Systems of which a file of answers has none."""
-    for retriever in (each.retriever for each in sources):
+    for retriever in (source.retriever for source in sources):
         replay = retriever.parameters
         if not isinstance(replay, Replay) or replay.config is None:
             continue
@@ -116,7 +116,7 @@ def wrong_inputs(
     ]
     if model.dataset.answers is not None:
         inputs.append((("dataset", "answers", "path"), "answers", model.dataset.answers.path))
-    for retriever in (each.retriever for each in sources):
+    for retriever in (source.retriever for source in sources):
         own = retriever.parameters.inputs()
         inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in own.items()]
     for place, role, pattern in inputs:

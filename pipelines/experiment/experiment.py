@@ -62,7 +62,9 @@ class Experiment:
     @property
     def calls_models(self) -> bool:
         """True if models answer or judge."""
-        return bool(self.judged) or any(each.generation is not None for each in self.evaluation.configurations)
+        return bool(self.judged) or any(
+            configuration.generation is not None for configuration in self.evaluation.configurations
+        )
 
     @property
     def makes_calls(self) -> bool:
@@ -88,12 +90,14 @@ class Experiment:
     @property
     def served(self) -> tuple[Corpus, ...]:
         """The corpora that a service builds, each once."""
-        corpora = (each.retriever.corpus for each in self.sources)
-        return tuple(dict.fromkeys(each for each in corpora if each is not None and each.parameters.searched("")))
+        corpora = (source.retriever.corpus for source in self.sources)
+        return tuple(
+            dict.fromkeys(corpus for corpus in corpora if corpus is not None and corpus.parameters.searched(""))
+        )
 
     def searching(self, found: Mapping[Corpus, tuple[str, str]]) -> "Experiment":
         """The experiment with the identities and the resources of the corpora that a service builds."""
-        sources = tuple(each.searching(found) for each in self.sources)
+        sources = tuple(source.searching(found) for source in self.sources)
         return replace(self, sources=sources)
 
     def accounts(self) -> dict[str, str]:
@@ -101,11 +105,11 @@ class Experiment:
 
         What an experiment calls a pool depends on its other retrievers; at the service it is the same budget.
         """
-        accounts = {each.pool or "": each.account for each in self.services.values()}
-        for each in reversed(self.sources):
-            if (remote := each.retriever.remote) is not None:
-                account = remote.quota or f"{each.retriever.kind} {remote.scope()}".strip()
-                accounts[each.source.pool or ""] = account
+        accounts = {service.pool or "": service.account for service in self.services.values()}
+        for source in reversed(self.sources):
+            if (remote := source.retriever.remote) is not None:
+                account = remote.quota or f"{source.retriever.kind} {remote.scope()}".strip()
+                accounts[source.source.pool or ""] = account
         return accounts
 
     @property
@@ -155,13 +159,13 @@ class Experiment:
     @property
     def secrets(self) -> dict[str, str]:
         """The references to secrets, which workers resolve: the place of each, for messages."""
-        parameters = [each.retriever.parameters for each in self.sources]
-        components = [*parameters, *(each.parameters for each in self.services.values())]
-        return {reference: place for each in components for reference, place in each.secret_places().items()}
+        parameters = [source.retriever.parameters for source in self.sources]
+        components = [*parameters, *(service.parameters for service in self.services.values())]
+        return {reference: place for component in components for reference, place in component.secret_places().items()}
 
     def inputs(self) -> list[str]:
         """The path of every file that is read."""
-        own = [path for each in self.sources for path in each.retriever.parameters.inputs().values()]
+        own = [path for source in self.sources for path in source.retriever.parameters.inputs().values()]
         references = None if self.references is None else self.references.path
         given = (self.qrels, self.evidence, self.queries, self.corpus, references, *own)
         return [path for path in given if path is not None]
@@ -169,7 +173,7 @@ class Experiment:
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
         """Role and path of the files that must share queries or documents with the judgements."""
-        runs = [("run", each.path) for each in self.evaluation.sources if each.path is not None]
+        runs = [("run", source.path) for source in self.evaluation.sources if source.path is not None]
         return (*runs, *([] if self.corpus is None else [("corpus", self.corpus)]))
 
     def with_disjoint(self, allowed: bool) -> "Experiment":
@@ -178,7 +182,7 @@ class Experiment:
 
     def pinned(self, run: str) -> "Experiment":
         """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read."""
-        sources = tuple(each.pinned(run) for each in self.sources)
+        sources = tuple(source.pinned(run) for source in self.sources)
         return replace(
             self,
             qrels=_pinned(self.qrels, run),
@@ -186,7 +190,7 @@ class Experiment:
             corpus=_pinned(self.corpus, run),
             evidence=_pinned(self.evidence, run),
             sources=sources,
-            evaluation=replace(self.evaluation, sources=tuple(each.source for each in sources)),
+            evaluation=replace(self.evaluation, sources=tuple(source.source for source in sources)),
         )
 
 

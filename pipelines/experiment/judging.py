@@ -70,7 +70,9 @@ def _has_values(metric: JudgedMetric, is_answered: bool) -> bool:
 
 def called_services(configurations: Sequence[Configuration], judging: Judging | None) -> frozenset[str]:
     """Names of the services that an experiment calls."""
-    answer = {each.generation.service for each in configurations if each.generation is not None}
+    answer = {
+        configuration.generation.service for configuration in configurations if configuration.generation is not None
+    }
     if judging is None:
         return frozenset(answer)
     return frozenset(filter(None, {*answer, judging.service, judging.embeddings}))

@@ -137,7 +137,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         evaluation=Evaluation(
             configurations=with_judged(expanded.configurations, answered, judged),
             metrics=tuple(metrics),
-            sources=tuple(each.source for each in sources),
+            sources=tuple(source.source for source in sources),
             slices=tuple(model.slices),
             baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
             ties=model.ties,
@@ -224,8 +224,8 @@ def _statistics(model: StatisticsModel) -> Statistics:
 def _wrong_baseline(
     located: Located, model: ExperimentModel, configurations: tuple[Configuration, ...]
 ) -> Iterator[InputError]:
-    names = [each.name for each in configurations]
-    given = [str(each.name) for each in model.configurations or ()]
+    names = [configuration.name for configuration in configurations]
+    given = [str(configuration.name) for configuration in model.configurations or ()]
     broken = [name for name in given if not any(f"{one}:".startswith(f"{name}:") for one in names)]
     if model.baseline is None or model.baseline in names or model.baseline.partition(":")[0] in broken:
         return
@@ -235,14 +235,14 @@ def _wrong_baseline(
 
 def _known(model: ExperimentModel, metrics: Iterable[AnyMetric], configurations: tuple[Configuration, ...]) -> Known:
     """The names that gates may refer to."""
-    names = [each.name for each in configurations]
+    names = [configuration.name for configuration in configurations]
     baseline = model.baseline if model.baseline in names else names[0]
     return Known(names, [str(metric) for metric in metrics], model.slices, baseline)
 
 
 def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[InputError]:
     """Every reference to a variable of this machine that has no value and decides what is asked."""
-    for retriever in (each.retriever for each in expanded.sources):
+    for retriever in (source.retriever for source in expanded.sources):
         for inside, problem in retriever.parameters.unset():
             yield located.error((*retriever.place, *inside), problem)
         if retriever.parameters.lacks_corpus:

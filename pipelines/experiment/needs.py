@@ -27,13 +27,13 @@ def unmet(
     if model.dataset.unit != SPAN:  # with spans, evidence is needed instead
         yield from _of_rankings(located, given, [metric for metric in metrics if isinstance(metric, Metric)])
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
-    answering = _answering(located) or any(each.retriever.role == ANSWERS for each in cells)
+    answering = _answering(located) or any(cell.retriever.role == ANSWERS for cell in cells)
     for metric, position in judged.items():
         for problem in _of_judged(model, metric, answering):
             yield located.error(("metrics", position), f"{metric} {problem}")
     if judged and given.get("queries") is None:
         yield located.error(("dataset", "queries"), "is missing; the judge reads the queries")
-    if judged or any(each.generator is not None for each in cells):
+    if judged or any(cell.generator is not None for cell in cells):
         yield from _without_texts(located, given, cells)
 
 
@@ -70,7 +70,7 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
 
 def _without_texts(located: Located, given: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
     """Refuse runs without a corpus, since they hold only ids of documents; services return texts."""
-    named = [each.item_name for each in cells if each.retriever.route is Route.READ]
+    named = [cell.item_name for cell in cells if cell.retriever.route is Route.READ]
     if given.get("corpus") is None and named:
         problem = f"is missing; the run of {named[0]!r} names documents, and their texts stand there"
         yield located.error(("dataset", "corpus"), problem)

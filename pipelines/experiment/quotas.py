@@ -63,7 +63,7 @@ def pools_of(
     problems += _unknown_names(located, given, retrieving, services)
     problems += _missing_budgets(located, given, retrieving, services)
     problems += _two_budgets(located, given, services.valid)
-    asked = [_retriever(each, sources) for each in sources]
+    asked = [_retriever(source, sources) for source in sources]
     called = {name: _service(each, services.valid) for name, each in services.valid.items() if name in used}
     members: dict[str, list[_Payer]] = {}
     for payer in (*asked, *called.values()):
@@ -131,7 +131,7 @@ def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | 
         return None
     if remote.quota is not None:
         return _Payer(remote.quota, (remote.quota,), remote.default_quota)
-    alike = [each.remote for each in others if each.kind == kind]
+    alike = [other.remote for other in others if other.kind == kind]
     scopes = {each.scope() for each in alike if each is not None and each.quota is None}
     pool = f"{kind}:{remote.scope()}" if len(scopes) > 1 and remote.scope() else kind
     return _Payer(pool, (kind,), remote.default_quota)
@@ -219,8 +219,8 @@ def corpus_quotas_of(located: Located, given: Mapping[str, Any], problems: list[
 
 def unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas: CorpusQuotas) -> Iterator[InputError]:
     """Imports whose embeddings have no price, so that a limit of cost cannot be kept."""
-    corpora = (each.retriever.corpus for each in sources)
-    is_served = any(each is not None and each.parameters.searched("") for each in corpora)
+    corpora = (source.retriever.corpus for source in sources)
+    is_served = any(corpus is not None and corpus.parameters.searched("") for corpus in corpora)
     if is_served and quotas.imports.price_per_million is None:
         price = f"quotas: {{{IMPORT}: {{price_per_million: …}}}}"
         yield located.error(("max_cost",), f"needs the price of every call, of embeddings too; give {price}")
@@ -242,8 +242,8 @@ def above_window(
     located: Located, pools: Pools, configurations: Sequence[Configuration], judging: Judging | None
 ) -> Iterator[InputError]:
     """Quotas below the longest answer that a service is asked for."""
-    answers = [each.generation for each in configurations if each.generation is not None]
-    longest = [(each.service, each.max_output_tokens, "generate") for each in answers]
+    answers = [configuration.generation for configuration in configurations if configuration.generation is not None]
+    longest = [(answer.service, answer.max_output_tokens, "generate") for answer in answers]
     if judging is not None:
         longest.append((judging.service, judging.max_output_tokens, "judge"))
     by_pool = {

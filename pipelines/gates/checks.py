@@ -43,14 +43,14 @@ class Check:
 
     @property
     def is_met(self) -> bool:
-        """Whether the value is within the limit, or the gate skips what is new."""
+        """True if the value is within the limit, or the gate skips what is new."""
         if self.found is None:
             return self.is_skipped
         return self.gate.is_met(self.found)
 
     @property
     def is_skipped(self) -> bool:
-        """Whether there is nothing to hold against the limit yet, and the gate says to skip that."""
+        """True if there is nothing to hold against the limit yet, and the gate says to skip that."""
         return self.is_new and self.gate.skips_new
 
     @property
@@ -85,7 +85,7 @@ class _Differences:
         )
 
     def lacks(self, configuration: str, name: str, metric: str, other: Results) -> bool:
-        """Whether the baseline's run has no such configuration, slice or metric."""
+        """Return whether the baseline's run has no such configuration, slice or metric."""
         return configuration not in _names(other) or name not in other.slices or metric not in other.metrics
 
 
@@ -140,7 +140,7 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
     if other is not None:
         slices = {name for gate in asked for name in slices_matching(gate.slice, run.slices)}
         question = Question(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)
-        return _Differences.of([(each.configuration, each.row) for each in compare(run, other, question).rows])
+        return _Differences.of([(row.configuration, row.row) for row in compare(run, other, question).rows])
     names = {row["config_id"]: row["name"] for row in run.configurations}
     base = run.baseline
     return _Differences.of([(names[row.config_id], row) for row in run.comparisons if names[row.baseline] == base])

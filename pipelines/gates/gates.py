@@ -35,11 +35,11 @@ class Gate:
 
     @property
     def is_difference(self) -> bool:
-        """Whether it is about a difference from a baseline."""
+        """True if it is about a difference from a baseline."""
         return self.value in DIFFERENCES
 
     def is_met(self, found: float) -> bool:
-        """Whether a value is within the limit, or differs from it by rounding alone.
+        """Return whether a value is within the limit, or differs from it by rounding alone.
 
         >>> Gate("P@5", "difference", -0.2, at_least=True).is_met(0.6 - 0.8)
         True

@@ -20,7 +20,7 @@ _NONE = "–"
 
 def summary(checks: Sequence[Check]) -> str:
     """How many gates are met, in words."""
-    missed, skipped = sum(not each.is_met for each in checks), sum(each.is_skipped for each in checks)
+    missed, skipped = sum(not check.is_met for check in checks), sum(check.is_skipped for check in checks)
     new = f", {skipped} new" if skipped else ""
     return f"{missed or len(checks) - skipped} of {len(checks)} gate checks {'missed' if missed else 'met'}{new}"
 
@@ -37,8 +37,8 @@ def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str
         **run.identity(),
         "baseline_run": None if other is None else other.identity(),
         "queries": None if shared is None else asdict(shared),
-        "met": all(each.is_met for each in checks),
-        "checks": [_document(each) for each in checks],
+        "met": all(check.is_met for check in checks),
+        "checks": [_document(check) for check in checks],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
@@ -59,14 +59,14 @@ def as_junit(checks: Sequence[Check], run: Results) -> bytes:
     suites = ET.Element("testsuites", counts)
     name, timestamp = _xml(f"rankbeam gates of {run.run['experiment']}"), run.run["started_at"].isoformat()
     suite = ET.SubElement(suites, "testsuite", {"name": name, "timestamp": timestamp, "skipped": skipped, **counts})
-    for each in checks:
-        where = "" if each.slice == ALL else f" over {each.slice}"
-        case = {"classname": each.configuration or "rankbeam", "name": f"{_what(each)} {_limit(each)}{where}"}
+    for check in checks:
+        where = "" if check.slice == ALL else f" over {check.slice}"
+        case = {"classname": check.configuration or "rankbeam", "name": f"{_what(check)} {_limit(check)}{where}"}
         element = ET.SubElement(suite, "testcase", {key: _xml(text) for key, text in case.items()} | {"time": "0"})
-        if each.is_skipped:
-            ET.SubElement(element, "skipped", {"message": _xml(f"new: {each.reason}")})
-        elif not each.is_met:
-            message = _xml(_missed(each))
+        if check.is_skipped:
+            ET.SubElement(element, "skipped", {"message": _xml(f"new: {check.reason}")})
+        elif not check.is_met:
+            message = _xml(_missed(check))
             ET.SubElement(element, "failure", {"type": "MissedGate", "message": message}).text = message
     ET.indent(suites)
     content: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
@@ -75,21 +75,21 @@ def as_junit(checks: Sequence[Check], run: Results) -> bytes:
 
 def _table(checks: Sequence[Check]) -> Table:
     columns = ["gate", "configuration", "slice", "what", "found", "limit", "by"]
-    why = any(each.reason for each in checks)
+    why = any(check.reason for check in checks)
     rows = [
         [
-            {"met": "met", "missed": "MISSED", "new": "new"}[_state(each)],
-            each.configuration or _NONE,
-            each.slice,
-            _what(each),
-            _number(each.found),
-            _limit(each),
-            _NONE if each.margin is None else f"{each.margin:+.4g}",
-            *([each.reason] if why else []),
+            {"met": "met", "missed": "MISSED", "new": "new"}[_state(check)],
+            check.configuration or _NONE,
+            check.slice,
+            _what(check),
+            _number(check.found),
+            _limit(check),
+            _NONE if check.margin is None else f"{check.margin:+.4g}",
+            *([check.reason] if why else []),
         ]
-        for each in checks
+        for check in checks
     ]
-    drop = ["by", *(["slice"] if all(each.slice == ALL for each in checks) else [])]
+    drop = ["by", *(["slice"] if all(check.slice == ALL for check in checks) else [])]
     return Table([*columns, *(["why"] if why else [])], rows, 4, drop=drop, sentences=["why"])
 
 

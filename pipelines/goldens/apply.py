@@ -166,6 +166,6 @@ def _category(review: Review) -> str:
 
 
 def _differ(first: Review, second: Review) -> bool:
-    """Whether two reviewers decided differently, or edited to different wordings."""
+    """Return whether two reviewers decided differently, or edited to different wordings."""
     wording = [(one.question, one.answer, one.evidence) for one in (first, second)]
     return _is_in(first) != _is_in(second) or wording[0] != wording[1]

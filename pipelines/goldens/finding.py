@@ -87,8 +87,8 @@ class Finding:
         for retriever in self.goldens.pool.services:
             unknown = {
                 name
-                for each in rankings.values()
-                for name in self._search.ids.unknown(each.doc_ids.get(retriever.name, ()))
+                for ranking in rankings.values()
+                for name in self._search.ids.unknown(ranking.doc_ids.get(retriever.name, ()))
             }
             if unknown:
                 problem = f"{retriever.kind} gives {len(unknown):,} ids that no document has, such as {min(unknown)}"
@@ -99,7 +99,7 @@ class Finding:
         """Embed texts; returns by name of the text why it has no embedding and may have one later."""
         tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
         records = self.do(self.goldens.embedding(embed), tasks, number, Embedded) if tasks else ()
-        missing = {each.name: each.missing for each in records if each.missing is not None}
+        missing = {record.name: record.missing for record in records if record.missing is not None}
         return {name: one for name, one in missing.items() if one.failure not in _FINAL}
 
     @cached_property

@@ -82,7 +82,7 @@ def warnings(goldens: Goldens, plan: Plan, progress: Progress) -> Iterator[str]:
     if len(plan.library.documents) == 1:
         yield "there is one document: questions about two documents cannot be made, and any search finds it"
     yield from _uneven(goldens, plan, progress)
-    missing = sum(each["missing"] for each in shortfalls(plan, progress))
+    missing = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))
     if missing:
         yield f"{missing:,} of {goldens.wanted.items:,} questions are missing; coverage.json names strata and types"
     if progress.failed:

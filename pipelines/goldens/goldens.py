@@ -33,14 +33,16 @@ class Pooling:
     @property
     def services(self) -> tuple[PoolRetriever, ...]:
         """Those that are services."""
-        return tuple(each for each in self.retrievers if each.remote is not None and self.documents)
+        return tuple(retriever for retriever in self.retrievers if retriever.remote is not None and self.documents)
 
     @property
     def embedders(self) -> list[Embed]:
         """The models that embed texts for some of them, each once."""
         return list(
             {
-                each.embedder.service: each.embedder for each in self.retrievers if each.embedder and self.documents
+                retriever.embedder.service: retriever.embedder
+                for retriever in self.retrievers
+                if retriever.embedder and self.documents
             }.values()
         )
 
@@ -97,7 +99,7 @@ class Goldens:
     def searching(self) -> Stage:
         """The stage that asks retrievers of the pool that are services."""
         reach = Reach(self.pool.documents)
-        called = {each.name: each for each in self.pool.services}
+        called = {service.name: service for service in self.pool.services}
         retrieve = {
             name: Retrieve(name, each.kind, each.remote, reach)
             for name, each in called.items()
@@ -132,6 +134,6 @@ class Goldens:
             {name: each.parameters for name, each in services.items()},
             {name: each.pool or "" for name, each in services.items()},
             self.pools,
-            {each.pool or "": each.account for each in services.values()},
+            {service.pool or "": service.account for service in services.values()},
             budget=self._budget,
         )

@@ -51,7 +51,7 @@ def make(goldens: Goldens, plan: Plan, options: PipelineOptions) -> Outcome:
     progress = Making(goldens, plan, options, owner, lambda made: _write(folder, goldens, plan, made)).run()
     _write(folder, goldens, plan, progress)
     folder.publish()
-    lacking = sum(each["missing"] for each in shortfalls(plan, progress))
+    lacking = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))
     return Outcome(
         len(progress.accepted),
         lacking,
@@ -122,7 +122,9 @@ def about(goldens: Goldens, plan: Plan, progress: Progress, lacking: list[dict[s
         "context": goldens.context,
         "reviews": asdict(goldens.reviews),
         "pool": goldens.pool.documents,
-        "pool_retrievers": [{"type": each.kind, **each.parameters.decisive()} for each in goldens.pool.retrievers],
+        "pool_retrievers": [
+            {"type": retriever.kind, **retriever.parameters.decisive()} for retriever in goldens.pool.retrievers
+        ],
         "splits": sorted(set(splits_of(goldens, plan).values()) | set(goldens.split)),
         "shortfalls": lacking,
     }

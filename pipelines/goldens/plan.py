@@ -68,7 +68,7 @@ class Costs:
     @property
     def cost(self) -> Range | None:
         """Of all pools, least and most; None where a price is not known."""
-        known = [each.cost for each in self.pools if each.cost is not None]
+        known = [pool.cost for pool in self.pools if pool.cost is not None]
         if len(known) < len(self.pools):
             return None
         return sum(least for least, _ in known), sum(most for _, most in known)
@@ -151,8 +151,8 @@ def _looked_up(goldens: Goldens, plan: Plan) -> Iterator[Size]:
     items = goldens.wanted.items
     if goldens.duplicates is not None:
         yield from [Size(goldens.duplicates.embed.service, EMBED, Tokens(_QUESTION), False)] * items
-    for each in goldens.pool.services:
-        yield from [Size(each.name, SEARCH, Tokens(), False)] * items
+    for service in goldens.pool.services:
+        yield from [Size(service.name, SEARCH, Tokens(), False)] * items
     for embed in goldens.pool.embedders:
         yield from [Size(embed.service, EMBED, Tokens(_QUESTION), False)] * items
         for span in plan.library.passages:
@@ -161,7 +161,7 @@ def _looked_up(goldens: Goldens, plan: Plan) -> Iterator[Size]:
 
 def _of_pool(pool: str, quota: Quota, goldens: Goldens, written: Sequence[Size], graded: Sequence[Size]) -> PoolCost:
     models = {name: each for name, each in goldens.models.items() if each.pool == pool}
-    searched = [each.name for each in goldens.pool.services if each.pool == pool]
+    searched = [service.name for service in goldens.pool.services if service.pool == pool]
     steps = tuple(_steps_of([*models, *searched], written, graded))
     ends = [(sum(step.calls[end] - step.ledger_hits for step in steps), _tokens(steps, end)) for end in (0, 1)]
     is_free = not searched and all(service.parameters.offline is not None for service in models.values())
@@ -210,5 +210,5 @@ def _step_line(step: StepCost) -> str:
 
 
 def _clocks(seconds: Range) -> str:
-    least, most = (clock(each) for each in seconds)
+    least, most = (clock(second) for second in seconds)
     return least if least == most else f"{least} to {most}"

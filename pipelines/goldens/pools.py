@@ -28,13 +28,13 @@ def retrieving_of(
         _retrieving(located, (*_PLACE, place), given, language, problems)
         for place, given in enumerate(model.retrievers)
     ]
-    retrievers = [each for each in drafts if each is not None]
-    return [_with_embedder(located, each, services, problems) for each in retrievers]
+    retrievers = [draft for draft in drafts if draft is not None]
+    return [_with_embedder(located, retriever, services, problems) for retriever in retrievers]
 
 
 def embedders_of(retrievers: Sequence[Retrieving]) -> Iterator[str]:
     """The names of the models that embed texts for retrievers."""
-    yield from (each.embedder.name for each in retrievers if each.embedder is not None)
+    yield from (retriever.embedder.name for retriever in retrievers if retriever.embedder is not None)
 
 
 def _retrieving(

@@ -86,7 +86,7 @@ class Making:
         """What became of the candidates of a round, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
         records = self._done(progress, self.goldens.writing(), tasks, number, Made)
-        made = {each.item_id: each for each in records}  # a bundle that was repeated wrote some twice
+        made = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice
         return [made[candidate.item_id] for source in sources for candidate in source.candidates]
 
     def _screened(self, progress: Progress, finding: Finding, written: Sequence[Made], number: int) -> list[Made]:
@@ -106,7 +106,7 @@ class Making:
         if not pools:
             return new
         records = self._done(progress, self.goldens.grading(), pools, number, Pooled)
-        pooled = {each.item_id: each for each in records}
+        pooled = {record.item_id: record for record in records}
         progress.pooled |= pooled
         return graded(new, pooled)
 

@@ -63,7 +63,7 @@ def places(given: str, api_endpoint: str | None) -> list[Place]:
         return [Place(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
     if _PROJECT.fullmatch(given):
         with Place(DataApi(f"{given}/locations/-", api_endpoint or _ALL_LOCATIONS)).site() as site:
-            return [Place(DataApi(each, api_endpoint), is_named=False) for each in sorted(site.locations())]
+            return [Place(DataApi(location, api_endpoint), is_named=False) for location in sorted(site.locations())]
     if given.startswith("projects/"):
         problem = "is not a location; give projects/PROJECT[/locations/REGION[,REGION …]], or an experiment"
         raise InputError(problem, path=given)
@@ -77,10 +77,10 @@ def places(given: str, api_endpoint: str | None) -> list[Place]:
 def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str:
     """Corpora, for people or as JSON."""
     if form == "json":
-        return json.dumps([_values(each) for each in corpora], indent=2, ensure_ascii=False)
+        return json.dumps([_values(corpus) for corpus in corpora], indent=2, ensure_ascii=False)
     if not corpora:
         return "no corpus of rankbeam's"
-    return screen.table(Table(["corpus", "name", "content", "kept"], [_cells(each) for each in corpora], 4))
+    return screen.table(Table(["corpus", "name", "content", "kept"], [_cells(corpus) for corpus in corpora], 4))
 
 
 def line(each: Existing) -> str:
@@ -110,7 +110,7 @@ def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
         if len(resources) > 1:
             raise InputError(f"{name!r} names several corpora; give one of {', '.join(resources)}")
         if not resources:
-            known = [each.corpus.name for each in corpora]
+            known = [corpus.corpus.name for corpus in corpora]
             hint = did_you_mean(name, known) if known else "there is none of rankbeam's"
             raise InputError(f"{name!r} is no corpus that rankbeam made; {hint}")
     return chosen(corpora, names)
@@ -118,13 +118,13 @@ def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
 
 def chosen(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
     """Those corpora that have one of some names."""
-    return [each for each in corpora if {*_names(each)} & {*names}]
+    return [corpus for corpus in corpora if {*_names(corpus)} & {*names}]
 
 
 def expired(corpora: Sequence[Existing]) -> list[Existing]:
     """Those whose days are over."""
     now = datetime.now(UTC)
-    return [each for each in corpora if each.about.is_expired(now)]
+    return [corpus for corpus in corpora if corpus.about.is_expired(now)]
 
 
 def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Existing]:
@@ -132,7 +132,7 @@ def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Exist
     runs = (run for output in outputs for run in finished_runs(output))
     rows = (run.table("corpora", ["identity"])["identity"].to_pylist() for run in runs)
     used = {identity for identities in rows for identity in identities}
-    return [each for each in corpora if each.about.identity not in used]
+    return [corpus for corpus in corpora if corpus.about.identity not in used]
 
 
 def delete(
@@ -140,7 +140,7 @@ def delete(
 ) -> list[str]:
     """Delete corpora, and the staged documents that no other corpus needs; returns what could not be deleted."""
     with place.site() as site:
-        outcomes = site.delete([each.corpus.name for each in corpora])
+        outcomes = site.delete([corpus.corpus.name for corpus in corpora])
         there = site.find()
     left = []
     for each, outcome in zip(corpora, outcomes, strict=True):
@@ -159,9 +159,9 @@ def delete(
 
 def staged_line(place: Place, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
     """Text on the staged documents that are orphaned once some corpora are deleted."""
-    names = {each.corpus.name for each in corpora}
+    names = {corpus.corpus.name for corpus in corpora}
     others = [each for each in there if each.corpus.name not in names]
-    folders = sorted({each.about.staging for each in corpora} - {""})
+    folders = sorted({corpus.about.staging for corpus in corpora} - {""})
     try:
         number = sum(len(needless_in(folder, place.api.location, corpora, others).documents) for folder in folders)
     except InputError as error:

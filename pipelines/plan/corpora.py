@@ -51,8 +51,8 @@ class CorporaPlan:
 
 def corpora_plan(experiment: Experiment) -> CorporaPlan:
     """Forecast the corpora of an experiment."""
-    of_sources = [each.retriever.corpus for each in experiment.sources]
-    searched = (of_sources[each.source] for each in experiment.evaluation.configurations)
+    of_sources = [source.retriever.corpus for source in experiment.sources]
+    searched = (of_sources[configuration.source] for configuration in experiment.evaluation.configurations)
     counts: Counter[Corpus] = Counter(corpus for corpus in searched if corpus is not None)
     plans = {corpus: _plan(corpus, count) for corpus, count in counts.items()}
     return _with_served(experiment, plans) if experiment.served else CorporaPlan(tuple(plans.values()), experiment)

@@ -159,7 +159,7 @@ def _step_line(plan: StepPlan) -> str:
 
 
 def _clocks(seconds: Range) -> str:
-    least, most = (clock(each) for each in seconds)
+    least, most = (clock(second) for second in seconds)
     return least if least == most else f"{least} to {most}"
 
 

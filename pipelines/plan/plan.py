@@ -86,9 +86,11 @@ class Plan:
     @property
     def cost(self) -> Range | None:
         """Lowest and highest cost of all calls; None if a price is unknown. A race saves no corpora."""
-        of_pools = [None if each.cost is None else (each.cost, each.cost) for each in self.pools]
-        of_corpora = [None if each.cost is None else (each.cost, each.cost) for each in self.corpora if each.state]
-        of_calls = [*of_pools, *(each.cost for each in self.models)]
+        of_pools = [None if pool.cost is None else (pool.cost, pool.cost) for pool in self.pools]
+        of_corpora = [
+            None if corpus.cost is None else (corpus.cost, corpus.cost) for corpus in self.corpora if corpus.state
+        ]
+        of_calls = [*of_pools, *(model.cost for model in self.models)]
         known = [cost for cost in (*of_calls, *of_corpora) if cost is not None]
         if not known or len(known) < len(of_calls) + len(of_corpora):
             return None
@@ -101,17 +103,21 @@ class Plan:
 
     def as_text(self, screen: Screen = WHOLE) -> str:
         """For people."""
-        pools = [_pool_line(each) for each in self.pools]
-        models = [line for each in self.models for line in lines_of(each)]
+        pools = [_pool_line(pool) for pool in self.pools]
+        models = [line for model in self.models for line in lines_of(model)]
         lines = [*pools, *models] or ["no remote calls"]
-        paid = len(pools) + len(self.models) + sum(bool(each.documents) for each in self.corpora)
+        paid = len(pools) + len(self.models) + sum(bool(corpus.documents) for corpus in self.corpora)
         if paid > 1 and self.cost is not None:
             lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
         if self.max_cost is not None:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
         lines += [self.race] if self.race else []
-        lines += [each.line() for each in self.corpora]
-        sources = Table(["configuration", "rankings"], [(each.name, each.source) for each in self.configurations], 2)
+        lines += [corpus.line() for corpus in self.corpora]
+        sources = Table(
+            ["configuration", "rankings"],
+            [(configuration.name, configuration.source) for configuration in self.configurations],
+            2,
+        )
         return "\n".join([*(screen.prose(line, indent="    ") for line in lines), "", screen.table(sources)])
 
 
@@ -119,10 +125,10 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     """Forecast an experiment from its queries, its judgements and the ledger."""
     of_corpora = corpora_plan(experiment)
     experiment = of_corpora.experiment
-    names = {each.config_id: each.name for each in experiment.evaluation.configurations}
+    names = {configuration.config_id: configuration.name for configuration in experiment.evaluation.configurations}
     configurations = tuple(
-        ConfigurationPlan(each.name, _where_from(each, experiment, names))
-        for each in experiment.evaluation.configurations
+        ConfigurationPlan(configuration.name, _where_from(configuration, experiment, names))
+        for configuration in experiment.evaluation.configurations
     )
     if not experiment.remote and not experiment.embedders and not work_of(experiment).services:
         return Plan((), configurations, corpora=of_corpora.corpora)
@@ -136,7 +142,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     warnings |= dict.fromkeys(warning for each in retrieved for warning in each.warnings)
     if answered is not None and answered.unknown:
         warnings[_UNKNOWN.format(answered.unknown)] = None
-    held = sum(each.ledger_hits for each in pools) + sum(each.ledger_hits for each in models)
+    held = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
     return Plan(
         tuple(sorted(pools, key=lambda each: order.index(each.pool))),
         configurations,
@@ -250,8 +256,8 @@ class _CountFn(beam.DoFn):
 
 def _write(counts: list[_Counted], folder: str) -> None:
     """Write the sums of counts into a folder, one file for each pool."""
-    for pool in {each.pool for each in counts}:
-        some = [each for each in counts if each.pool == pool]
+    for pool in {count.pool for count in counts}:
+        some = [count for count in counts if count.pool == pool]
         calls, hits = sum(each.calls for each in some), sum(each.ledger_hits for each in some)
         warnings = list(dict.fromkeys(warning for each in some for warning in each.warnings))
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:

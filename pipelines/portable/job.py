@@ -76,7 +76,7 @@ class EngineJob:
 
     @property
     def outlives_submission(self) -> bool:
-        """Whether the job can continue without the process that submitted it."""
+        """True if the job can continue without the process that submitted it."""
         return self.workers != LOOPBACK and (self.flink is not None or self.endpoint is not None)
 
     def state(self) -> str:
@@ -118,7 +118,7 @@ class EngineJob:
         return "running" if self._is_submitter_alive() else "gone"
 
     def is_at_work(self) -> bool:
-        """Whether the job still runs, as far as its engine can tell."""
+        """Return whether the job still runs, as far as its engine can tell."""
         try:
             return not EngineSnapshot(self.state(), Counts()).has_ended
         except JobServerError:
@@ -173,7 +173,7 @@ def of_record(record: dict[str, Any], output: str) -> EngineJob:
 
 
 def is_record_of_engine(record: dict[str, Any]) -> bool:
-    """Whether a record describes a job behind Beam's Job API rather than on Dataflow."""
+    """Return whether a record describes a job behind Beam's Job API rather than on Dataflow."""
     return "runner" in record
 
 

@@ -29,7 +29,7 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
     others = [each for each in study.order(study.metrics[0]) if each != study.baseline]
     chosen = chosen_queries(values, others, study.baseline, most_queries)
     sampled = len(chosen) < len(values)
-    pairs = list(dict.fromkeys([study.pair, *((each, study.baseline) for each in others)])) if others else []
+    pairs = list(dict.fromkeys([study.pair, *((other, study.baseline) for other in others)])) if others else []
     shown = values.taken(chosen) if sampled else values
     written = are_written(study.results)
     wanted = wanted_rankings(shown, pairs)
@@ -99,9 +99,13 @@ def _columns(rows: Sequence[ConfigurationMetric | Comparison], names: list[str],
 def _histograms(study: Study, others: list[int]) -> list[dict[str, Any]]:
     """How the values of all queries differ from the baseline's, for a page that does not hold all queries."""
     return [
-        {"metric": metric, "configuration": each, **_histogram(study.values.differences(metric, each, study.baseline))}
+        {
+            "metric": metric,
+            "configuration": other,
+            **_histogram(study.values.differences(metric, other, study.baseline)),
+        }
         for metric in range(len(study.metrics))
-        for each in others
+        for other in others
     ]
 
 

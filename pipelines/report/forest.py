@@ -23,7 +23,7 @@ def bar(row: Comparison, scale: Scale, name: str, is_significant: bool | None) -
         return Markup("")
     middle = _HEIGHT / 2
     kind = ("win" if row.difference > 0 else "loss") if is_significant else "even"
-    parts = [svg.line(scale(each), 0, scale(each), _HEIGHT, "grid") for each in ticks(scale)]
+    parts = [svg.line(scale(tick), 0, scale(tick), _HEIGHT, "grid") for tick in ticks(scale)]
     parts.append(svg.line(scale(0.0), 0, scale(0.0), _HEIGHT, "zero"))
     if row.ci_low is not None and row.ci_high is not None:
         parts.append(svg.line(scale(row.ci_low), middle, scale(row.ci_high), middle, f"whisker {kind}"))
@@ -36,6 +36,6 @@ def bar(row: Comparison, scale: Scale, name: str, is_significant: bool | None) -
 def axis(scale: Scale) -> Markup:
     """The axis above the rows."""
     marks = ticks(scale)
-    written = [words.plain_number(each).replace("-", "−") for each in marks]
+    written = [words.plain_number(mark).replace("-", "−") for mark in marks]
     labels = [svg.text(scale(each), 11, word, "tick") for each, word in zip(marks, written, strict=True)]
     return svg.picture(_WIDTH, 14, "bar axis forest", f"Differences from {written[0]} to {written[-1]}", "", *labels)

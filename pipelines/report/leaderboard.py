@@ -94,7 +94,7 @@ def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Sc
 
 def _rank(study: Study, configuration: int, row: ConfigurationMetric) -> int | None:
     dialects = study.results.dialects
-    alike = [each for each in study.titles if dialects[each] == dialects[configuration]]
+    alike = [title for title in study.titles if dialects[title] == dialects[configuration]]
     means = [study.mean(each, row.metric).mean for each in alike]
     return None if row.mean is None else 1 + sum(1 for mean in means if mean is not None and mean > row.mean)
 
@@ -113,7 +113,7 @@ def _scale(rows: list[ConfigurationMetric]) -> Scale | None:
 def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float, scale: Scale) -> Markup:
     middle = _HEIGHT / 2
     kind = {True: "best", False: "worse", None: ""}[row.may_be_best]
-    parts = [svg.line(scale(each), 0, scale(each), _HEIGHT, "grid") for each in ticks(scale)]
+    parts = [svg.line(scale(tick), 0, scale(tick), _HEIGHT, "grid") for tick in ticks(scale)]
     if row.joint_low is not None and row.joint_high is not None:
         parts.append(svg.line(scale(row.joint_low), middle, scale(row.joint_high), middle, f"joint {kind}"))
     if row.interval is not None:
@@ -128,7 +128,7 @@ def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float
 
 def _axis(scale: Scale) -> Markup:
     marks = ticks(scale)
-    labels = [svg.text(scale(each), 11, words.plain_number(each).replace("-", "−"), "tick") for each in marks]
+    labels = [svg.text(scale(mark), 11, words.plain_number(mark).replace("-", "−"), "tick") for mark in marks]
     first, last = words.plain_number(marks[0]), words.plain_number(marks[-1])
     return svg.picture(_WIDTH, 14, "bar axis", f"Axis from {first} to {last}", "", *labels)
 
@@ -151,7 +151,7 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
 
 def _group(study: Study, metric: str, order: list[int]) -> list[str]:
     verdicts = [study.mean(each, metric).may_be_best for each in order]
-    if len(set(study.results.dialects)) > 1 or all(each is None for each in verdicts):
+    if len(set(study.results.dialects)) > 1 or all(verdict is None for verdict in verdicts):
         return []  # values by the rules of different tools are no better or worse than each other
     others = [study.titles[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     if not others:

@@ -86,18 +86,18 @@ def axes(
 ) -> list[Markup]:
     """Grid, axes and their labels."""
     parts = []
-    for each in ticks(up):
-        parts.append(svg.line(_LEFT, up(each), WIDTH - _RIGHT, up(each), "grid"))
-        parts.append(svg.text(_LEFT - 8, up(each) + 4, words.plain_number(each).replace("-", "−"), "tick", "end"))
+    for tick in ticks(up):
+        parts.append(svg.line(_LEFT, up(tick), WIDTH - _RIGHT, up(tick), "grid"))
+        parts.append(svg.text(_LEFT - 8, up(tick) + 4, words.plain_number(tick).replace("-", "−"), "tick", "end"))
     parts.append(svg.line(_LEFT, HEIGHT - _BOTTOM, WIDTH - _RIGHT, HEIGHT - _BOTTOM, "base"))
     free = -1e9
-    for each in sorted(set(values)):
-        label = written(each)
+    for value in sorted(set(values)):
+        label = written(value)
         half = len(label) * _LETTER / 2 + 4
-        parts.append(svg.line(across(each), HEIGHT - _BOTTOM, across(each), HEIGHT - _BOTTOM + 5, "base"))
-        if across(each) - half >= free:
-            parts.append(svg.text(across(each), HEIGHT - _BOTTOM + 18, label, "tick"))
-            free = across(each) + half
+        parts.append(svg.line(across(value), HEIGHT - _BOTTOM, across(value), HEIGHT - _BOTTOM + 5, "base"))
+        if across(value) - half >= free:
+            parts.append(svg.text(across(value), HEIGHT - _BOTTOM + 18, label, "tick"))
+            free = across(value) + half
     scaled = f"{parameter} (logarithmic)" if across.logarithmic else parameter
     parts.append(svg.text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 6, scaled, "label"))
     return parts

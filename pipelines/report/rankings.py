@@ -29,7 +29,7 @@ def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted
     configurations = range(values.values.shape[1])
     if len(configurations) * len(values) <= _MOST_RANKINGS or not pairs:
         queries: IntArray = np.arange(min(len(values), _MOST_RANKINGS // len(configurations)))
-        return {(each, query) for each in configurations for query in queries.tolist()}
+        return {(configuration, query) for configuration in configurations for query in queries.tolist()}
     share = _MOST_RANKINGS / 2 / len(pairs) / (_WORST + _BEST)
     worst, best = (max(1, min(most, int(most * share))) for most in (_WORST, _BEST))
     found: Wanted = set()
@@ -40,12 +40,12 @@ def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted
         found |= {(each, query) for query in chosen for each in (one, other)}
     everywhere = {query for _, query in found}
     if len(everywhere) * len(configurations) <= _MOST_RANKINGS:
-        found = {(each, query) for each in configurations for query in everywhere}
+        found = {(configuration, query) for configuration in configurations for query in everywhere}
     return found
 
 
 def are_written(results: Results) -> bool:
-    """Whether the run wrote any ranking."""
+    """Return whether the run wrote any ranking."""
     try:
         return any(batch.num_rows for batch in results.batches("rankings", ["config_id"]))
     except InputError:

@@ -110,7 +110,7 @@ class Study:
 
     @property
     def has_doubt(self) -> bool:
-        """Whether an interval rests on few queries."""
+        """True if an interval rests on few queries."""
         means, pairs = self.results.means.values(), self.comparisons
         return any(row.is_unreliable for row in means) or any(pair.row.is_unreliable for pair in pairs)
 
@@ -180,12 +180,12 @@ class Study:
         return self.results.means[self.ids[configuration], name, metric]
 
     def is_cut_short(self, row: ConfigurationMetric) -> bool:
-        """Whether the metric of a mean looks at more documents than `top_k` leaves."""
+        """Return whether the metric of a mean looks at more documents than `top_k` leaves."""
         return (row.config_id, row.metric) in self.results.cut_short
 
     def order(self, metric: str) -> list[int]:
         """The configurations, equal ones once, the best first; failed ones last."""
-        means = {each: self.mean(each, metric).mean for each in self.titles}
+        means = {title: self.mean(title, metric).mean for title in self.titles}
         return sorted(means, key=lambda each: (means[each] is None, -(means[each] or 0.0), each))
 
     @property
@@ -199,7 +199,7 @@ class Study:
         return second, self.baseline
 
     def is_significant(self, row: Comparison) -> bool | None:
-        """Whether a comparison shows a difference; None where it was not tested."""
+        """Return whether a comparison shows a difference; None where it was not tested."""
         return row.is_significant(self.level)
 
 

@@ -100,7 +100,9 @@ def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline:
     if len(values) <= most:
         return np.arange(len(values))
     share = max(1, most // (2 * max(1, len(configurations))))
-    found = [values.extremes(each, baseline, min(share, 500), min(share, 500)) for each in configurations]
+    found = [
+        values.extremes(configuration, baseline, min(share, 500), min(share, 500)) for configuration in configurations
+    ]
     return np.unique(np.concatenate(found))[:most] if found else np.arange(most)
 
 

@@ -15,9 +15,9 @@ _MOST_NAMED = 20
 def find_run(output: str, run_id: str | None = None, experiment: str | None = None) -> Results:
     """One finished run: the one of that id, by default the one of the experiment that was started last."""
     runs = finished_runs(output)
-    if run_id is not None and run_id not in (each.run_id for each in runs):
+    if run_id is not None and run_id not in (run.run_id for run in runs):
         raise _unknown(run_id, runs)
-    chosen = [each for each in runs if run_id in (None, each.run_id)]
+    chosen = [run for run in runs if run_id in (None, run.run_id)]
     if experiment is not None:
         chosen = _of_experiment(chosen, experiment)
     elif len(names := _experiments(chosen)) > 1:
@@ -34,7 +34,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
             problem = f"both are run {run.run_id!r}; name another as --baseline-run-id"
             raise InputError(problem, path=other.output)
         return other
-    others = [each for each in finished_runs(output) if each.execution != run.execution]
+    others = [finished_run for finished_run in finished_runs(output) if finished_run.execution != run.execution]
     experiment = run.run["experiment"]
     if not others:
         problem = f"holds no run but {run.run_id!r} itself, and nothing to compare it with"
@@ -64,7 +64,7 @@ def finished_runs(output: str) -> list[Results]:
 
 
 def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
-    chosen = [each for each in runs if each.experiment == experiment]
+    chosen = [run for run in runs if run.experiment == experiment]
     if not chosen:
         problem = (
             f"holds no finished run of the experiment {experiment!r}; there are runs of {_listed(_experiments(runs))}"
@@ -74,7 +74,7 @@ def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
 
 
 def _experiments(runs: Sequence[Results]) -> list[str]:
-    return list(dict.fromkeys(each.experiment for each in runs))
+    return list(dict.fromkeys(run.experiment for run in runs))
 
 
 def _place(output: str) -> str:
@@ -82,7 +82,7 @@ def _place(output: str) -> str:
 
 
 def _unknown(run_id: str, runs: Sequence[Results]) -> InputError:
-    problem = f"holds no finished run {run_id!r}; there are: {_listed([each.run_id for each in runs])}"
+    problem = f"holds no finished run {run_id!r}; there are: {_listed([run.run_id for run in runs])}"
     return InputError(problem, path=runs[0].output)
 
 

@@ -109,7 +109,7 @@ class Results:
         return [Comparison.of(row) for row in self.table("comparisons").to_pylist()]
 
     def is_judged(self, metric: str) -> bool:
-        """Whether a metric has a status of its own."""
+        """Return whether a metric has a status of its own."""
         return self.means[self.configurations[0]["config_id"], ALL, metric].panel != RETRIEVAL
 
     def failure_rate(self, config_id: str, name: str = ALL) -> float | None:

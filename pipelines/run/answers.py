@@ -152,7 +152,7 @@ def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> 
 def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[str]:
     """That a model judges answers of its own family."""
     if work.judge is not None:
-        names = [each.name for each in experiment.evaluation.configurations]
+        names = [configuration.name for configuration in experiment.evaluation.configurations]
         answering = {names[position]: each.model for position, each in work.answering.items()}
         yield from self_preference(work.judge.model, answering)
 

@@ -111,8 +111,8 @@ def tasks_to_embed(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dat
 def embed_stage(experiment: Experiment) -> Stage:
     """The stage of embedding: its services and budgets."""
     embedders = experiment.embedders.values()
-    works = [work for each in embedders for work in (each, each.as_role(Role.QUERY))]
-    models = {each.service: each.parameters for each in embedders}
+    works = [work for embedder in embedders for work in (embedder, embedder.as_role(Role.QUERY))]
+    models = {embedder.service: embedder.parameters for embedder in embedders}
     return Stage(
         EMBED_STAGE,
         {work.name: work for work in works},
@@ -152,7 +152,9 @@ def refuse_shared_pools(stages: Sequence[CallStage]) -> None:
 
     >>> refuse_shared_pools([CallStage("retrieve", {"a"}), CallStage("judge", {"a"}, after={"retrieve"})])
     """
-    order = {stage.name: frozenset(_before(stage.name, {each.name: each.after for each in stages})) for stage in stages}
+    order = {
+        stage.name: frozenset(_before(stage.name, {stage.name: stage.after for stage in stages})) for stage in stages
+    }
     for one, other in combinations(stages, 2):
         shared = sorted(set(one.pools) & set(other.pools))
         if shared and one.name not in order[other.name] and other.name not in order[one.name]:

@@ -126,7 +126,7 @@ def release(experiment: Experiment, execution: Run) -> None:
 
     What cannot be deleted is a warning: the run has its result.
     """
-    if not any(each.keep == RUN for each in _parameters(experiment)):
+    if not any(parameter.keep == RUN for parameter in _parameters(experiment)):
         return
     for each in needed(experiment):
         try:
@@ -200,9 +200,12 @@ class refusing:  # noqa: N801  reads like the context managers of contextlib
 
 
 def _failure(problems: Sequence[Problem]) -> RankbeamError:
-    lines = [f"corpus {each.name}: {each.message}" if each.name else f"corpora: {each.message}" for each in problems]
+    lines = [
+        f"corpus {problem.name}: {problem.message}" if problem.name else f"corpora: {problem.message}"
+        for problem in problems
+    ]
     message = "\n".join(dict.fromkeys(lines))
-    return InputError(message) if any(each.is_refusal for each in problems) else CorporaFailed(message)
+    return InputError(message) if any(problem.is_refusal for problem in problems) else CorporaFailed(message)
 
 
 def _parameters(experiment: Experiment) -> Iterator[RagEngineCorpus]:

@@ -32,7 +32,7 @@ def doubt(mean: ConfigurationMetric) -> str:
 
 
 def has_doubt(results: Results) -> bool:
-    """Whether an interval that tables show rests on few queries."""
+    """Return whether an interval that tables show rests on few queries."""
     shown = {ALL: results.metrics} | {name: results.metrics[:1] for name in results.slices if name != ALL}
     ids = [row["config_id"] for row in results.configurations]
     return any(
@@ -72,7 +72,7 @@ def left_out(results: Results) -> dict[str, list[str]]:
     """
     rows = {row["config_id"]: overall(results, row["config_id"]) for row in distinct(results)}
     words = {config_id: [_left_out(mean) for mean in means] for config_id, means in rows.items()}
-    return words if any(len(set(each)) > 1 for each in words.values()) else {}
+    return words if any(len(set(word)) > 1 for word in words.values()) else {}
 
 
 def _left_out(mean: ConfigurationMetric) -> str:

@@ -18,12 +18,12 @@ _NOTHING = "-"
 
 def as_json(runs: Sequence[Results]) -> str:
     """The runs as JSON."""
-    return json.dumps({"runs": [_row(each) for each in runs]}, indent=2, ensure_ascii=False)
+    return json.dumps({"runs": [_row(run) for run in runs]}, indent=2, ensure_ascii=False)
 
 
 def as_text(runs: Sequence[Results], screen: Screen = WHOLE) -> str:
     """The runs as a table."""
-    return screen.table(Table((*_WORDS, *_NUMBERS), [_cells(each) for each in runs], len(_WORDS), drop=_DROP))
+    return screen.table(Table((*_WORDS, *_NUMBERS), [_cells(run) for run in runs], len(_WORDS), drop=_DROP))
 
 
 def _row(results: Results) -> dict[str, Any]:

@@ -41,7 +41,7 @@ _LONGEST_FIELD = 40
 
 
 def names_secret(name: str) -> bool:
-    """Whether a name is that of a secret.
+    """Return whether a name is that of a secret.
 
     >>> [names_secret(name) for name in ("X-RapidAPI-Key", "apikey", "client_secret", "AUTH", "X-Hub-Signature")]
     [True, True, True, True, True]
@@ -58,7 +58,7 @@ def names_secret(name: str) -> bool:
 
 
 def names_secret_parameter(name: str) -> bool:
-    """Whether the value of a parameter of this name in a URL is a secret.
+    """Return whether the value of a parameter of this name in a URL is a secret.
 
     >>> names_secret_parameter("sig"), names_secret_parameter("code"), names_secret_parameter("country_code")
     (True, True, False)
@@ -67,7 +67,7 @@ def names_secret_parameter(name: str) -> bool:
 
 
 def holds_secret(path: Sequence[str | int], text: str) -> bool:
-    """Whether a text in the body of a request is a secret.
+    """Return whether a text in the body of a request is a secret.
 
     Filters and sort orders also use `key`, for the name of a field. So under a `key` that is not inside a credential, a
     text that looks like the name of a field is not a secret.

@@ -31,7 +31,7 @@ _ACCESS_TIMEOUT_S = 30.0
 
 
 def is_secret(reference: str) -> bool:
-    """Whether a reference is to a secret, whatever its place.
+    """Return whether a reference is to a secret, whatever its place.
 
     >>> is_secret("${env:SEARCH_TOKEN}"), is_secret("${env:INDEX}")
     (True, False)

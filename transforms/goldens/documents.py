@@ -41,7 +41,7 @@ def read_documents(path: str) -> list[Document]:
 
 
 def holds_texts(path: str) -> bool:
-    """Whether a path is a folder of this machine with text or Markdown files."""
+    """Return whether a path is a folder of this machine with text or Markdown files."""
     return files.is_local(path) and Path(path).is_dir() and bool(_texts_below(Path(path)))
 
 

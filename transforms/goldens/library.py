@@ -73,7 +73,7 @@ def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -
         problem = f"none of {len(documents):,} documents has a part of {LEAST_WORDS} words: too short for a question"
         raise InputError(problem, path=path)
     same = first_alike([span.text for span in long])
-    known = profiles([sorted(stems(f"{each.title} {each.text}", language)) for each in documents])
+    known = profiles([sorted(stems(f"{document.title} {document.text}", language)) for document in documents])
     assigned = topics(known, topic_count(len(documents)))
     members = [[own for own, topic in zip(known, assigned, strict=True) if topic == one] for one in sorted({*assigned})]
     with_spans = {span.doc_id for span in long}
@@ -84,7 +84,7 @@ def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -
         {each.id: topic for each, topic in zip(documents, assigned, strict=True)},
         tuple(label(of_topic) for of_topic in members),
         {each.id: own for each, own in zip(documents, known, strict=True)},
-        tuple(each.id for each in documents if each.id not in with_spans),
+        tuple(document.id for document in documents if document.id not in with_spans),
         {long[place].id: long[first].id for place, first in enumerate(same) if first != place},
         gathered.warnings,
     )

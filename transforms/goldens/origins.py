@@ -105,7 +105,7 @@ class DataStore:
             listed: tuple[ListedDocument, ...] = service.one(ListDocuments(api), self.place)
             documents = self._chunked(service, api, listed) if self.is_chunks else self._whole(listed)
         advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunks"
-        read = {each.id for each in documents}
+        read = {document.id for document in documents}
         return Gathered(
             _distinct(self.place, documents), _unread(self.place, [each.id for each in listed], read, advice)
         )

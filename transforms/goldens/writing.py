@@ -150,7 +150,7 @@ class _Writing:
         return self.candidate.type == UNANSWERABLE
 
     def _write(self, facts: Facts) -> Asks:
-        usable = facts.facts if not self._is_unanswerable else [each for each in facts.facts if self._is_own(each)]
+        usable = facts.facts if not self._is_unanswerable else [fact for fact in facts.facts if self._is_own(fact)]
         values: dict[str, Any] = {
             "profile": _described(self.candidate, self.work.dimensions),
             "facts": {str(number): self._named(fact) for number, fact in enumerate(usable)},
@@ -233,7 +233,7 @@ class _Writing:
             raise _Rejected(Reason.OTHER_ANSWER, f"claims agree by {agreement:.2f} (F1) with: {derived.answer}")
 
     def _closed_book(self, draft: Draft) -> Asks:
-        """Whether the model knows the answer; no question is rejected for that."""
+        """Return whether the model knows the answer; no question is rejected for that."""
         nuggets = {str(number): nugget.text for number, nugget in enumerate(draft.nuggets)}
         try:
             (answer,) = yield from self._ask(("closed_book", {"question": draft.question}))

@@ -65,7 +65,7 @@ class Answering:
         return self.model.call(prompt)
 
     def is_asked_by(self, call: Call) -> bool:
-        """Whether this is who a call asks for an answer."""
+        """Return whether this is who a call asks for an answer."""
         return call.service == self.model.name and Prompt.parse(call.payload).step == STEP
 
     def read(self, reply: Reply) -> "Text":

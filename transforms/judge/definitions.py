@@ -51,7 +51,7 @@ class JudgedDefinition:
 
     @property
     def scores_refusals(self) -> bool:
-        """Whether an answer without claims is scored as a refusal."""
+        """True if an answer without claims is scored as a refusal."""
         return "answerable" in self.inputs_without_claims
 
     @property
@@ -66,7 +66,7 @@ class JudgedDefinition:
 
     @property
     def takes_cutoff(self) -> bool:
-        """Whether it judges contexts alone, so that it can judge the first k of them without an answer."""
+        """True if it judges contexts alone, so that it can judge the first k of them without an answer."""
         return Need.CONTEXTS in self.needs and Need.ANSWER not in self.needs
 
     def value(self, arguments: Mapping[str, Any], cutoff: int | None = None) -> Value:

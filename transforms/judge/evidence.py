@@ -54,7 +54,7 @@ class Evidence:
         return Undefined.REFERENCE_REFUSES if is_doubtful else value
 
     def _is_refusable(self) -> bool:
-        """Whether the answer makes no claims where the dataset has no answer."""
+        """Return whether the answer makes no claims where the dataset has no answer."""
         claims = (self.arguments.get(name) for name in _CLAIMS)
         has_none = any(of is not None and not isinstance(of, CallError) and not len(of) for of in claims)
         return self._case.gold.answerable is False and has_none

@@ -149,7 +149,7 @@ def _variant(text: str, name: str) -> str:
 
 
 def is_judged(text: str) -> bool:
-    """Whether a metric's name is that of a judged one; variants, options and cutoffs are not checked.
+    """Return whether a metric's name is that of a judged one; variants, options and cutoffs are not checked.
 
     >>> is_judged("faithfulness(x)"), is_judged("nDCG@10"), is_judged("P.5")
     (True, False, False)

@@ -97,19 +97,19 @@ def _of_known(judgement: Judgement) -> StepQuality:
 
 def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
     """What all judgements of one item say."""
-    versions = Counter(each.model_version for each in judgements if each.model_version)
-    of_claims = [each.said or () for each in judgements if each.step == ClaimsStep.name]
+    versions = Counter(judgement.model_version for judgement in judgements if judgement.model_version)
+    of_claims = [judgement.said or () for judgement in judgements if judgement.step == ClaimsStep.name]
     claims: list[Claim] = [claim for said in of_claims for claim in said]
     counted = StepQuality(
         items=1,
-        failed=int(any(each.said is None for each in judgements if not each.is_repeat)),
+        failed=int(any(judgement.said is None for judgement in judgements if not judgement.is_repeat)),
         versions=versions,
-        tokens=sum((each.tokens for each in judgements), NO_TOKENS),
+        tokens=sum((judgement.tokens for judgement in judgements), NO_TOKENS),
         claims=len(claims),
         unplaced=sum(claim.start is None for claim in claims),
     )
     step = step_named(judgements[0].step)
-    verdicts = [step.verdicts(each.said) for each in judgements if each.said is not None]
+    verdicts = [step.verdicts(judgement.said) for judgement in judgements if judgement.said is not None]
     if not step.judges or len(verdicts) < 2 or not all(verdicts):
         return counted
     parts = list(zip(*verdicts, strict=True))

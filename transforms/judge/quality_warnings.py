@@ -84,6 +84,6 @@ def self_preference(judge: Model, answering: Mapping[str, Model]) -> Iterator[st
 
 
 def is_of_one_family(one: Model, other: Model) -> bool:
-    """Whether two language models are of one family; offline ones are of none."""
+    """Return whether two language models are of one family; offline ones are of none."""
     parameters = one.parameters, other.parameters
-    return not any(each.offline for each in parameters) and parameters[0].family == parameters[1].family
+    return not any(parameter.offline for parameter in parameters) and parameters[0].family == parameters[1].family

@@ -60,7 +60,7 @@ class EvaluateAnswers:
     def steps(self, item: Item) -> Steps[Evaluated]:
         """Answer, then judge; returns what comes of it."""
         answers = yield from self._answer(item)
-        judged = [each for each in item.systems if each.configuration in self.metrics]
+        judged = [system for system in item.systems if system.configuration in self.metrics]
         units = [unit for each in judged for unit in units_of(item, each, self.metrics[each.configuration], answers)]
         judgements: list[Judgement] = []
         replies: SampleReplies = {sample: {} for sample in range(self.samples)}

@@ -36,5 +36,5 @@ def before_composing(text: str, positions: IntArray) -> IntArray:
 
 
 def _joins(letter: str) -> bool:
-    """Whether a character may become one with those before it."""
+    """Return whether a character may become one with those before it."""
     return unicodedata.category(letter).startswith("M") or ord(letter) in _JAMO

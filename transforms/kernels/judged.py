@@ -79,7 +79,7 @@ def share(true: BoolArray) -> float:
 
 
 def any_of(matrix: BoolArray, axis: int) -> BoolArray:
-    """Whether anything is true along an axis; false where there is nothing.
+    """Return whether anything is true along an axis; false where there is nothing.
 
     >>> any_of(np.array([[True, False], [False, False]]), axis=1).tolist()
     [True, False]

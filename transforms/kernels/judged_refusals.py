@@ -32,7 +32,7 @@ def reads_as_refusal(text: str) -> bool:
 
 
 def refused(kind: AnswerKind) -> Value:
-    """Whether the answer is a refusal."""
+    """Return whether the answer is a refusal."""
     return float(kind is AnswerKind.REFUSED)
 
 

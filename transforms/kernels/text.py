@@ -170,7 +170,7 @@ def lengths(strings: pa.StringArray) -> npt.NDArray[np.int32]:
 
 
 def edge_blanks(strings: pa.StringArray) -> npt.NDArray[np.bool_]:
-    """Whether a string begins or ends with an ASCII blank, from the bytes; none may be null.
+    """Return whether a string begins or ends with an ASCII blank, from the bytes; none may be null.
 
     >>> edge_blanks(pa.array(["a b", "a ", "\\ta", "", " "])).tolist()
     [False, True, True, False, True]

@@ -57,7 +57,7 @@ class TokenPacer:
         self._due = -math.inf
 
     def fits(self, tokens: float) -> bool:
-        """Whether a call that may take so many tokens can ever begin."""
+        """Return whether a call that may take so many tokens can ever begin."""
         return tokens <= self.per_minute
 
     def wait_s(self, now: float, tokens: float) -> float:

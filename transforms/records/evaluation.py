@@ -92,7 +92,7 @@ class Evaluation:
     def raced(self) -> tuple[int, int]:
         """Positions of the panel that the metric of the race belongs to, and of the metric in it."""
         name = None if self.race is None else self.race.metric
-        panels = [[str(each) for each in panel.metrics] for panel in self.panels]
+        panels = [[str(metric) for metric in panel.metrics] for panel in self.panels]
         return next((i, names.index(name)) for i, names in enumerate(panels) if name in names)
 
     def with_dropped(self, positions: Collection[int], queries: int, last: int) -> "Evaluation":
@@ -135,7 +135,7 @@ class Evaluation:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of queries that the slices are by, each once."""
-        return tuple(dict.fromkeys(name for each in self.slices for name in attributes_of(each)))
+        return tuple(dict.fromkeys(name for slice_ in self.slices for name in attributes_of(slice_)))
 
     def cut_short(self) -> dict[Metric, tuple[int, ...]]:
         """The metrics that look at more documents than `top_k` leaves, with the positions of these configurations."""
@@ -160,7 +160,9 @@ class Evaluation:
     @property
     def highest_grade(self) -> tuple[float, str]:
         """The highest grade that every metric can be computed with, and the metric that sets it."""
-        computed = {each.dialect.metric(metric) for each in self.configurations for metric in self.retrieval}
+        computed = {
+            configuration.dialect.metric(metric) for configuration in self.configurations for metric in self.retrieval
+        }
         return min(((metric.highest_grade, str(metric)) for metric in computed), default=(math.inf, ""))
 
     def primary(self, source: int) -> int | None:

@@ -27,7 +27,7 @@ class FailureKind(StrEnum):
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same request may succeed later."""
+        """True if the same request may succeed later."""
         return self in _TRANSIENT
 
 

@@ -165,17 +165,17 @@ def _row(item: Item) -> dict[str, Any]:
         "reference": item.gold.reference,
         "answerable": item.gold.answerable,
         "nuggets": _nugget_rows(item.gold),
-        "passages": [{"doc_id": each.doc_id, "text": each.text} for each in item.passages],
+        "passages": [{"doc_id": passage.doc_id, "text": passage.text} for passage in item.passages],
         "systems": [
             {
-                "configuration": each.configuration,
-                "passages": list(each.passages),
-                "failed": each.failed,
-                "answer": each.answer,
-                "problem": each.problem,
-                "has_contexts": each.has_contexts,
+                "configuration": system.configuration,
+                "passages": list(system.passages),
+                "failed": system.failed,
+                "answer": system.answer,
+                "problem": system.problem,
+                "has_contexts": system.has_contexts,
             }
-            for each in item.systems
+            for system in item.systems
         ],
     }
 

@@ -185,7 +185,10 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
 
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
     """Why a distance threshold cannot be applied to an answer; None where it can, or no configuration has one."""
-    is_cut = any(each.source == source and each.distance is not None for each in evaluation.configurations)
+    is_cut = any(
+        configuration.source == source and configuration.distance is not None
+        for configuration in evaluation.configurations
+    )
     if is_cut and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
         return "a document of the answer has no score, so it cannot be compared with the distance threshold"
     return None

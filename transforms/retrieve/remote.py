@@ -171,14 +171,17 @@ class CollectRecalledFn(beam.DoFn):
             yield from self._batches(source)
 
     def _is_doubtful(self, documents: pa.ListArray, source: int) -> bool:
-        """Whether a ranking may be unusable, or one that cannot be cut."""
+        """Return whether a ranking may be unusable, or one that cannot be cut."""
         flat = documents.flatten()
         if self._evaluation.sources[source].refuse_repeats:
             doc_ids = flat.field("doc_id").dictionary_encode()
             codes = doc_ids.indices.to_numpy() + pc.list_parent_indices(documents).to_numpy() * len(doc_ids.dictionary)
             if len(np.unique(codes)) < len(codes):
                 return True
-        is_cut = any(each.source == source and each.distance is not None for each in self._evaluation.configurations)
+        is_cut = any(
+            configuration.source == source and configuration.distance is not None
+            for configuration in self._evaluation.configurations
+        )
         return is_cut and flat.field("score").null_count > 0
 
     def _batches(self, source: int) -> Iterator[SourceRows]:

@@ -109,7 +109,7 @@ def corpora_of(
 
 def named_by(retrievers: Sequence[Mapping[str, Any] | None]) -> list[object]:
     """Names that retrievers give as their `corpus`."""
-    return [each[CORPUS] for each in retrievers if each is not None and CORPUS in each]
+    return [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]
 
 
 def unused(located: Located, corpora: Corpora, used: Collection[object]) -> Iterator[str]:

@@ -66,7 +66,7 @@ class Cell:
 
     def in_dialects(self, dialects: Sequence[Dialect]) -> list["Cell"]:
         """This cell, once for each dialect, with the dialect in its name; rankbeam's own keeps the plain name."""
-        return [replace(self, name=self._name_in(each), dialect=each) for each in dialects] or [self]
+        return [replace(self, name=self._name_in(dialect), dialect=dialect) for dialect in dialects] or [self]
 
     def _name_in(self, dialect: Dialect) -> str:
         if dialect == RANKBEAM:

@@ -47,7 +47,7 @@ def expand(
 ) -> Expanded:
     """Cross every configuration with the grid, and group what one ranking can serve."""
     located = context.located
-    base = with_parts(located, cells(context, items, grid, problems), [each.name for each in items], problems)
+    base = with_parts(located, cells(context, items, grid, problems), [item.name for item in items], problems)
     all_cells = [variant for cell in base for variant in cell.in_dialects(dialects)]
     check_names(located, all_cells, problems)
     groups: dict[str, list[Cell]] = {}

@@ -191,13 +191,13 @@ def _generating(
 
 def _wrong_in_grid(context: GridContext, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
     located = context.located
-    known = {TOP_K}.union(*(each.sweepable for each in drafts))
-    owners = [{name: each.owners(name) for name in grid} for each in drafts]
-    count = sum(math.prod(len(values) for name, values in grid.items() if each[name]) for each in owners)
+    known = {TOP_K}.union(*(draft.sweepable for draft in drafts))
+    owners = [{name: draft.owners(name) for name in grid} for draft in drafts]
+    count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
     if count > MOST_CELLS:
         yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
     for name, values in grid.items():
-        several = next((each[name] for each in owners if len(each[name]) > 1), None)
+        several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
         if name.rpartition(".")[2] == CORPUS and any(map(context.corpora.is_named, values)):
             problem = "names an entry of corpora:; name it in the retriever, and sweep what it is made by: chunk_size …"
             yield located.error(("grid", name), problem)

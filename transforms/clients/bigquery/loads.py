@@ -162,7 +162,7 @@ def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
 
 
 def _is_in(staging: Any, job: Any) -> bool:
-    """Whether the rows that a job loaded are still in the table: it was not recreated since."""
+    """Return whether the rows that a job loaded are still in the table: it was not recreated since."""
     return staging.created is not None and job.created is not None and job.created >= staging.created
 
 

@@ -36,14 +36,14 @@ def refuse_apart(output: str, dataset: DatasetName, patience: Patience = IMPATIE
 
 
 def can_load(dataset: str, bucket: str, regions: tuple[str, ...] = ()) -> bool:
-    """Whether BigQuery may load files of a bucket; False only where it surely does not.
+    """Return whether BigQuery may load files of a bucket; False only where it surely does not.
 
     >>> can_load("europe-west1", "EUROPE-WEST1"), can_load("EU", "EUROPE-WEST4"), can_load("US", "ASIA")
     (True, True, True)
     >>> can_load("us-central1", "US-EAST1"), can_load("EU", "US"), can_load("europe-west1", "US")
     (False, False, False)
     """
-    dataset, places = dataset.upper(), {bucket.upper(), *(each.upper() for each in regions)}
+    dataset, places = dataset.upper(), {bucket.upper(), *(region.upper() for region in regions)}
     if dataset in (_FROM_ANYWHERE, *places):
         return True
     if _REGION.fullmatch(dataset) and all(map(_REGION.fullmatch, places)):

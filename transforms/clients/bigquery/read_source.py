@@ -17,7 +17,7 @@ _SHOWN = 60
 
 
 def is_table(path: str) -> bool:
-    """Whether a path names a source in BigQuery.
+    """Return whether a path names a source in BigQuery.
 
     >>> is_table("bigquery://my-project.search.qrels"), is_table("gs://bucket/qrels")
     (True, False)

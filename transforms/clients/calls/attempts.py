@@ -46,7 +46,7 @@ class Attempts:
 
     @property
     def is_longer(self) -> bool:
-        """Whether the next attempt may ask for a longer answer, since one was cut short."""
+        """True if the next attempt may ask for a longer answer, since one was cut short."""
         return self._truncated > 0
 
     def begin(self, now: float) -> None:
@@ -67,7 +67,7 @@ class Attempts:
             raise errors[0]
 
     def may_pass(self, error: CallError) -> bool:
-        """Whether another attempt may succeed after this error; called once per error."""
+        """Return whether another attempt may succeed after this error; called once per error."""
         if isinstance(error, NotAsked) or error.stops_pool:
             return False
         if error.changes_form and self._forms < _MOST_FORMS:

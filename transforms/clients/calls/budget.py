@@ -28,7 +28,7 @@ class Account:
         self.changed = asyncio.Event()
 
     def is_over(self, cost: float) -> bool:
-        """Whether a sum is more than all calls may cost."""
+        """Return whether a sum is more than all calls may cost."""
         return cost > self.limit * (1 + _ROUNDING)
 
 
@@ -41,7 +41,7 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        """Whether calls may be refused."""
+        """True if calls may be refused."""
         return math.isfinite(self._account.limit)
 
     @asynccontextmanager

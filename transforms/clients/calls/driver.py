@@ -139,7 +139,7 @@ class Driver:
 
 
 def _serves(made: Call, wanted: Call) -> bool:
-    """Whether the answer to a call also answers another call of the same key."""
+    """Return whether the answer to a call also answers another call of the same key."""
     if made.reach is None or wanted.reach is None:
         return made.reach == wanted.reach
     return made.reach.covers(wanted.reach)

@@ -52,7 +52,7 @@ class FanOut:
 
     @property
     def ended(self) -> bool:
-        """Whether all lanes that were begun have ended."""
+        """True if all lanes that were begun have ended."""
         return all(end.done() for end in self._ends)
 
     def begin(self, lane: Lane, feed: Feed) -> None:
@@ -239,7 +239,7 @@ def stop_all(grace_s: float) -> None:
 def _stop(fan_outs: Sequence["FanOut"], grace_s: float) -> None:
     for each in fan_outs:
         each._begin_no_more()
-    for each in fan_outs:
-        each._wait_until_ended(grace_s if each is fan_outs[0] else 0.0)
-    for _, run in [run for each in fan_outs for run in each._runs]:
+    for fan_out in fan_outs:
+        fan_out._wait_until_ended(grace_s if fan_out is fan_outs[0] else 0.0)
+    for _, run in [run for fan_out in fan_outs for run in fan_out._runs]:
         run.flush()

@@ -31,7 +31,7 @@ class Feed:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all groups were taken."""
+        """True if all groups were taken."""
         return self._is_read and not self._ready
 
     @property

@@ -73,7 +73,7 @@ class Breaker:
             on_change()
 
     def is_given_up(self, now: float) -> bool:
-        """Whether no further attempt may begin."""
+        """Return whether no further attempt may begin."""
         if self._opened is not None and not self._is_probing:
             self._is_given_up |= now - self._opened >= self._give_up_after_s
         return self._is_given_up
@@ -197,7 +197,7 @@ class StepBreaker:
         self.service.notify()
 
     def is_given_up(self, now: float) -> bool:
-        """Whether no further attempt may begin."""
+        """Return whether no further attempt may begin."""
         return self.service.is_given_up(now) or self.answers.is_given_up(now)
 
     def wait_until(self, now: float) -> float | None:

@@ -107,5 +107,5 @@ class AsyncReads:
 
 
 def _is_useless(outcomes: list[Any]) -> bool:
-    """Whether no task can read an answer any more: the call is then made again."""
+    """Return whether no task can read an answer any more: the call is then made again."""
     return all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)

@@ -110,7 +110,7 @@ class Recall:
             is_known = of_batch != NONE
             tasks.append(batch["tasks"].filter(pa.array(is_known)))
             numbers.append(of_batch[is_known])
-            if sum(map(len, numbers)) >= _ROWS_AT_ONCE or sum(each.nbytes for each in tasks) >= _BYTES_AT_ONCE:
+            if sum(map(len, numbers)) >= _ROWS_AT_ONCE or sum(task.nbytes for task in tasks) >= _BYTES_AT_ONCE:
                 yield _window(tasks, numbers, index)
                 tasks, numbers = [], []
         if numbers:

@@ -153,5 +153,5 @@ def _work_of(group: Group) -> str | None:
 
 def _written(tasks: Group) -> bytes:
     """Tasks as tuples, whose pickles take a quarter of the time and of the bytes of those of tasks."""
-    rows = [(each.name, each.work, each.item, list(map(tuple, each.subjects))) for each in tasks]
+    rows = [(task.name, task.work, task.item, list(map(tuple, task.subjects))) for task in tasks]
     return pickle.dumps(rows, protocol=pickle.HIGHEST_PROTOCOL)

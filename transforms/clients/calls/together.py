@@ -49,7 +49,7 @@ class Together(Flight):
         return frozenset().union(*(part.positions() for part in self.parts))
 
     def splits_at(self, error: CallError) -> bool:
-        """Whether smaller requests may succeed at once after this error."""
+        """Return whether smaller requests may succeed at once after this error."""
         return error.kind in _SPLITTING and not error.changes_form and not isinstance(error, NotAsked)
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:

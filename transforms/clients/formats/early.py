@@ -56,7 +56,7 @@ def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[b
 
 
 def is_begun(file: File) -> bool:
-    """Whether a file is being read, and was not asked for yet."""
+    """Return whether a file is being read, and was not asked for yet."""
     return file in _begun
 
 

@@ -70,7 +70,7 @@ def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) ->
 
 
 def may_hold_half(text: str) -> bool:
-    """Whether JSON may hold half a character: only an escape can write one in a text that is UTF-8."""
+    """Return whether JSON may hold half a character: only an escape can write one in a text that is UTF-8."""
     return _HALVES[0] in text or _HALVES[1] in text
 
 

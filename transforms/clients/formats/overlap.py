@@ -37,7 +37,7 @@ class _Judged:
     examples: Mapping[str, str]
 
     def has_any(self, kind: str, ids: StringArray) -> bool:
-        """Whether any of the ids is judged."""
+        """Return whether any of the ids is judged."""
         known, wanted = self.hashes[kind], hashing.hash_strings(ids)
         return bool((known[np.searchsorted(known, wanted).clip(max=len(known) - 1)] == wanted).any())
 

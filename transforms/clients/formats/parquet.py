@@ -52,7 +52,7 @@ def check(path: str, role: str) -> None:
 
 
 def has_rows(path: str) -> bool:
-    """Whether a file has rows, by its footer."""
+    """Return whether a file has rows, by its footer."""
     with open_file(path) as file:
         return bool(file.metadata.num_rows)
 

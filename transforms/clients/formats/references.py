@@ -111,7 +111,7 @@ def from_attribute(asked: pa.RecordBatch, name: str, summary: DatasetSummary) ->
     others = pa.ListArray.from_arrays(offsets, items.filter(kept), mask=attributes.is_null())
     position = asked.schema.get_field_index("attributes")
     asked = asked.set_column(position, asked.schema.field("attributes"), others.cast(columns.ATTRIBUTES))
-    names = tuple(each for each in summary.attributes if each != name)
+    names = tuple(attribute for attribute in summary.attributes if attribute != name)
     return _joined(asked, reference, replace(summary, attributes=names))
 
 

@@ -99,7 +99,7 @@ def _row(path: str, line: int, given: _Answer) -> dict[str, Any]:
     return {
         "query_id": json_id(path, line, given.query_id),
         "answer": given.answer,
-        "contexts": None if contexts is None else [_context(path, line, each) for each in contexts],
+        "contexts": None if contexts is None else [_context(path, line, context) for context in contexts],
         "line": line,
     }
 

@@ -90,7 +90,7 @@ class Reader:
         raise _malformed(f"results: {self.results} is not a list, found {_shown(results)}{hint}")
 
     def _is_left_out(self, answer: Any) -> bool:
-        """Whether only the list of results is missing: many services omit an empty list."""
+        """Return whether only the list of results is missing: many services omit an empty list."""
         names = _plain(self.results)
         if names is None or not isinstance(answer, dict) or _error_in(answer) is not None:
             return False
@@ -177,7 +177,7 @@ def _each_at(path: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
 
 
 def _are(kind: type, values: list[Any]) -> bool:
-    """Whether all values are of one type.
+    """Return whether all values are of one type.
 
     >>> _are(float, [1.0, 2.0]), _are(float, [1.0, True])
     (True, False)

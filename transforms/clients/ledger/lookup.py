@@ -160,7 +160,7 @@ class Lookup:
 
 
 def _answers(entry: Entry, key: str, wanted: Reach | None) -> bool:
-    """Whether an entry agrees with its row's small columns, which may be damaged as well."""
+    """Return whether an entry agrees with its row's small columns, which may be damaged as well."""
     held = entry.reach or WHOLE
     return entry.key == key and covers(held.results, held.distance, wanted)
 

@@ -145,7 +145,7 @@ class _OnlyOnce:
 
 @contextmanager
 def _alone(folder: str) -> Iterator[bool]:
-    """Whether no other process compacts the ledger now: two at once are safe, but repeat the work."""
+    """Return whether no other process compacts the ledger now: two at once are safe, but repeat the work."""
     lease = Lease(place_of(folder), "compaction", Holder.here("", ""))
     is_alone = lease.claim() is None
     try:

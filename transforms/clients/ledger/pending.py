@@ -33,7 +33,7 @@ class Pending:
         return is_first or self._bytes >= PIECE_BYTES
 
     def is_due(self) -> bool:
-        """Whether it is time to write: the oldest entry has waited long enough, or a part is full.
+        """Return whether it is time to write: the oldest entry has waited long enough, or a part is full.
 
         After a failed write, the next try waits, however many entries there are.
         """

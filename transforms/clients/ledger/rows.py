@@ -48,7 +48,7 @@ class Stored(NamedTuple):
     further: dict[str, Any]
 
     def answers(self, key: str, reach: Reach | None) -> bool:
-        """Whether it is of a call, and goes far enough."""
+        """Return whether it is of a call, and goes far enough."""
         return self.base[0] == key and covers(self.base[1], self.base[2], reach)
 
     @property
@@ -64,7 +64,7 @@ def table_of(entries: Iterable[Entry]) -> pa.Table:
 
 
 def covers(results: int, distance: float | None, wanted: Reach | None) -> bool:
-    """Whether an answer that goes so far into a ranking answers a call."""
+    """Return whether an answer that goes so far into a ranking answers a call."""
     held = _reach(results, None if distance != distance else distance)
     return held == WHOLE if wanted is None else held.covers(wanted)
 

@@ -17,7 +17,7 @@ def request(folder: str, run_id: str, started: str) -> None:
 
 
 def is_requested(folder: str, run_id: str, started: str) -> bool:
-    """Whether the lanes of a run are to begin no further call."""
+    """Return whether the lanes of a run are to begin no further call."""
     return place_of(folder).read(_name(run_id, started)) is not None
 
 

@@ -122,7 +122,7 @@ class _Counted:
 
 
 def _distinct(keys: Iterable[pa.ChunkedArray]) -> int:
-    chunks = [chunk for each in keys for chunk in each.chunks]
+    chunks = [chunk for key in keys for chunk in key.chunks]
     return int(pc.count_distinct(pa.chunked_array(chunks, pa.string())).as_py())
 
 

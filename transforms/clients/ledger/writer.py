@@ -169,7 +169,7 @@ class _Merging:
         self._parts.append(part)
 
     def is_wanted(self) -> bool:
-        """Whether there are parts to merge."""
+        """Return whether there are parts to merge."""
         if self._merge is None and (chosen := merging.wanted(self._parts)):
             self._merge = self._merged(chosen)
         return self._merge is not None

@@ -19,7 +19,7 @@ class Usage:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the service counts nothing."""
+        """True if the service counts nothing."""
         return not (self.input or self.cached or self.output)
 
     def tokens(self) -> Tokens | None:

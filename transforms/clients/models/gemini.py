@@ -76,7 +76,7 @@ class Gemini(RemoteModel):
 
     @property
     def on_vertex(self) -> bool:
-        """Whether it is called on Vertex AI."""
+        """True if it is called on Vertex AI."""
         return self.project is not None
 
     @property

@@ -75,7 +75,7 @@ def _wait_s(error: Any, details: list[Mapping[str, Any]]) -> float | None:
 
 
 def _is_daily(details: list[Mapping[str, Any]]) -> bool:
-    """Whether a quota of the day is used up: it is not asked again today."""
+    """Return whether a quota of the day is used up: it is not asked again today."""
     violations = [violation for detail in details for violation in _mappings(detail.get("violations"))]
     return any("PerDay" in str(violation.get("quotaId", "")) for violation in violations)
 

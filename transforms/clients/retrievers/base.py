@@ -97,7 +97,7 @@ class RetrieverParameters(Parameters):
 
     @property
     def lacks_corpus(self) -> bool:
-        """Whether it can search nothing, because no corpus is named."""
+        """True if it can search nothing, because no corpus is named."""
         return False
 
     def embedded(self, documents: Documents) -> Iterable[str]:  # noqa: ARG002  for types that embed texts
@@ -105,11 +105,11 @@ class RetrieverParameters(Parameters):
         return ()
 
     def is_prefix(self) -> bool:
-        """Whether fewer results are the first of more, so that asking for the largest top_k serves all."""
+        """Return whether fewer results are the first of more, so that asking for the largest top_k serves all."""
         return True
 
     def refuses_repeats(self, unit: str) -> bool:
-        """Whether a document that stands twice in a ranking is an error, where the dataset's unit is this."""
+        """Return whether a document that stands twice in a ranking is an error, where the dataset's unit is this."""
         return unit == "chunk"
 
 

@@ -144,7 +144,7 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
             write_all(folder, len(units), known.vectors(_texts(units, parameters.fields, np.arange(len(units)))))
 
     def is_current(folder: Path) -> bool:
-        """Whether no vector has come that was missing before."""
+        """Return whether no vector has come that was missing before."""
         missing = Matrix.of(folder).missing
         if parameters.vectors is not None or known is None or not len(missing):
             return True

@@ -43,7 +43,7 @@ def errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 def is_local(path: str) -> bool:
-    """Whether a path lies on this machine.
+    """Return whether a path lies on this machine.
 
     >>> is_local("out/run"), is_local("gs://bucket/run")
     (True, False)
@@ -89,7 +89,7 @@ def absolute(path: str) -> str:
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file or a folder of that name."""
+    """Return whether there is a file or a folder of that name."""
     gcs.prepare(path)
     try:
         return bool(beam().exists(path))

@@ -33,7 +33,7 @@ def log(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
 
 
 def _is_there(client: Any, experiment_id: str, trial: Trial) -> bool:
-    """Whether a trial is there whole; what an interrupted copy left of it is deleted."""
+    """Return whether a trial is there whole; what an interrupted copy left of it is deleted."""
     runs = client.search_runs([experiment_id], f"tags.`{IDENTITY}` = '{trial.identity}'")
     unfinished = [run for run in runs if run.info.status != "FINISHED"]
     for run in unfinished:

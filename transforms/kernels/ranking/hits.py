@@ -29,7 +29,7 @@ def discount(rank: IntArray) -> FloatArray:
 
 
 def upto(rank: IntArray, cutoff: int | None) -> BoolArray:
-    """Whether each rank is within a cutoff; all are where the cutoff is None.
+    """Return whether each rank is within a cutoff; all are where the cutoff is None.
 
     >>> upto(np.array([1, 2, 3]), 2).tolist()
     [True, True, False]

@@ -73,7 +73,7 @@ class Pool:
 
     @cached_property
     def _seen(self) -> BoolArray:
-        """Whether a judgement's key begins with each prefix."""
+        """True if a judgement's key begins with each prefix."""
         seen = np.zeros(1 << (64 - int(self._seen_shift)), bool)
         seen[self._keys >> self._seen_shift] = True
         return seen

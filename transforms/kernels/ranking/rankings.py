@@ -161,7 +161,7 @@ class Assessment:
 
 
 def repeats(query: IntArray, doc_id: StringArray, key: HashArray | None = None) -> BoolArray:
-    """Whether each row names a document that an earlier row of the same query also names.
+    """Return whether each row names a document that an earlier row of the same query also names.
 
     Args:
         query: int64[m], position of each row's query.
@@ -193,7 +193,7 @@ def repeats(query: IntArray, doc_id: StringArray, key: HashArray | None = None) 
 
 
 def has_repeats(key: HashArray, query: IntArray | None = None) -> bool:
-    """Whether two rows may name the same document for the same query; never False where two rows do.
+    """Return whether two rows may name the same document for the same query; never False where two rows do.
 
     Args:
         key: uint64[m], `keys` of the rows.

@@ -36,7 +36,7 @@ def pairs_and_words(text: str) -> Iterator[tuple[str, int]]:
 
 
 def has_pairs(text: str) -> bool:
-    """Whether a text has a character of these scripts."""
+    """Return whether a text has a character of these scripts."""
     return not text.isascii() and _undivided().search(text) is not None
 
 

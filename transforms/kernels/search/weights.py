@@ -70,7 +70,7 @@ class Bm25Formula:
 
     @property
     def counts_absence(self) -> bool:
-        """Whether a unit without a term gets a score for it."""
+        """True if a unit without a term gets a score for it."""
         return self.method in ("bm25l", "bm25+")
 
 

@@ -200,7 +200,7 @@ def _small_enough(blocks: IntArray) -> FloatArray:
 
 
 def _is_clear(blocks: FloatArray) -> BoolArray:
-    """Whether |T| is so far out that, by the normal distribution, few of the flips would reach it."""
+    """Return whether |T| is so far out that, by the normal distribution, few of the flips would reach it."""
     is_clear: BoolArray = _least(blocks) > _CLEAR * np.sqrt((blocks**2).sum(axis=0))
     return is_clear
 

@@ -45,8 +45,8 @@ def joint_intervals(
     """
     _check(confidence)
     low, high = np.full(len(estimates), np.nan), np.full(len(estimates), np.nan)
-    means = np.array([each.mean for each in estimates], np.float64)
-    errors = np.array([each.standard_error for each in estimates], np.float64)
+    means = np.array([estimate.mean for estimate in estimates], np.float64)
+    errors = np.array([estimate.standard_error for estimate in estimates], np.float64)
     present, aligned = _usable(means, replicates, np.isfinite(errors))
     places = np.flatnonzero(present).tolist()
     count = min((estimates[i].count for i in places), default=0)

@@ -11,7 +11,7 @@ class Reach:
     distance: float | None = None  # results at this distance or farther are not wanted; None if all are wanted
 
     def covers(self, other: "Reach") -> bool:
-        """Whether an answer of this reach contains all results of the other reach.
+        """Return whether an answer of this reach contains all results of the other reach.
 
         >>> Reach(100, None).covers(Reach(10, 0.5)), Reach(100, 0.5).covers(Reach(10, None))
         (True, False)

@@ -34,7 +34,7 @@ class Tokens:
 
     @property
     def is_possible(self) -> bool:
-        """Whether one call can have used so many; a connection may pass on whatever a service reports.
+        """True if one call can have used so many; a connection may pass on whatever a service reports.
 
         >>> Tokens(7, 7, 2).is_possible, Tokens(-5000).is_possible, Tokens(2**63).is_possible, Tokens(1, 2).is_possible
         (True, False, False, False)

@@ -50,7 +50,7 @@ class Definition:
 
     @cached_property
     def cutoff(self) -> str:
-        """Whether a cutoff is "required", "optional" or "refused"."""
+        """Rule for a cutoff: "required", "optional" or "refused"."""
         parameter = inspect.signature(self.kernel).parameters.get("cutoff")
         if parameter is None:
             return "refused"
@@ -58,7 +58,7 @@ class Definition:
 
     @cached_property
     def takes_budget(self) -> bool:
-        """Whether a cutoff may be a number of tokens."""
+        """True if a cutoff may be a number of tokens."""
         return "budget" in inspect.signature(self.kernel).parameters
 
 
@@ -130,7 +130,7 @@ class Metric:
         return f"{self.name}{options}{cut}"
 
     def exceeds(self, top_k: int | None) -> bool:
-        """Whether its cutoff exceeds the number of documents: R@100 of ten documents is R@10."""
+        """Return whether its cutoff exceeds the number of documents: R@100 of ten documents is R@10."""
         return top_k is not None and self.cutoff is not None and self.cutoff > top_k
 
     @property

@@ -64,7 +64,7 @@ def span_values(metrics: Iterable[Metric], a: SpanAssessment) -> FloatArray:
     >>> span_values([parse_metric("SpanRecall@50t"), parse_metric("R@1")], EXAMPLE).round(2).tolist()
     [[0.85, 0.33]]
     """
-    columns = [each.definition.kernel(_seen(a, VIEWS[each.name]), **each.arguments) for each in metrics]
+    columns = [metric.definition.kernel(_seen(a, VIEWS[metric.name]), **metric.arguments) for metric in metrics]
     return np.stack(columns, axis=1) if columns else np.empty((a.queries, 0))
 
 

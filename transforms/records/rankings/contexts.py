@@ -96,7 +96,7 @@ def _given(
             yield Contexts(position, (), True, Given(problem=problems[query_id]))
             continue
         contexts = row["contexts"]
-        passages = tuple(Passage(each["doc_id"], each["text"]) for each in contexts or ())
+        passages = tuple(Passage(context["doc_id"], context["text"]) for context in contexts or ())
         yield Contexts(position, passages, False, Given(row["answer"], has_contexts=contexts is not None))
 
 

@@ -14,7 +14,7 @@ KIND = columns.RETRIEVED.field("documents").type
 
 
 def is_even(ranking: Ranking, top_k: int | None = None) -> bool:
-    """Whether a ranking has as many scores and texts as documents; texts may be absent."""
+    """Return whether a ranking has as many scores and texts as documents; texts may be absent."""
     length = len(ranking.doc_ids[:top_k])
     return len(ranking.scores[:top_k]) == length == len(ranking.texts[:top_k] or ranking.doc_ids[:top_k])
 

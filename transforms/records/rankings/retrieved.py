@@ -73,7 +73,7 @@ class Retrieved:
         return int(np.argmax(without)) if without.any() else None
 
     def falls(self) -> bool:
-        """Whether scores certainly fall with the rank in all rankings; distances rise."""
+        """Return whether scores certainly fall with the rank in all rankings; distances rise."""
         step = np.diff(self.score)[np.diff(self.query) == 0]
         return bool((step < 0).sum() >= _STEPS_TO_BE_CERTAIN and not (step > 0).any())
 

@@ -85,7 +85,7 @@ class RankedSpans:
 
     @property
     def touches(self) -> bool:
-        """Whether some chunk is of a document that has evidence for its query."""
+        """True if some chunk is of a document that has evidence for its query."""
         chunks, evidence = self._chunks, self.evidence.spans
         judged = set(zip(evidence.query.tolist(), evidence.document.tolist(), strict=True))
         return not judged.isdisjoint(zip(chunks.query.tolist(), chunks.document.tolist(), strict=True))

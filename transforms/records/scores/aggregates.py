@@ -75,9 +75,17 @@ class RunAggregate:
             replicates,
             partition.unjudged,
             partition.failures,
-            frozenset(each.configuration for each in partition.configurations if each.has_results),
-            frozenset(each.configuration for each in partition.configurations if each.has_judged),
-            {each.configuration: each.examples for each in partition.configurations if each.examples is not None},
+            frozenset(
+                configuration.configuration for configuration in partition.configurations if configuration.has_results
+            ),
+            frozenset(
+                configuration.configuration for configuration in partition.configurations if configuration.has_judged
+            ),
+            {
+                configuration.configuration: configuration.examples
+                for configuration in partition.configurations
+                if configuration.examples is not None
+            },
             partition.unplaced,
         )
 

@@ -180,14 +180,14 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
 def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Evaluation) -> list[ConfigurationMetric]:
     """The rows of one metric over one slice, with the columns of `OfMany`."""
     by_dialect: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
-    contenders = [each._replace(row=_out_of_race(each.row, evaluation)) for each in contenders]
+    contenders = [contender._replace(row=_out_of_race(contender.row, evaluation)) for contender in contenders]
     for place, (each, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
         in_race = configuration.dropped_at is None
         is_enough = each.row.slice == ALL or each.estimate.count >= evaluation.statistics.min_slice
         if is_resampled and in_race and is_enough:
             # Values by the rules of different tools are not comparable.
             by_dialect[configuration.dialect][place] = each
-    rows = [each.row for each in contenders]
+    rows = [contender.row for contender in contenders]
     for group in by_dialect.values():
         for place, row in zip(group, _rank_distinct([*group.values()], evaluation.statistics.confidence), strict=True):
             rows[place] = row
@@ -196,7 +196,9 @@ def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Eva
 
 def _out_of_race(row: ConfigurationMetric, evaluation: Evaluation) -> ConfigurationMetric:
     """The row by what a race says of it, if it dropped any: the best is among those that are left."""
-    dropped = {each.config_id for each in evaluation.configurations if each.dropped_at is not None}
+    dropped = {
+        configuration.config_id for configuration in evaluation.configurations if configuration.dropped_at is not None
+    }
     is_raced = evaluation.race is not None and row.metric == evaluation.race.metric and row.slice == ALL
     return replace(row, may_be_best=row.config_id not in dropped) if dropped and is_raced else row
 
@@ -207,17 +209,17 @@ def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> list[C
     Configurations with equal values count once. The columns stay null for a configuration without a value.
     """
     leaders: dict[str, Contender] = {}
-    known = [each for each in contenders if each.row.mean is not None]
+    known = [contender for contender in contenders if contender.row.mean is not None]
     for each in known:
         leaders.setdefault(each.row.equal_to or each.row.config_id, each)
     if len(known) < 2:
-        return [each.row for each in contenders]
+        return [contender.row for contender in contenders]
     ranked = dict(zip(leaders, _rank([*leaders.values()], confidence), strict=True))
     return [
-        each.row
-        if each.row.mean is None
-        else replace(each.row, **ranked[each.row.equal_to or each.row.config_id]._asdict())
-        for each in contenders
+        contender.row
+        if contender.row.mean is None
+        else replace(contender.row, **ranked[contender.row.equal_to or contender.row.config_id]._asdict())
+        for contender in contenders
     ]
 
 
@@ -230,12 +232,12 @@ class OfMany(NamedTuple):
 
 
 def _rank(contenders: Sequence[Contender], confidence: float) -> list[OfMany]:
-    estimates = [each.estimate for each in contenders]
-    count = min(each.count for each in estimates)
+    estimates = [contender.estimate for contender in contenders]
+    count = min(estimate.count for estimate in estimates)
     if count < 2:
         return [OfMany() for _ in contenders]
-    means = np.array([each.mean for each in estimates], np.float64)
-    replicates = np.stack([each.replicates for each in contenders])
+    means = np.array([estimate.mean for estimate in estimates], np.float64)
+    replicates = np.stack([contender.replicates for contender in contenders])
     lows, highs = joint_intervals(estimates, replicates, confidence)
     best = may_be_best(means, replicates, count, confidence)
     return [

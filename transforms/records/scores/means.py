@@ -110,7 +110,7 @@ class QueryAggregate:
         everyone = self.moments.count + self.failed
         estimates, totals = self.estimates(ranges), self.moments.totals()
         tie_means = (
-            zip(*(each.means() for each in self.ties), strict=True) if self.ties else [(None, None)] * len(estimates)
+            zip(*(tie.means() for tie in self.ties), strict=True) if self.ties else [(None, None)] * len(estimates)
         )
         summaries = []
         for estimate, total, tied in zip(estimates, totals, tie_means, strict=True):

@@ -47,7 +47,7 @@ def range_of(metric: AnyMetric) -> Range:
 
 
 def is_whole(metric: AnyMetric) -> bool:
-    """Whether its values are counts."""
+    """Return whether its values are counts."""
     return isinstance(metric, Metric) and metric.definition.summed
 
 
@@ -71,8 +71,8 @@ def panels_of(metrics: Sequence[AnyMetric]) -> tuple[Panel, ...]:
     >>> [panel.name for panel in panels_of(parse_all(["Faithfulness", "AP", "RR"]))]
     ['retrieval', 'Faithfulness']
     """
-    judged = [Panel(str(each), (each,)) for each in metrics if not isinstance(each, Metric)]
-    return (Panel(RETRIEVAL, tuple(each for each in metrics if isinstance(each, Metric))), *judged)
+    judged = [Panel(str(metric), (metric,)) for metric in metrics if not isinstance(metric, Metric)]
+    return (Panel(RETRIEVAL, tuple(metric for metric in metrics if isinstance(metric, Metric))), *judged)
 
 
 def column_order(metrics: Sequence[AnyMetric]) -> list[int]:

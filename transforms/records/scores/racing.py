@@ -38,7 +38,7 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
 
 
 def kept(means: FloatArray, replicates: FloatArray, queries: int, level: float) -> BoolArray:
-    """Whether each configuration goes on after a look.
+    """Return whether each configuration goes on after a look.
 
     Args:
         means: float64[k]; NaN where there is none.

@@ -92,7 +92,7 @@ class Layout:
     @cached_property
     def _scales(self) -> list[FloatArray]:
         """For each panel float64[m]: the powers of two by which values are scaled to whole numbers."""
-        return [np.ldexp(1.0, np.array([_bits(each) for each in panel.metrics], np.int64)) for panel in self.panels]
+        return [np.ldexp(1.0, np.array([_bits(metric) for metric in panel.metrics], np.int64)) for panel in self.panels]
 
 
 def _bits(metric: AnyMetric) -> int:

@@ -70,7 +70,7 @@ class ConfigurationMetric:
 
     @property
     def is_unreliable(self) -> bool:
-        """Whether there is an interval that rests on few queries."""
+        """True if there is an interval that rests on few queries."""
         return self.interval is not None and self.queries < FEW_QUERIES
 
     @property
@@ -146,7 +146,7 @@ class Comparison:
 
     @property
     def is_unreliable(self) -> bool:
-        """Whether there is an interval that rests on few queries."""
+        """True if there is an interval that rests on few queries."""
         return self.ci_low is not None and self.queries < FEW_QUERIES
 
     @property
@@ -155,7 +155,7 @@ class Comparison:
         return self.p_value if self.p_adjusted is None else self.p_adjusted
 
     def is_significant(self, confidence: float) -> bool | None:
-        """Whether the difference is significant at a confidence; None where it was not tested."""
+        """Return whether the difference is significant at a confidence; None where it was not tested."""
         if self.corrected_p_value is None:
             return None
         return self.corrected_p_value <= significance_level(confidence) and bool(self.difference)

@@ -62,11 +62,11 @@ class About:
         return replace(self, keep=keep, expires=expiry(keep, now))
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether the days are over that it was to be kept."""
+        """Return whether the days are over that it was to be kept."""
         return bool(self.expires) and datetime.fromisoformat(self.expires) <= now
 
     def ends_before(self, used: "About") -> bool:
-        """Whether a corpus that is used now is kept so much longer than this says that it should say so."""
+        """Return whether a corpus that is used now is kept so much longer than this says that it should say so."""
         if self.keep == used.keep and self.expires and used.expires:
             return datetime.fromisoformat(used.expires) - datetime.fromisoformat(self.expires) > _LONGER_BY
         return self != used

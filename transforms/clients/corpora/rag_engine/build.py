@@ -84,11 +84,11 @@ class Builder:
 
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
         """Those of some corpora that exist now, by identity."""
-        return preferred(self._site.find(), {each.identity(self._documents) for each in requests})
+        return preferred(self._site.find(), {request.identity(self._documents) for request in requests})
 
     def build(self, requests: Sequence[Request]) -> Built:
         """Build corpora, or find them built."""
-        named = {each.identity(self._documents): each for each in requests}
+        named = {request.identity(self._documents): request for request in requests}
         wanted = {identity: self._wanted(identity, each) for identity, each in named.items()}
         before = self._settled(self._site.find(tuple(wanted.values()), self._watch), wanted)
         said = {identity: each for identity, each in before.items() if each.suffices(wanted[identity].most_failures)}
@@ -108,7 +108,7 @@ class Builder:
         filled = self._fill(fillings)
         results = [self._result(each, named[each.about.identity]) for each in filled if not each.by_others]
         others = [each for each in filled if each.by_others and each.error is None]
-        finished = {each.about.identity: existing_of(each.resource, each.about) for each in others}
+        finished = {other.about.identity: existing_of(other.resource, other.about) for other in others}
         lacked |= self._checked(finished)[1]
         used, gone = self._reuse({**complete, **finished}, lacked, named)
         deleted = {each.about.identity: each for each in filled if each.by_others and each.error is not None}
@@ -120,8 +120,8 @@ class Builder:
             built = self.build([named[each] for each in again])
             results += [*built.corpora, *built.problems]
         return Built(
-            tuple(each for each in results if isinstance(each, BuiltCorpus)),
-            tuple(each for each in results if isinstance(each, Problem)),
+            tuple(result for result in results if isinstance(result, BuiltCorpus)),
+            tuple(result for result in results if isinstance(result, Problem)),
         )
 
     def _wanted(self, identity: str, request: Request) -> Wanted:
@@ -144,7 +144,7 @@ class Builder:
         return Wanted(own, request.parameters.vector_database(), creations, imports, most)
 
     def _use(self, identity: str, failed: Mapping[str, str]) -> Use:
-        folders = tuple(each.name for each in self._documents.folders)
+        folders = tuple(folder.name for folder in self._documents.folders)
         written = self._now.isoformat(timespec="seconds")
         return Use(self._site.api.location, identity, folders, written, failed)
 
@@ -259,7 +259,7 @@ class Builder:
             resource, failures = complete[identity].corpus.name, lacking[identity]
             updated = outcomes.get(resource, "")
             errors = [each for each in (failures, updated) if isinstance(each, CallError)]
-            if self._rebuilds and any(each.kind is FailureKind.NOT_FOUND for each in errors):
+            if self._rebuilds and any(error.kind is FailureKind.NOT_FOUND for error in errors):
                 gone.append(identity)
             elif isinstance(failures, CallError):
                 results.append(Problem.with_corpus(named[identity].name, resource, failures))

@@ -65,9 +65,9 @@ def is_claim(about: About, me: Holder) -> bool:
 
 def current(resource: str) -> Steps[About]:
     """What a corpus says of itself now."""
-    for each in ours((yield from listed_corpora())):
-        if each.corpus.name == resource:
-            return each.about
+    for our in ours((yield from listed_corpora())):
+        if our.corpus.name == resource:
+            return our.about
     raise CallError(FailureKind.NOT_FOUND, f"NOT_FOUND: the RagCorpus {resource} does not exist")
 
 

@@ -88,7 +88,7 @@ def _list(location: str, page_token: str = "") -> Any:
 
 
 def _listed(pager: Any) -> dict[str, Any]:
-    return {"corpora": [_corpus(each) for each in pager.rag_corpora], "next": pager.next_page_token}
+    return {"corpora": [_corpus(rag_corpus) for rag_corpus in pager.rag_corpora], "next": pager.next_page_token}
 
 
 def _corpus(corpus: Any) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _files(location: str, corpus: str, page_token: str = "") -> Any:  # noqa: AR
 
 
 def _listed_files(pager: Any) -> dict[str, Any]:
-    return {"files": [_file(each) for each in pager.rag_files], "next": pager.next_page_token}
+    return {"files": [_file(rag_file) for rag_file in pager.rag_files], "next": pager.next_page_token}
 
 
 def _file(file: Any) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _locations(location: str, page_token: str = "") -> Any:
 
 
 def _listed_locations(answer: Any) -> dict[str, Any]:
-    return {"locations": [each.name for each in answer.locations], "next": answer.next_page_token}
+    return {"locations": [location.name for location in answer.locations], "next": answer.next_page_token}
 
 
 def _create(location: str, corpus: dict[str, Any]) -> Any:
@@ -174,7 +174,7 @@ def _started(operation: Any) -> dict[str, Any]:
 
 
 def _listed_operations(answer: Any) -> dict[str, Any]:
-    return {"operations": [_operation(each) for each in answer.operations], "next": answer.next_page_token}
+    return {"operations": [_operation(operation) for operation in answer.operations], "next": answer.next_page_token}
 
 
 def _operation(operation: Any) -> dict[str, Any]:

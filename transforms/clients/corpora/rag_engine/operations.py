@@ -36,17 +36,17 @@ def _pages(name: str, **fields: Any) -> Steps[list[Any]]:
 
 def listed_corpora() -> Steps[tuple[Listed, ...]]:
     """All corpora of the project and region, rankbeam's and others."""
-    return tuple(each for page in (yield from _pages("list")) for each in page.corpora)
+    return tuple(corpus for page in (yield from _pages("list")) for corpus in page.corpora)
 
 
 def listed_locations() -> Steps[tuple[str, ...]]:
     """All locations of the project, as projects/P/locations/L."""
-    return tuple(each for page in (yield from _pages("locations")) for each in page.locations)
+    return tuple(location for page in (yield from _pages("locations")) for location in page.locations)
 
 
 def listed_files(corpus: str) -> Steps[tuple[ListedFile, ...]]:
     """All files of a corpus."""
-    return tuple(each for page in (yield from _pages("files", corpus=corpus)) for each in page.files)
+    return tuple(file for page in (yield from _pages("files", corpus=corpus)) for file in page.files)
 
 
 def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
@@ -59,7 +59,7 @@ def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
             if page.kind in _NO_LIST:
                 return tuple(names)
             raise page
-        names += [each.name for each in page.operations if each.is_import and not each.done]
+        names += [operation.name for operation in page.operations if operation.is_import and not operation.done]
         if not (token := page.next):
             return tuple(names)
 

@@ -86,7 +86,7 @@ class RagEngineCorpus(CorpusParameters):
 
     @property
     def titled(self) -> bool:
-        """Whether titles are imported."""
+        """True if titles are imported."""
         return "title" in self.fields
 
     def described(self) -> str:

@@ -72,7 +72,7 @@ class Site:
 
     def lacking(self, resources: Sequence[str], names: Set[str]) -> "list[Mapping[str, str] | CallError]":
         """For each corpus the files that it lacks, with the reason, or why these are not known."""
-        return self._alone.done(FindLacking(self.api), [(each, names) for each in resources])
+        return self._alone.done(FindLacking(self.api), [(resource, names) for resource in resources])
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
         """Write what corpora say of themselves."""

@@ -79,7 +79,7 @@ class Uses:
 
     def delete(self, needless: Needless, resources: Sequence[str], *, keep_documents: bool = False) -> None:
         """Delete what nothing needs, and the results of imports."""
-        results = [uri for each in resources for uri in sorted(self._objects.names(self._staged.results(each)))]
+        results = [uri for resource in resources for uri in sorted(self._objects.names(self._staged.results(resource)))]
         documents = () if keep_documents else needless.documents
         self._objects.delete([*results, *documents])
         self._objects.delete(list(needless.uses))  # last: as long as it is there, documents belong to something

@@ -58,7 +58,7 @@ class Existing:
     about: About
 
     def suffices(self, most_failures: int) -> bool:
-        """Whether it can be used as it is: complete, and lacking at most so many documents."""
+        """Return whether it can be used as it is: complete, and lacking at most so many documents."""
         return self.about.complete and self.about.failed <= most_failures
 
     @property
@@ -69,7 +69,7 @@ class Existing:
 
 def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
     """Those corpora that rankbeam made, the preferred one of each identity first."""
-    existing = [Existing(each, own) for each in corpora if (own := about(each)) is not None]
+    existing = [Existing(corpus, own) for corpus in corpora if (own := about(corpus)) is not None]
     return tuple(sorted(existing, key=lambda each: each.preference))
 
 
@@ -175,9 +175,9 @@ class CreateCorpus(DataWork[Wanted]):
                 return operation.resource
             for seconds in _LOOK_AGAIN_S:
                 yield [pause(seconds)]
-                for each in ours((yield from listed_corpora())):
-                    if each.about.identity == own.identity:
-                        return each.corpus.name
+                for our in ours((yield from listed_corpora())):
+                    if our.about.identity == own.identity:
+                        return our.corpus.name
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 

@@ -69,7 +69,7 @@ class DocumentsConnection:
         page = await self.documents.attempt(
             lambda client: client.list_documents(request, retry=None, timeout=timeout_s)
         )
-        found = [_document(Document.pb(each)) for each in page.documents]
+        found = [_document(Document.pb(document)) for document in page.documents]
         return Reply(answers.stored(answers.DOCUMENTS, {"documents": found, "next": page.next_page_token}))
 
     async def _list_chunks(self, place: dict[str, Any], timeout_s: float) -> Reply:
@@ -79,12 +79,12 @@ class DocumentsConnection:
         page = await self.chunks.attempt(lambda client: client.list_chunks(request, retry=None, timeout=timeout_s))
         found = [
             {
-                "id": each.id,
-                "text": each.content,
-                "title": each.document_metadata.title,
-                "uri": each.document_metadata.uri,
+                "id": chunk.id,
+                "text": chunk.content,
+                "title": chunk.document_metadata.title,
+                "uri": chunk.document_metadata.uri,
             }
-            for each in page.chunks
+            for chunk in page.chunks
         ]
         return Reply(answers.stored(answers.CHUNKS, {"chunks": found, "next": page.next_page_token}))
 

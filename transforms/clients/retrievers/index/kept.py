@@ -78,7 +78,7 @@ class Shelf:
             raise InputError(f"the index cannot be kept: {error.strerror or error}", path=str(folder)) from error
 
     def _is_there(self, folder: Path) -> bool:
-        """Whether a folder is there and whole, if need be after it was copied from its place."""
+        """Return whether a folder is there and whole, if need be after it was copied from its place."""
         if (problem := _problem(folder)) is not None:
             _logger.warning("the index %s %s; it is built again", folder, problem)
             shutil.rmtree(folder)
