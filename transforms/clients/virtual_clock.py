@@ -194,6 +194,7 @@ class VirtualClock:
 
     def __init__(self) -> None:
         self._shared = _Time()
+        self._thread: threading.Thread | None = None
         self._loop = _Loop(self._shared)
         self._shared.wake_loop = self._wake_loop
 
@@ -206,6 +207,7 @@ class VirtualClock:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
+        assert self._thread is not None  # noqa: S101  it was entered
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
@@ -223,7 +225,13 @@ class VirtualClock:
         return _START + timedelta(seconds=self._shared.seconds)
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """As `Clock`."""
+        """As `Clock`.
+
+        Raises:
+            RuntimeError: the clock was not started: use `with VirtualClock() as clock`.
+        """
+        if self._thread is None:
+            raise RuntimeError("the virtual clock is not running: use `with VirtualClock() as clock:`")
         return self._loop
 
     def condition(self) -> threading.Condition:

@@ -4,6 +4,7 @@
      ├── InputError        the user's input cannot be used: exit status 2
      │    └── InputErrors  several of them, reported together
      └── CallError         a service did not answer one call: becomes a row of `failures` when retries do not help
+          └── Unreachable   no connection to the service could be made
 
 Any other exception is a bug, and crashes.
 """
@@ -89,6 +90,13 @@ class CallError(RankbeamError):
     def __reduce__(self) -> tuple[object, ...]:
         attempt = self.attempts, self.retry_after_s, self.tokens, self.stops_pool, self.changes_form
         return CallError, (self.kind, self.message, *attempt)
+
+
+class Unreachable(CallError):
+    """No connection to the service could be made: wrong host or port, or nothing listens there."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(FailureKind.UNAVAILABLE, message)
 
 
 def _input_error(problem: str, path: str | None, line: int | None) -> InputError:

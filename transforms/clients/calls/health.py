@@ -9,12 +9,15 @@ counted. Empty and malformed answers open a breaker of their step alone, after 2
 that has only refused permanently (wrong credentials, a missing corpus) is given up as soon as the breaker opens; a
 service with an answer in the ledger has worked before, and may recover. After a refusal because the quota of the day is
 used up, the breaker stays open: answers to calls in flight do not close it.
+
+The first attempt at a service whose address is known goes alone. If it is refused for a reason that all calls share (no
+connection, wrong credentials, a wrong address), no other call begins, and the run ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
 
 FAILURES_TO_OPEN = 20
@@ -61,6 +64,9 @@ class Breaker:
         self._pause_s = _FIRST_PROBE_S
         self._is_probing = self._is_given_up = False
         self._rejected: set[str] = set()
+        self._awaits_first = False
+        self._refusals: Collection[FailureKind] = ()
+        self.first_refusal: CallError | None = None
 
     @property
     def is_open(self) -> bool:
@@ -71,6 +77,11 @@ class Breaker:
         """Have all lanes look at it again."""
         for on_change in self.on_change:
             on_change()
+
+    def try_first(self, refusals: Collection[FailureKind]) -> None:
+        """Let the first attempt go alone, unless there has been one; all calls share failures of these kinds."""
+        self._refusals = refusals
+        self._awaits_first |= not (self._answers or self._unconfirmed or self._failures)
 
     def is_given_up(self, now: float) -> bool:
         """Return whether no further attempt may begin."""
@@ -84,7 +95,8 @@ class Breaker:
             return None
         if self._opened is not None:
             return max(now, min(self._probe_at, self._opened + self._give_up_after_s))
-        return now if self._unconfirmed < MOST_UNCONFIRMED else None
+        most = 1 if self._awaits_first else MOST_UNCONFIRMED
+        return now if self._unconfirmed < most else None
 
     def begin(self) -> Begun:
         """Count an attempt that begins; the caller has waited until `wait_until`."""
@@ -100,7 +112,7 @@ class Breaker:
 
     def answered(self) -> None:
         """An attempt was answered: the breaker closes, whichever attempt it was, unless the service was stopped."""
-        self._has_answered = True
+        self._has_answered, self._awaits_first = True, False
         self._answers += 1
         self._failures = self._unconfirmed = 0
         self._rejected.clear()
@@ -114,6 +126,9 @@ class Breaker:
 
     def failed(self, begun: Begun, error: CallError, now: float) -> None:
         """An attempt failed; failures of a single query do not count."""
+        if self._awaits_first and self._refuses_all(error):
+            self.first_refusal = error
+            self._is_given_up = True
         if error.kind not in _COUNTED or (error.kind is FailureKind.NOT_FOUND and self._has_answered):
             self.ended(begun, now)
         else:
@@ -127,7 +142,13 @@ class Breaker:
             self._rejected.add(call)
             self._add(begun, error, now)
 
+    def _refuses_all(self, error: CallError) -> bool:
+        """Whether every other call would fail alike; a service that has answered before may only be down for now."""
+        is_shared = error.kind in self._refusals or isinstance(error, Unreachable)
+        return is_shared and (error.kind is FailureKind.PERMISSION or not self._has_answered)
+
     def _add(self, begun: Begun, error: CallError, now: float) -> None:
+        self._awaits_first = False
         self._failures += 1
         self._may_recover |= error.kind.is_transient
         self._last = error
@@ -139,6 +160,7 @@ class Breaker:
 
     def ended(self, begun: Begun, now: float) -> None:
         """An attempt ended without evidence about the service."""
+        self._awaits_first = False
         if begun.answers == self._answers:
             self._unconfirmed -= 1
         if begun.is_probe and self._is_probing:

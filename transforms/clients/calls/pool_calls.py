@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.in_flight import InFlight
-from rankbeam.transforms.clients.calls.services import Connection, Service
+from rankbeam.transforms.clients.calls.services import Connection, Service, access_of
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.together import Joining, Together
 from rankbeam.transforms.clients.calls.unexpected import Unexpected, UnexpectedErrors
@@ -160,6 +160,8 @@ class PoolCalls:
         service = flight.call.service
         if service not in self._connections:
             self._connections[service] = await self._shared.connect(service)
+            if (access := access_of(self._services[service])) is not None:
+                self._breakers[service].try_first(access.refusals)
         if self.remove(flight):  # otherwise the ledger has answered it meanwhile
             most = getattr(self._connections[service], "texts_per_request", 1)
             self._in_flight.begin(self._ask(self._together.joined(flight, self._waiting, most)))
@@ -203,6 +205,9 @@ class PoolCalls:
         except CallError as error:
             if isinstance(error, Unexpected):
                 self._unexpected.add(flight.call.service, error)
+            access = access_of(self._services[flight.call.service])
+            if access is not None and self._breakers[flight.call.service].first_refusal is error:
+                raise access.refusal(flight.call.service, error) from None
             if not attempts.may_pass(error) or (isinstance(flight, Together) and flight.splits_at(error)):
                 raise
             pause_s = attempts.pause_s(error)

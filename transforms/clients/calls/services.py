@@ -4,9 +4,37 @@ The fan-out depends on the two Protocols alone. An implementation makes one atte
 limits and the ledger are the task of the fan-out.
 """
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.errors import CallError, InputError, Unreachable
+from rankbeam.transforms.records.failures import FailureKind
+
+
+@dataclass(frozen=True)
+class Access:
+    """How calls reach a service. The first call to a service with an `access` goes alone: its refusal ends the run.
+
+    Attributes:
+        address: the service's URL or resource name, for messages.
+        credentials: names of the credentials that its calls carry, such as `${env:KEY}`.
+        refusals: kinds of failures that every call would share; `NOT_FOUND` where a query has no address of its own.
+    """
+
+    address: str
+    credentials: tuple[str, ...] = ()
+    refusals: frozenset[FailureKind] = frozenset({FailureKind.PERMISSION, FailureKind.NOT_FOUND})
+
+    def refusal(self, service: str, error: CallError) -> InputError:
+        """The error that ends a run whose first call to the service was refused."""
+        if isinstance(error, Unreachable):
+            return InputError(f"{service}: cannot connect to {self.address}: {error.message}; check the address")
+        advice = "check the address and its names"
+        if error.kind is FailureKind.PERMISSION:
+            names = ", ".join(self.credentials)
+            advice = f"check {names}" if names else "it may need a key: none is configured"
+        return InputError(f"{service}: {self.address} refused the first call: {error.message}; {advice}")
 
 
 class Connection(Protocol):
@@ -41,7 +69,10 @@ class Connection(Protocol):
 
 
 class Service(Protocol):
-    """A service that can be connected to, as a value that travels to workers."""
+    """A service that can be connected to, as a value that travels to workers.
+
+    A service may also have `access`, an `Access`: the run then ends if its first call is refused.
+    """
 
     async def connect(self) -> Connection:
         """Connect; called on the loop that makes the calls, and only when there is a call to make.
@@ -63,3 +94,9 @@ class Service(Protocol):
     def most_tokens(self, payload: str) -> Tokens:
         """The most tokens that one attempt uses, which quota and budget reserve; none where tokens are not charged."""
         ...
+
+
+def access_of(service: Service) -> Access | None:
+    """How calls reach a service; None where the service does not say."""
+    access: Access | None = getattr(service, "access", None)
+    return access

@@ -30,6 +30,7 @@ _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 5_000),  # calls fail at once during the backoff: by default up to two minutes
 )
+CREDENTIALS = "the credentials of gcloud (application default), and their roles in the project"
 _SIGN_IN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
 
 

@@ -6,14 +6,14 @@ from typing import Any, TypeVar
 
 from rankbeam.transforms.clients.secrets import HIDDEN
 from rankbeam.transforms.records import suggestions
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
 
 T = TypeVar("T")
 _LONGEST_MESSAGE = 300
 _TOKENS = re.compile(r"(?i)\b(?:bearer\s+\S+|ya29\.\S+|eyJ[\w-]+\.[\w.-]+)")
 _REFUSED_GRANTS = re.compile(r"invalid_grant|invalid_client|unauthorized_client|invalid_scope|Reauthentication")
-
+_NOT_CONNECTED = re.compile("failed to connect to all addresses|DNS resolution failed|name resolution", re.IGNORECASE)
 
 _KINDS = {
     "RESOURCE_EXHAUSTED": FailureKind.QUOTA,
@@ -64,6 +64,8 @@ def translated(error: Exception) -> CallError:
     kind = kind_of(status)
     if kind is FailureKind.UNAVAILABLE and _REFUSED_GRANTS.search(message):
         kind = FailureKind.PERMISSION  # gRPC reports refused credentials as unavailable
+    if kind is FailureKind.UNAVAILABLE and _NOT_CONNECTED.search(message):
+        return Unreachable(shortened(f"{status}: {message}"))
     hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
     return CallError(kind, shortened(f"{status}: {message}"), retry_after_s=_retry_after_s(error) if hinted else None)
 

@@ -21,8 +21,8 @@ import httpx
 from rankbeam.transforms.clients.http.template import PLACEHOLDERS, URL
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, resolve
-from rankbeam.transforms.records.calls.reply import Reply
-from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.errors import CallError, InputError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
 
 MOST_BYTES = 64 * 2**20
@@ -120,9 +120,11 @@ class HttpConnection:
         except TimeoutError:
             problem = CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            problem = CallError(kind_of(error), f"{type(error).__name__}: {error}")
+            problem = error_of(error, self.secrets.hide)
         except CallError as error:
             problem = error
+        if isinstance(problem, Unreachable):
+            raise problem from None
         message = self.secrets.hide(problem.message)
         # `from None`: httpx's errors hold the request, and some quote its headers, which may hold secrets.
         raise CallError(problem.kind, message, retry_after_s=problem.retry_after_s) from None
@@ -271,6 +273,14 @@ def kind_of(error: Exception) -> FailureKind:
     if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):
         return FailureKind.INVALID
     return FailureKind.MALFORMED if isinstance(error, httpx.DecodingError) else FailureKind.UNAVAILABLE
+
+
+def error_of(error: Exception, hide: Callable[[str], str], tokens: Tokens = NO_TOKENS) -> CallError:
+    """An error of httpx as a `CallError` with its message alone: the library's error holds the request."""
+    message = hide(f"{type(error).__name__}: {error}")
+    if isinstance(error, httpx.ConnectError):
+        return Unreachable(message)
+    return CallError(kind_of(error), message, tokens=tokens)
 
 
 async def received(response: httpx.Response, most: int) -> bytes:

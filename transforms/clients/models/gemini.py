@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.calls.services import Access, Connection
 from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.google.channels import CREDENTIALS
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -89,6 +90,13 @@ class Gemini(RemoteModel):
     def url(self) -> str:
         """The address of the service; "" for the public one."""
         return self.api_endpoint or ""
+
+    @property
+    def access(self) -> Access:
+        """The project and location, or Google's public API."""
+        place = f"projects/{self.project}/locations/{self.location}" if self.on_vertex else "the Gemini API"
+        keys = (CREDENTIALS,) if self.on_vertex else tuple(self.secret_places())
+        return Access(f"{self.url or place}, model {self.model!r}", keys)
 
     def embedding(self, text: str, role: Role) -> Prompt:
         """The prompt for the embedding of a text in a role.

@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
 
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
@@ -213,6 +213,8 @@ class GeminiConnection:
             if getattr(error, "code", None) == 400 and self.refusals.learn(message_of(error), parts):
                 raise CallError(FailureKind.INVALID, self.secrets.hide(message_of(error)), changes_form=True) from None
             problem = translated(error, thinking, self.secrets.hide, tokens)
+            if isinstance(problem, Unreachable):
+                raise problem from None
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
             problem = CallError(FailureKind.MALFORMED, unreadable(error).message, tokens=tokens)
         # The library's errors hold requests with their headers: only the message goes on, without secrets.

@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.google import errors
 from rankbeam.transforms.clients.google.errors import shortened
 from rankbeam.transforms.clients.http.connection import kind_of_status, retry_after_s
 from rankbeam.transforms.records.calls.reply import Tokens
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
 
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -18,7 +18,7 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 def translated(error: Exception, thinking: int | None, hide: Callable[[str], str], cut: Tokens) -> CallError:
     """What went wrong."""
-    from aiohttp import ClientPayloadError
+    from aiohttp import ClientConnectorError, ClientPayloadError
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError
 
@@ -28,8 +28,11 @@ def translated(error: Exception, thinking: int | None, hide: Callable[[str], str
         return errors.translated(error)
     if isinstance(error, json.JSONDecodeError):
         return CallError(FailureKind.UNAVAILABLE, f"the answer is not JSON: {error}", tokens=cut)
+    message = shortened(hide(f"{type(error).__name__}: {error}"))
+    if isinstance(error, ClientConnectorError):
+        return Unreachable(message)
     tokens = cut if isinstance(error, ClientPayloadError) else Tokens()
-    return CallError(FailureKind.UNAVAILABLE, shortened(hide(f"{type(error).__name__}: {error}")), tokens=tokens)
+    return CallError(FailureKind.UNAVAILABLE, message, tokens=tokens)
 
 
 def message_of(error: Any) -> str:

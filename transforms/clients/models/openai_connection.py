@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from rankbeam.transforms.clients.http.connection import Clients, kind_of, kind_of_status, received, retry_after_s
+from rankbeam.transforms.clients.http.connection import Clients, error_of, kind_of_status, received, retry_after_s
 from rankbeam.transforms.clients.models.attempts import Ask, Attempts
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompts_of
 from rankbeam.transforms.clients.models.charges import Charges, Usage
@@ -172,9 +172,7 @@ class OpenAiConnection:
         except TimeoutError:
             raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            # The library's errors hold requests with their headers: only the message goes on, without secrets.
-            message = self.secrets.hide(f"{type(error).__name__}: {error}")
-            raise CallError(kind_of(error), message, tokens=tokens) from None
+            raise error_of(error, self.secrets.hide, tokens) from None
         return _Response(response.status_code, response.headers, received_body)
 
     def _object(self, response: _Response, request: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, model_validator
 
+from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.models.base import ModelParameters, Role
 from rankbeam.transforms.clients.models.keys import ApiKey, places_of
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -76,6 +77,11 @@ class RemoteModel(ModelParameters):
     def url(self) -> str:
         """The address of the service, with its scheme where that is configured; "" for a public one."""
         return ""
+
+    @property
+    def access(self) -> Access:
+        """The address and model that calls go to, and the references in the key."""
+        return Access(f"{self.url or 'the service'}, model {self.model!r}", tuple(self.secret_places()))
 
     @model_validator(mode="after")
     def _no_key_in_the_open(self) -> "RemoteModel":

@@ -28,7 +28,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from rankbeam.transforms.clients import secrets
-from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.calls.services import Access, Connection
 from rankbeam.transforms.clients.http.answers import Reader, Unexpected, check_path
 from rankbeam.transforms.clients.http.template import (
     PLACEHOLDERS,
@@ -238,6 +238,14 @@ class Http(RemoteRetriever):
         match = URL.fullmatch(self.url)
         assert match is not None, self.scope  # noqa: S101  the validator has checked it
         return self.api_endpoint or f"{match['scheme'].lower()}://{match['host']}"
+
+    @property
+    def access(self) -> Access:
+        """The URL without values of references; where the path names the query, a 404 may be about that query alone."""
+        match = URL.fullmatch(self.url)
+        rest = (match["rest"] if match else None) or "/"
+        shared = {FailureKind.PERMISSION} | (set() if "{query}" in rest.partition("?")[0] else {FailureKind.NOT_FOUND})
+        return Access(f"{self.address()}{rest}", tuple(self.secret_places()), frozenset(shared))
 
     def is_prefix(self) -> bool:
         """The parameter `derive`."""

@@ -12,8 +12,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, TypeAdapter, model_validator
 
 from rankbeam.transforms.clients.calls.answers import parsed, written
+from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, Channels, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
@@ -110,15 +111,24 @@ class RagEngine(RemoteRetriever):
         """Project and region: all calls in them share a quota."""
         return self._part("parent") if self._searched is None else self._searched.scope
 
+    @property
+    def access(self) -> Access:
+        """The corpus, and Google's credentials."""
+        corpus = self.corpus if self._searched is None else self._searched.resource
+        return Access(f"{corpus or self.scope()} at {self._endpoint}", (CREDENTIALS,))
+
+    @property
+    def _endpoint(self) -> str:
+        configured = self.api_endpoint or (None if self._searched is None else self._searched.endpoint)
+        return configured or f"{self.scope().rpartition('/')[2]}-aiplatform.googleapis.com"
+
     def is_prefix(self) -> bool:
         """False where a model reorders the contexts: it sees only the retrieved ones, so a smaller top_k differs."""
         return self.rank_service is None and self.llm_ranker is None
 
     async def connect(self) -> "RagConnection":
         """Connect; see `services.Service.connect`."""
-        given = self.api_endpoint or (None if self._searched is None else self._searched.endpoint)
-        endpoint = given or f"{self.scope().rpartition('/')[2]}-aiplatform.googleapis.com"
-        return RagConnection(self, await open_channels(endpoint, _library))
+        return RagConnection(self, await open_channels(self._endpoint, _library))
 
     def read(self, answer: str) -> Ranking:
         """The contexts of an answer; see `services.Service.read`."""

@@ -14,9 +14,10 @@ from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_vali
 from pydantic_core import PydanticCustomError
 
 from rankbeam.transforms.clients.calls.answers import checked, parsed, written
+from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.extras import MISSING, SEARCH, missing
 from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, Channels, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import IdRule
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
@@ -145,12 +146,20 @@ class VertexSearch(RemoteRetriever):
         """The project: all searches in it share a quota."""
         return self._part("project")
 
-    async def connect(self) -> "SearchConnection":
-        """Connect; see `services.Service.connect`."""
+    @property
+    def access(self) -> Access:
+        """The serving config, and Google's credentials."""
+        return Access(f"{self.serving_config} at {self._endpoint}", (CREDENTIALS,))
+
+    @property
+    def _endpoint(self) -> str:
         location = self._part("location")
         prefix = "" if location == "global" else f"{location}-"
-        endpoint = self.api_endpoint or f"{prefix}discoveryengine.googleapis.com"
-        return SearchConnection(self, await open_channels(endpoint, _library))
+        return self.api_endpoint or f"{prefix}discoveryengine.googleapis.com"
+
+    async def connect(self) -> "SearchConnection":
+        """Connect; see `services.Service.connect`."""
+        return SearchConnection(self, await open_channels(self._endpoint, _library))
 
     def read(self, answer: str) -> Ranking:
         """The results of an answer; see `services.Service.read`."""
