@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 _DICT = "experiment"
-"""What messages call an experiment that is no file; its paths are relative to the current folder."""
+"""Name in messages of an experiment without a file; its paths are relative to the current folder."""
 
 
 def names_output(given: Any, replaced: Mapping[str, Any]) -> bool:

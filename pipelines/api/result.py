@@ -22,7 +22,7 @@ class Result:
 
     Attributes:
         output: the folder of all tables, which `rankbeam compare`, `gate` and `report` read.
-        run_id: which run.
+        run_id: ID of the run.
         experiment: its name.
     """
 
@@ -30,7 +30,7 @@ class Result:
         """Take over the folder of a run.
 
         Args:
-            results: of the run.
+            results: the run's results.
             temporary: the folder to remove with this object, if any.
         """
         self._results = results
@@ -102,7 +102,7 @@ class Result:
         """Write the report, a file of HTML; returns its path.
 
         Args:
-            path: of the file; by default `report.html` in the output folder.
+            path: path of the file; by default `report.html` in the output folder.
 
         Raises:
             InputError: it cannot be written.

@@ -47,8 +47,8 @@ def evaluate(
             ledger.
         run_id: names the run; the same id again replaces it.
         allow_disjoint: whether rankings and judgements may have nothing in common.
-        wait_for_lease_s: how long to wait for another run that uses the same ledger; by default to its end.
-        beam_options: of Beam's local runner, such as `["--direct_num_workers=2"]`.
+        wait_for_lease_s: seconds to wait for another run that uses the same ledger; by default to its end.
+        beam_options: options of Beam's local runner, such as `["--direct_num_workers=2"]`.
         **overrides: keys of the experiment and their values, such as `metrics=["nDCG@10"]`; each replaces the whole
             value of its key.
 

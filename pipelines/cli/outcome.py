@@ -21,7 +21,7 @@ from rankbeam.transforms.records.errors import InputError
 
 @dataclass(frozen=True)
 class Shown:
-    """How a result is shown."""
+    """Output format of a result."""
 
     form: str
     per_query: bool

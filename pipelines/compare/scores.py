@@ -34,10 +34,10 @@ class _Scores:
     """The scores of one configuration: parallel parts, in the order of reading.
 
     Attributes:
-        query_ids: of n queries each.
+        query_ids: n ids a part.
         status: int8[n, p], one column a panel.
         values: float64[n, m], one column a metric, panel by panel.
-        attributes: of the queries.
+        attributes: attributes of the queries.
     """
 
     query_ids: list[pa.Array]
@@ -105,7 +105,7 @@ def _read(
 def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:
     """Status and values, as in `_Scores`, from n lists of metrics; the status of rankings is filled in elsewhere.
 
-    NaN and MISSING stand where a list does not have a metric.
+    Values are NaN and MISSING where a list does not have a metric.
     """
     metrics = [str(metric) for panel in panels for metric in panel.metrics]
     values = np.full((len(lists), len(metrics)), np.nan)

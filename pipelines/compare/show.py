@@ -49,7 +49,7 @@ def as_latex(compared: Compared) -> str:
 
 
 def _latex_cell(cell: str) -> str:
-    """A cell; its minus signs are no hyphens."""
+    """A cell with real minus signs instead of hyphens."""
     if cell == _NONE:
         return "--"
     text = latex_text(cell.removesuffix("‡")).replace("+", "$+$")

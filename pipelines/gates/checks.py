@@ -125,7 +125,7 @@ def _known_items(run: Results) -> Measured:
 
 
 def _nothing(gate: Gate, names: Sequence[str], run: Results) -> str:
-    """Why a gate applies to no configuration or slice of the run."""
+    """Return the reason why a gate applies to no configuration or slice of the run."""
     if not names:
         return "there is no such configuration besides the baseline"
     return f"no query is in this slice; {did_you_mean(gate.slice, run.slices)}"
@@ -178,7 +178,7 @@ def _difference(gate: Gate, configuration: str, name: str, differences: _Differe
 
 
 def _reason(row: ConfigurationMetric | Comparison, what_for: str, run: Results) -> str:
-    """Why a row has no such value."""
+    """Return the reason why a row has no value."""
     if row.std_error == 0.0 and row.queries >= run.run["statistics"].get("min_slice", 0):
         return f"{row.queries:,} equal values of a metric without an upper bound have no interval"
     return f"too few queries {what_for}: {row.queries:,}"

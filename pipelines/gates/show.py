@@ -19,7 +19,7 @@ _NONE = "–"
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """How many gates are met, in words."""
+    """Number of gates that are met, in words."""
     missed, skipped = sum(not check.is_met for check in checks), sum(check.is_skipped for check in checks)
     new = f", {skipped} new" if skipped else ""
     return f"{missed or len(checks) - skipped} of {len(checks)} gate checks {'missed' if missed else 'met'}{new}"
@@ -128,7 +128,7 @@ def _number(number: float | None) -> str:
 
 
 def _missed(check: Check) -> str:
-    """Why a gate is missed."""
+    """Return the reason why a gate is missed."""
     if check.found is None or check.margin is None:
         return f"there is no value: {check.reason}"
     side = "below" if check.gate.at_least else "above"

@@ -78,7 +78,7 @@ class _Judged:
 
 @dataclass
 class _Page:
-    """Answers as the page's script reads them; long texts stand in it once."""
+    """Answers as the page's script reads them; long texts occur in it once."""
 
     judged: _Judged
     texts: dict[str, str]

@@ -104,7 +104,7 @@ def _origin(study: Study) -> Fact:
 
 
 def duration(study: Study) -> str:
-    """How long the run took."""
+    """Duration of the run."""
     seconds = max(0, round((study.results.run["finished_at"] - study.results.run["started_at"]).total_seconds()))
     if seconds < 60:
         return f"{seconds} s"

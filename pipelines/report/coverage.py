@@ -90,7 +90,7 @@ class Failures:
 
 
 def failures(study: Study) -> Failures:
-    """What failed, by kind and configuration."""
+    """Failures by kind and configuration."""
     names = dict(zip(study.ids, study.names, strict=True))
     table = study.results.table("failures", ["config_id", "query_id", "stage", "kind", "attempts", "message"])
     table = table.filter(table["query_id"].is_valid())  # documents that were not imported are of no query
@@ -121,7 +121,7 @@ _FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")
 
 @dataclass(frozen=True)
 class Coverage:
-    """What became of the judged queries of each configuration, for every group of metrics that share a status."""
+    """Status of each configuration's judged queries, for every group of metrics that share a status."""
 
     has_panels: bool
     columns: list[str]
@@ -144,7 +144,7 @@ def coverage(study: Study) -> Coverage:
 
 
 def dataset_facts(study: Study) -> list[tuple[str, str]]:
-    """What is known of the dataset, as label and value."""
+    """Properties of the dataset, as label and value."""
     known: dict[str, Any] = study.results.run["dataset"]
     labels = {
         "queries": "queries in the file",
@@ -159,7 +159,7 @@ def dataset_facts(study: Study) -> list[tuple[str, str]]:
 
 
 def method(study: Study) -> list[str]:
-    """How intervals and tests were made, in sentences."""
+    """Methods of the intervals and tests, in sentences."""
     known: dict[str, Any] = study.results.run["statistics"]
     replicates, seed = known.get("replicates", 0), known.get("seed", 0)
     intervals = (

@@ -23,7 +23,7 @@ class Judge:
 
 
 def judge(study: Study) -> Judge | None:
-    """What the run says of its judge and answers; None where it has neither."""
+    """Section on the run's judge and answers; None if the run has neither."""
     answers = _table(
         study, "answers", ("config_id", "status", "model", "prompt_hash", "input_tokens", "output_tokens", "cost")
     )

@@ -66,7 +66,7 @@ def board(study: Study, metric: str) -> Board:
 
 
 def reach(row: ConfigurationMetric) -> str:
-    """How far an interval reaches from the mean, on the side of the further end."""
+    """Distance from the mean to the further end of an interval."""
     return "" if row.reach is None else f"±{row.reach:.3f}{doubt(row)}"
 
 
@@ -134,7 +134,7 @@ def _axis(scale: Scale) -> Markup:
 
 
 def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
-    """What the leaderboard says, in sentences."""
+    """Findings of the leaderboard, in sentences."""
     best = study.mean(order[0], metric)
     name = study.titles[order[0]]
     if best.mean is None:

@@ -113,7 +113,7 @@ def _overview(study: Study) -> list[dict[str, Any]]:
 
 
 def origin(study: Study) -> list[tuple[str, str]]:
-    """Where the run comes from, as label and value."""
+    """Provenance of the run, as label and value."""
     made = study.results.run["versions"]
     costs = [row["cost"] for row in study.usage if row["cost"] is not None]
     known = {
@@ -167,7 +167,7 @@ def _file(*names: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """What the page may do: run its own script, show its own style, and nothing else."""
+    """The page may run its own script and use its own style, and nothing else."""
     allowed = {"style-src": _hash(style), "script-src": _hash(script), "img-src": "data:"}
     sources = "; ".join(f"{name} {source}" for name, source in allowed.items())
     return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"

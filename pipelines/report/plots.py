@@ -136,7 +136,7 @@ def _mark(x: float, y: float, place: int, hint: str = "") -> Markup:
 
 
 def sample(place: int) -> Markup:
-    """How a line looks, for a legend."""
+    """Appearance of a line, for a legend."""
     parts = [svg.element("polyline", {"points": "1,7 33,7"}), _mark(17, 7, place)]
     return svg.element(
         "svg",

@@ -1,4 +1,4 @@
-"""What a page shows of the dataset's own files: documents, judgements and attributes, only those that it needs."""
+"""Parts of the dataset's own files that a page shows: the documents, judgements and attributes it needs."""
 
 from collections import defaultdict
 from collections.abc import Iterator

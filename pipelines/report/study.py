@@ -19,10 +19,10 @@ from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMet
 from rankbeam.transforms.records.slices import ALL
 
 LEADING = 16
-"""How many of the best configurations are compared with each other, however many there are."""
+"""The most configurations that are compared with each other; the best ones are chosen."""
 
 MOST_ROWS = 5_000
-"""How many rows of a table stand in a page."""
+"""The most rows of a table in a page."""
 
 
 INSIDE = "retriever."
@@ -101,7 +101,7 @@ class Study:
 
     @property
     def has_all_comparisons(self) -> bool:
-        """Whether `comparisons` leaves nothing out."""
+        """Return whether `comparisons` is complete."""
         return len(self.comparisons) == int(self._compared.num_rows)
 
     @cached_property

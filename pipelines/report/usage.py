@@ -1,4 +1,4 @@
-"""What a report says of calls: their latency and cost, of each configuration and of each service."""
+"""Latency and cost of calls in a report, by configuration and by service."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ class Used:
 
 
 def used(study: Study) -> Used | None:
-    """What the run used of its services; None where it called none."""
+    """Usage of the run's services; None if it called none."""
     services = usage_rows(study.results)
     if not services:
         return None

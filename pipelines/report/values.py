@@ -1,4 +1,4 @@
-"""Every query's values as arrays: read column by column, so that a million rows are no lists."""
+"""Every query's values as arrays: read column by column, so that a million rows do not become lists."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class QueryValues:
     rows: pa.Table
 
     def __len__(self) -> int:
-        """How many queries there are."""
+        """Number of queries."""
         return len(self.ids)
 
     def taken(self, chosen: IntArray) -> "QueryValues":

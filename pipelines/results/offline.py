@@ -1,4 +1,4 @@
-"""Numbers of models that are no language models say so wherever they show."""
+"""Numbers from models that are not language models are marked as such wherever they are shown."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the report and `results.duckdb` hold of a run whose rows lie elsewhere: not more than they show.
+"""Rows that the report and `results.duckdb` contain of a run whose rows are stored elsewhere: only those they show.
 
 A job on a cluster may write a terabyte of rankings. Means, comparisons, failures and all other small tables are read
 whole; of tables that grow with the queries, the first files, which are a random sample of the queries.

@@ -1,4 +1,4 @@
-"""What a run used of its services: in all, and for each configuration."""
+"""Usage of a run's services: in total, and for each configuration."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a run says, for programs: JSON, CSV, and the lines that trec_eval prints."""
+"""Results of a run for programs: JSON, CSV, and the lines that trec_eval prints."""
 
 import csv
 import functools

@@ -1,4 +1,4 @@
-"""What every table of a leaderboard is made of."""
+"""Parts that all tables of a leaderboard share."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def slices_by_attribute(results: Results) -> Iterator[Slices]:
 
 
 def best_by(results: Results, metric: str) -> str:
-    """Which configurations may be the best by a metric, and which have no value, in words; "" if nothing is known."""
+    """Configurations that may be the best by a metric, and those without a value, in words; "" if nothing is known."""
     sentences = " ".join(filter(None, (_comparison(results, metric), without_value(results, metric))))
     return f"By {metric}, {sentences}" if sentences else ""
 

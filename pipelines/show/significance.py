@@ -1,4 +1,4 @@
-"""Which configurations are significantly better than which, in letters, as papers and ranx say it."""
+"""Significant differences between configurations as letters, the notation of papers and ranx."""
 
 import itertools
 import string
@@ -62,7 +62,7 @@ class Significance:
 
     @property
     def pairs(self) -> str:
-        """Which pairs were tested, in words."""
+        """Tested pairs, in words."""
         return (
             "All pairs were tested."
             if self.baseline is None
@@ -71,7 +71,7 @@ class Significance:
 
 
 def letters_for(count: int) -> list[str]:
-    """The first so many of a, b … z, aa, ab and so on.
+    """The first letters of the series a, b … z, aa, ab and so on.
 
     >>> [*letters_for(28)[:2], *letters_for(28)[25:]]
     ['a', 'b', 'z', 'aa', 'ab']

@@ -81,7 +81,7 @@ def lines_of(table: Table, *, strong: bool = False) -> list[str]:
 
 
 def width_of(table: Table) -> int:
-    """How many letters the lines of a table have."""
+    """Width of a table's lines, in characters."""
     widths = table.widths()
     return sum(widths) + GAP * (len(widths) - 1)
 

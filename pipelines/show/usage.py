@@ -1,4 +1,4 @@
-"""What a run used of its services, for people."""
+"""Usage of a run's services, for people."""
 
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results

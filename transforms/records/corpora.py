@@ -1,7 +1,7 @@
 """Corpora that rankbeam builds: what identifies them, and what is known of one that is built."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -38,14 +38,6 @@ class DocumentsFingerprint:
 
     def __str__(self) -> str:
         return f"{self.documents}-{self.total:032x}"
-
-
-def fingerprint_of(documents: Iterable[tuple[str, str]]) -> DocumentsFingerprint:
-    """The fingerprint of documents."""
-    whole = DocumentsFingerprint()
-    for doc_id, text in documents:
-        whole = whole.merge(DocumentsFingerprint.of(doc_id, text))
-    return whole
 
 
 def corpus_identity(specification: Mapping[str, Any], documents: DocumentsFingerprint) -> str:

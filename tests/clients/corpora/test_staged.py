@@ -1,6 +1,8 @@
 """Documents as files: any id comes back from the name of its file, and folders change only where their content does."""
 
 import json
+from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,16 @@ from support.inputs import json_texts, write
 from rankbeam.transforms.clients.corpora.rag_engine.importing import MOST_FILES, batches
 from rankbeam.transforms.clients.corpora.rag_engine.objects import reasons
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, read_documents, texts
-from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name, fingerprint_of
+from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError
 
 IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 DOCUMENTS = st.lists(st.tuples(IDS, st.text(max_size=20)), max_size=8)
+
+
+def fingerprint_of(documents: Iterable[tuple[str, str]]) -> DocumentsFingerprint:
+    parts = (DocumentsFingerprint.of(doc_id, text) for doc_id, text in documents)
+    return reduce(DocumentsFingerprint.merge, parts, DocumentsFingerprint())
 
 
 @given(IDS)
