@@ -83,6 +83,9 @@ def evaluate(
         loaded = replace(loaded.with_disjoint(allow_disjoint), wait_for_lease_s=wait_for_lease)
         if works_elsewhere(options):
             refuse_elsewhere(loaded)
+        elif not is_portable(options):  # job servers check the variables of their workers
+            for warning in loaded.unset_variables(experiment):
+                warn(f"{warning}: answers come only from the ledger")
         with prepared_folders(loaded):
             refuse_above_budget(loaded, experiment)
             _run(loaded, run_id, form, options, beam_options, reported=True, wide=wide, wait=wait, all_rows=all_rows)

@@ -27,7 +27,7 @@ def validate(experiment: str, allow_disjoint: bool) -> None:
         evaluation = loaded.evaluation
         if not allow_disjoint:
             dataset_checks.refuse_disjoint(loaded)
-        for warning in evaluation.warnings():
+        for warning in (*evaluation.warnings(), *loaded.unset_variables(experiment)):
             warn(warning)
         click.echo(
             f"{experiment}: valid. {_number(len(evaluation.configurations), 'configuration')} from "
@@ -61,7 +61,7 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
 
         loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
         loaded = loaded if output is None else replace(loaded, output=output)
-        for warning in loaded.evaluation.warnings():
+        for warning in (*loaded.evaluation.warnings(), *loaded.unset_variables(experiment)):
             warn(warning)
         with prepared_folders(replace(loaded, is_private=False)):  # a plan writes nothing there
             planned = plan_of(loaded, experiment)

@@ -1,6 +1,7 @@
 """An experiment that can be run."""
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.replay import Replay
+from rankbeam.transforms.clients.secrets import env_name
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.calls.outcomes import Usage
@@ -162,6 +164,16 @@ class Experiment:
         parameters = [source.retriever.parameters for source in self.sources]
         components = [*parameters, *(service.parameters for service in self.services.values())]
         return {reference: place for component in components for reference, place in component.secret_places().items()}
+
+    def unset_variables(self, path: str) -> list[str]:
+        """Warnings about secrets in environment variables that are not set here, each with its line in the file."""
+        lines = self.text.splitlines()
+        return [
+            f"{path}:{next((i for i, line in enumerate(lines, 1) if reference in line), 1)}: {place} needs the "
+            f"environment variable {name}, which is not set here"
+            for reference, place in self.secrets.items()
+            if (name := env_name(reference)) and not os.environ.get(name, "").strip()
+        ]
 
     def inputs(self) -> list[str]:
         """The path of every file that is read."""

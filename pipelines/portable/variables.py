@@ -11,6 +11,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.messages import warn
 from rankbeam.pipelines.portable.worker_pool import VARIABLES
 from rankbeam.pipelines.run.options import works_elsewhere
+from rankbeam.transforms.clients.secrets import env_name
 from rankbeam.transforms.records.errors import InputError
 
 _ANSWER_S = 8.0
@@ -19,7 +20,7 @@ _EXTERNAL = "EXTERNAL"
 
 def refuse_unset(experiment: Experiment, options: PipelineOptions) -> None:
     """Refuse an experiment whose secrets are in variables that its workers lack, as far as workers can report that."""
-    places = {name: place for reference, place in experiment.secrets.items() if (name := _name(reference))}
+    places = {name: place for reference, place in experiment.secrets.items() if (name := env_name(reference))}
     portable = options.view_as(PortableOptions)
     if portable.environment_type == "LOOPBACK":
         _refuse({name for name in places if not os.environ.get(name, "").strip()}, places, "here")
@@ -34,12 +35,6 @@ def refuse_unset(experiment: Experiment, options: PipelineOptions) -> None:
             )
     elif places:
         warn(f"not checked: {', '.join(sorted(places))} must be set where the workers are")
-
-
-def _name(reference: str) -> str:
-    """The variable of a reference; "" for one of Secret Manager, which the workers ask."""
-    kind, _, name = reference[2:-1].partition(":")
-    return name if kind == "env" else ""
 
 
 def _refuse(unset: Collection[str], places: Mapping[str, str], where: str) -> None:

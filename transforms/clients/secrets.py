@@ -40,6 +40,16 @@ def is_secret(reference: str) -> bool:
     return kind == "secret" or names_secret(name)
 
 
+def env_name(reference: str) -> str:
+    """The environment variable of a reference; "" for a secret of Secret Manager, which workers ask.
+
+    >>> env_name("${env:KEY}"), env_name("${secret:projects/p/secrets/s/versions/1}")
+    ('KEY', '')
+    """
+    kind, _, name = reference[2:-1].partition(":")
+    return name if kind == "env" else ""
+
+
 def check_references(text: str) -> None:
     """Refuse text that looks like a reference but is not a valid one."""
     if "${" in REFERENCE.sub("", text):
