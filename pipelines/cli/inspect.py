@@ -8,8 +8,9 @@ from rankbeam.pipelines.local.messages import messages, warn
 
 @main.command()
 @click.argument("experiment")
+@click.option("--online", is_flag=True, help="Also test addresses and keys of services, by requests that cost nothing.")
 @allow_disjoint
-def validate(experiment: str, allow_disjoint: bool) -> None:
+def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
     """Check EXPERIMENT and the files it names, without running anything.
 
     Judgements are read in full; runs and the corpus only until they share a query and a document with the judgements.
@@ -18,6 +19,7 @@ def validate(experiment: str, allow_disjoint: bool) -> None:
     \b
     Example:
       rankbeam validate examples/helpdesk/experiment.yaml
+      rankbeam validate examples/openai.yaml --online
     """
     with messages():
         from rankbeam.pipelines.experiment import dataset_checks
@@ -34,6 +36,11 @@ def validate(experiment: str, allow_disjoint: bool) -> None:
             f"{_number(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
             f"{_number(len(evaluation.metrics), 'metric')}."
         )
+        if online:
+            from rankbeam.pipelines.experiment.online import check_online
+
+            for line in check_online(loaded):
+                click.echo(line)
 
 
 @main.command()

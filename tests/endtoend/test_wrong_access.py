@@ -51,3 +51,39 @@ def test_an_unset_variable_is_named_with_its_line(
     words = " ".join(outcome.stderr.split())
     assert f"{path}:{line}: " in words
     assert "needs the environment variable RANKBEAM_TEST_KEY, which is not set here" in words
+
+
+@pytest.mark.parametrize("kind", ["openai", "gemini"])
+def test_a_service_is_tested_without_cost(kind: str, tmp_path: Path) -> None:
+    with serve(kind) as server:
+        outcome = rankbeam("validate", write_experiment(tmp_path, model(server, kind), QUOTA), "--online")
+    assert outcome.status == 0, outcome.stderr
+    last = outcome.stdout.splitlines()[-1]
+    assert last.startswith("m: ")
+    assert last.endswith("lists the model 'm-001'" if kind == "openai" else "the model exists: models/m-001")
+
+
+def test_a_model_that_is_not_listed(tmp_path: Path) -> None:
+    with serve("openai") as server:
+        path = write_experiment(tmp_path, model(server, "openai") | {"model": "m-01"}, QUOTA)
+        outcome = rankbeam("validate", path, "--online")
+    assert outcome.status == 0, outcome.stderr
+    assert "lists 2 models, but not 'm-01'; did you mean 'm-001'?" in outcome.stdout
+
+
+@pytest.mark.parametrize("kind", ["openai", "gemini"])
+def test_a_free_request_is_refused(kind: str, tmp_path: Path) -> None:
+    with serve(kind, faults=Faults(rate=1.0, kinds=("permission",))) as server:
+        outcome = rankbeam("validate", write_experiment(tmp_path, model(server, kind), QUOTA), "--online")
+    assert outcome.status == 2, outcome.stderr
+    assert "m: " in outcome.stderr
+    assert "check ${env:RANKBEAM_TEST_KEY}" in " ".join(outcome.stderr.split())
+
+
+def test_a_service_without_a_list(tmp_path: Path) -> None:
+    with serve("openai", faults=Faults(rate=1.0, kinds=("not_found",))) as server:
+        priced = QUOTA | {"price_per_million": {"input": 2.0, "cached": 1.0, "output": 8.0}}
+        outcome = rankbeam("validate", write_experiment(tmp_path, model(server, "openai"), priced), "--online")
+    assert outcome.status == 0, outcome.stderr
+    assert "m: not tested, as it has no free request; the first call of a run tests it" in outcome.stdout
+    assert "a million tokens cost 2 (input) and 8 (output)" in outcome.stdout

@@ -16,6 +16,9 @@ from support.standins.reception import Reception, Visit
 _PATH = re.compile(
     r"/v1(?:beta\d?)?/(?:projects/[^/]+/locations/[^/]+/publishers/google/)?models/(?P<model>[^:]+):(?P<method>\w+)"
 )
+_MODEL = re.compile(
+    r"/v1(?:beta\d?)?/(?:projects/[^/]+/locations/[^/]+/)?(?P<name>(?:publishers/google/)?models/(?P<model>[^:/]+))"
+)
 _NAMES = {
     400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 408: "CANCELLED",
     429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
@@ -43,6 +46,8 @@ class Gemini(HttpConnection):
 
     def asked(self, request: Request) -> tuple[str, Any]:
         """The method and the question, or the texts to embed."""
+        if (described := _MODEL.fullmatch(request.target.partition("?")[0])) is not None:
+            return "model", (described["model"], "get", None, {})
         path = _PATH.fullmatch(request.target.partition("?")[0])
         if path is None:
             raise LookupError(f"there is nothing at {request.target}")
@@ -58,6 +63,10 @@ class Gemini(HttpConnection):
         """Answer, or go wrong as the visit's fault says."""
         model, method, question, config = asked
         fault = visit.fault
+        if method == "get":
+            named = json.dumps({"name": f"models/{model}"}).encode()
+            self.refuse(visit) if fault in STATUSES else self.say(200, named)
+            return
         if self.say_scripted(question.user if isinstance(question, Question) else question[0]):
             return
         if fault in _REFUSED and _REFUSED[fault][0] in json.dumps(config).replace("max_items", "maxItems"):

@@ -65,6 +65,8 @@ class OpenAi(HttpConnection):
 
     def asked(self, request: Request) -> tuple[str, Any]:
         """The body, and the question or the text to embed."""
+        if request.target == "/v1/models":
+            return "models", (None, None)
         body = json.loads(request.body)
         if request.target == "/v1/embeddings":
             texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
@@ -79,10 +81,19 @@ class OpenAi(HttpConnection):
     def answer(self, visit: Visit, asked: Any) -> None:
         """Answer, or go wrong as the visit's fault says."""
         body, question = asked
-        fault = visit.fault
+        if body is None:
+            self._list(visit)
+            return
         if self.say_scripted(question.user if question else "".join(body["input"])):
             return
-        refusal = _refusal(body, fault)
+        self._answer(visit, body, question)
+
+    def _list(self, visit: Visit) -> None:
+        data = [{"id": name, "object": "model"} for name in ("m-001", "m-002")]
+        self.refuse(visit) if visit.fault in STATUSES else self.say(200, json.dumps({"data": data}).encode())
+
+    def _answer(self, visit: Visit, body: dict[str, Any], question: Question | None) -> None:
+        fault, refusal = visit.fault, _refusal(body, visit.fault)
         if refusal is not None:
             self.say(400, json.dumps(refusal).encode())
         elif fault == "quota_info":

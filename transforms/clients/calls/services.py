@@ -26,6 +26,10 @@ class Access:
     credentials: tuple[str, ...] = ()
     refusals: frozenset[FailureKind] = frozenset({FailureKind.PERMISSION, FailureKind.NOT_FOUND})
 
+    def is_refused(self, error: CallError) -> bool:
+        """True if every call would fail alike."""
+        return error.kind in self.refusals or isinstance(error, Unreachable)
+
     def refusal(self, service: str, error: CallError) -> InputError:
         """The error that ends a run whose first call to the service was refused."""
         if isinstance(error, Unreachable):
@@ -41,6 +45,7 @@ class Connection(Protocol):
     """An open connection to a service, or several. It lives on the loop of the process that makes the calls.
 
     One that has something to say to users may have a list `warnings`: its texts are added to the run's warnings.
+    One whose service has a free request may have `check(timeout_s)`: what that request found, None if it is missing.
     One that can embed several texts in one request may have `texts_per_request`, the most that it takes at present; its
     `call` then also takes a JSON list of payloads, and returns a `Reply` with `parts`.
     """

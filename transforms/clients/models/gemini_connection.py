@@ -108,6 +108,19 @@ class GeminiConnection:
         """Texts that one request embeds, at most."""
         return self.vectors.texts_per_request
 
+    async def check(self, timeout_s: float) -> str:
+        """Ask for the model's description, which costs nothing."""
+        from google.genai import types
+
+        async def send() -> Reply:
+            options = types.HttpOptions(timeout=round(timeout_s * 1000))
+            found = await self.client.aio.models.get(
+                model=self.parameters.model, config=types.GetModelConfig(http_options=options)
+            )
+            return Reply(f"the model exists: {self.secrets.hide(found.name or self.parameters.model)}")
+
+        return (await self._sent(send, "", timeout_s)).answer
+
     async def close(self) -> None:
         """Close all connections."""
         await self.client.aio.aclose()

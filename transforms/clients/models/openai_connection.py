@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.models.charges import Charges, Usage
 from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
-from rankbeam.transforms.clients.models.replies import MOST_BYTES, Vectors, object_of, reply_of
+from rankbeam.transforms.clients.models.replies import MOST_BYTES, Vectors, found_among, object_of, reply_of
 from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -93,6 +93,15 @@ class OpenAiConnection:
         """Texts that one request embeds, at most."""
         return self.vectors.texts_per_request
 
+    async def check(self, timeout_s: float) -> str | None:
+        """Look for the model in the service's list of models, which costs nothing; None where there is no list."""
+        response = await self._send("GET", "/models", None, "", timeout_s)
+        if response.status in (404, 405, 501):
+            return None
+        rows = self._object(response, "").get("data")
+        names = [name for row in rows if isinstance(name := _at(row, "id"), str)] if isinstance(rows, list) else []
+        return found_among(self.parameters.model, [self.secrets.hide(name) for name in names])
+
     async def close(self) -> None:
         """Close all connections."""
         await self.clients.close()
@@ -156,17 +165,21 @@ class OpenAiConnection:
         return reply_of(vectors, texts, tokens, version)
 
     async def _post(self, path: str, body: Mapping[str, Any], request: str, timeout_s: float) -> _Response:
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return await self._send("POST", path, content, request, timeout_s)
+
+    async def _send(self, method: str, path: str, content: bytes | None, request: str, timeout_s: float) -> _Response:
         """Send a request and receive its response, whatever its status.
 
         Raises:
             CallError: there is no response, or not a whole one; the latter may be charged as the request.
         """
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        url, headers, tokens = f"{self.parameters.base_url}{path}", {"Content-Type": "application/json"}, Tokens()
+        url, tokens = f"{self.parameters.base_url}{path}", Tokens()
+        headers = {} if content is None else {"Content-Type": "application/json"}
         try:
             async with asyncio.timeout(timeout_s):
                 with self.clients.one() as client:
-                    async with client.stream("POST", url, content=content, headers=headers) as response:
+                    async with client.stream(method, url, content=content, headers=headers) as response:
                         tokens = Tokens(estimated_tokens(request)) if response.is_success else tokens
                         received_body = await received(response, MOST_BYTES)
         except TimeoutError:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,14 @@ from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 MOST_BYTES = 16 * 2**20
 """A reply may have this many bytes, unpacked; a compressed one of a few hundred kilobytes may hold a gigabyte."""
 
 _LARGEST = 3.4e38  # components are computed with in single precision
 _SHOWN = 60
+_MOST_LISTED = 100
 
 
 def object_of(body: bytes) -> dict[str, Any]:
@@ -36,6 +38,18 @@ def object_of(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CallError(FailureKind.MALFORMED, "the answer is no JSON object")
     return value
+
+
+def found_among(model: str, names: Collection[str]) -> str:
+    """What a service's list of models says of one; services may know names that they do not list.
+
+    >>> found_among("small", ["small", "large"]), found_among("smal", ["small", "large"])
+    ("lists the model 'small'", "lists 2 models, but not 'smal'; did you mean 'small'?")
+    """
+    if model in names:
+        return f"lists the model {model!r}"
+    hint = f"; {did_you_mean(model, names)}" if 0 < len(names) <= _MOST_LISTED else ""
+    return f"lists {len(names):,} models, but not {model!r}{hint}"
 
 
 def too_large() -> CallError:
