@@ -213,7 +213,7 @@ def test_equal_ids_are_refused_before_anything_is_made(tmp_path: Path, server: S
     assert server.stats().calls == 0
 
 
-def test_a_corpus_that_is_gone_at_retrieval_fails_every_query_with_its_kind(tmp_path: Path, server: Standin) -> None:
+def test_a_corpus_that_is_gone_at_retrieval_ends_the_run_at_the_first_call(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(
         tmp_path,
         server,
@@ -231,9 +231,10 @@ def test_a_corpus_that_is_gone_at_retrieval_fails_every_query_with_its_kind(tmp_
         ],
     )
     done = rankbeam("evaluate", path)
-    failures = find_run(str(tmp_path / "out")).table("failures").to_pylist()
-    assert done.status == 3
-    assert [(row["kind"], row["stage"]) for row in failures] == [("not_found", "retrieve")] * 3
+    assert done.status == 2
+    words = " ".join(done.stderr.split())
+    assert f"{rag.LOCATION}/ragCorpora/1" in words
+    assert "refused the first call" in words
 
 
 def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, server: Standin) -> None:

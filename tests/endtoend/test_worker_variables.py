@@ -27,7 +27,7 @@ def pool() -> Iterator[str]:
     def start(*_: str) -> NoReturn:
         raise AssertionError("no job is submitted")
 
-    server, _, port = worker_pool.started(0, start)
+    server, _, port = worker_pool.start_server(0, start)
     yield f"localhost:{port}"
     server.stop(0)
 

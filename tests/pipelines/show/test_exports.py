@@ -294,7 +294,7 @@ def test_a_single_configuration_has_nothing_to_be_better_than(tmp_path: Path) ->
 
 
 def test_a_failed_configuration_is_failed_and_not_zero(tmp_path: Path) -> None:
-    with serve("rag_engine", answers=answers(QUERIES), faults=Faults(kinds=("permission",), only="question")) as server:
+    with serve("rag_engine", answers=answers(QUERIES), faults=Faults(kinds=("invalid",), only="question")) as server:
         two = [
             {"name": "broken", "retriever": rag(server), "top_k": 20},
             {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}},

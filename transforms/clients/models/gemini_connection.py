@@ -114,10 +114,10 @@ class GeminiConnection:
 
         async def send() -> Reply:
             options = types.HttpOptions(timeout=round(timeout_s * 1000))
-            found = await self.client.aio.models.get(
+            described = await self.client.aio.models.get(
                 model=self.parameters.model, config=types.GetModelConfig(http_options=options)
             )
-            return Reply(f"the model exists: {self.secrets.hide(found.name or self.parameters.model)}")
+            return Reply(f"the model exists: {self.secrets.hide(described.name or self.parameters.model)}")
 
         return (await self._sent(send, "", timeout_s)).answer
 

@@ -41,7 +41,7 @@ def object_of(body: bytes) -> dict[str, Any]:
 
 
 def found_among(model: str, names: Collection[str]) -> str:
-    """What a service's list of models says of one; services may know names that they do not list.
+    """The entry of a model in its service's list, for people; services may know names that they do not list.
 
     >>> found_among("small", ["small", "large"]), found_among("smal", ["small", "large"])
     ("lists the model 'small'", "lists 2 models, but not 'smal'; did you mean 'small'?")
