@@ -191,7 +191,7 @@ def test_max_cost_holds_for_all_rounds_and_is_compared_with_the_least_that_a_rac
 
 @pytest.mark.campaign
 def test_what_fails_is_never_dropped_and_keeps_no_other_in_the_race(tmp_path: Path) -> None:
-    with systems("best", "worst") as servers, serve("http", faults=Faults(rate=1.0, kinds=("not_found",))) as down:
+    with systems("best", "worst") as servers, serve("http", faults=Faults(rate=1.0, kinds=("invalid",))) as down:
         path = experiment(tmp_path, {**servers, "down": down}, **RACE, max_failure_rate=1.0)
         results, made = evaluated(path), calls(servers)
     dropped = {row["name"]: row["dropped_at"] for row in results.configurations}
