@@ -13,15 +13,20 @@ import apache_beam as beam
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap
+from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
+from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.scored import ScoredPartition
+from rankbeam.transforms.records.slices import ALL
 
-State = TypeVar("State", RunAggregate, RunEstimates)
+State = TypeVar("State", RunAggregate, RunEstimates, ClusterTotals)
 SliceAggregate = tuple[str, RunAggregate]
 """The name of a slice, and its state."""
+PartOfClusters = tuple[tuple[str, int], ClusterTotals]
+"""The name of a slice with the number of a part, and the sums of the clusters in that part."""
 
 
 @dataclass
@@ -32,11 +37,16 @@ class AggregateScores(beam.PTransform):
 
     def expand(self, scored: beam.PCollection[ScoredPartition]) -> beam.PCollection[SliceAggregate]:
         """Add the steps."""
-        return (
-            scored
-            | "Aggregate" >> beam.FlatMap(slices_of, self.evaluation).with_output_types(SliceAggregate)
-            | "Merge" >> beam.CombinePerKey(MergeFn(RunAggregate))
-        )
+        aggregates = scored | "Aggregate" >> beam.FlatMap(slices_of, self.evaluation).with_output_types(SliceAggregate)
+        if self.evaluation.statistics.cluster is not None:
+            clusters = (
+                scored
+                | "ClusterTotals" >> beam.FlatMap(cluster_totals, self.evaluation).with_output_types(PartOfClusters)
+                | "GroupByCluster" >> beam.CombinePerKey(MergeFn(ClusterTotals))
+                | "ClusterMoments" >> beam.Map(moments_of, self.evaluation).with_output_types(SliceAggregate)
+            )
+            aggregates = [aggregates, clusters] | "WithClusters" >> beam.Flatten()
+        return aggregates | "Merge" >> beam.CombinePerKey(MergeFn(RunAggregate))
 
 
 @dataclass
@@ -57,6 +67,12 @@ class EstimateScores(beam.PTransform):
 def slices_of(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[SliceAggregate]:
     """The state of each slice of some scored queries."""
     yield from RunAggregate.of(partition, evaluation).by_slice()
+
+
+def moments_of(element: PartOfClusters, evaluation: Evaluation) -> SliceAggregate:
+    """The state of a slice's whole clusters; those of one part, which merges with the others."""
+    (name, _), totals = element
+    return name, RunAggregate(clusters={name: cluster_moments(totals, evaluation)})
 
 
 def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimates:
@@ -99,6 +115,7 @@ def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
     if estimates.unjudged:
         yield f"{estimates.unjudged:,} rankings of queries without judgements, not scored"
     yield from evaluation.warnings()
+    yield from _single(estimates, evaluation)
     yield from _unplaced(estimates, evaluation)
     without_judged = _without_judged(estimates, evaluation)
     for position in sorted((estimates.with_results - estimates.with_judged) & set(estimates.examples)):
@@ -130,6 +147,13 @@ def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstim
         paths = [evaluation.sources[source].path for source in sorted(_without_judged(estimates, evaluation))]
         overlap.refuse_disjoint(qrels, [("run", path) for path in paths if path is not None])
     return estimates
+
+
+def _single(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+    """A warning about clusters that each have one query."""
+    cluster, rows = evaluation.statistics.cluster, estimates.means.get(ALL, {}).values()
+    if cluster is not None and all(row.clusters == row.queries for row in rows):
+        yield f"statistics.cluster: no two queries have the same {cluster}, so every query is its own cluster"
 
 
 def _without_judged(estimates: RunEstimates, evaluation: Evaluation) -> set[int]:

@@ -6,7 +6,7 @@ Elements are Arrow batches: one element per row would cost Beam more than all ot
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.read_files import ReadFiles
 from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.cluster_summary import ClusterSummary
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary, References
 
@@ -53,6 +54,7 @@ class ReadDataset(beam.PTransform):
     references: References | None = None
     everyone: bool = False
     spans: bool = False
+    cluster: str | None = None  # the attribute of clusters; None for none
     quoted: str | None = None  # the corpus whose text the evidence quotes; None if there is none to compare it with
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
@@ -70,7 +72,14 @@ class ReadDataset(beam.PTransform):
             joined.summary
             | "Summarise" >> beam.CombineGlobally(MergeSummariesFn()).without_defaults()
             | "Check"
-            >> beam.Map(checked, self._named(self.queries), self._named(self.qrels), self.slices, self.references)
+            >> beam.Map(
+                checked,
+                self._named(self.queries),
+                self._named(self.qrels),
+                self.slices,
+                self.references,
+                self.cluster,
+            )
         )
         if self.qrels is not None and self.spans:
             summary = summary | "Quotes" >> beam.Map(quoting, self.qrels, self.quoted)
@@ -132,6 +141,7 @@ class JudgeQueriesFn(beam.DoFn):
             )
             if dataset.references is not None:
                 asked, summary = referenced(dataset.references, asked, given, summary)
+            summary = replace(summary, clusters=ClusterSummary.of(asked, dataset.cluster))
         except Conflict as conflict:
             raise conflict.located(dataset.queries, dataset.qrels or "", dataset.read_judgements) from None
         return bucket, asked, summary
@@ -172,9 +182,10 @@ def checked(
     qrels: str | None,
     slices: tuple[str, ...],
     references: References | None = None,
+    cluster: str | None = None,
 ) -> DatasetSummary:
     """The summary of a dataset that can be evaluated."""
-    summary.check(queries, qrels, slices, references)
+    summary.check(queries, qrels, slices, references, cluster)
     return summary
 
 

@@ -8,9 +8,11 @@ from rankbeam.pipelines.compare.shared import Shared, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import parse_all
+from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.rows import Comparison
@@ -63,7 +65,8 @@ class Compared:
             yield f"only one of the runs has {', '.join(self.left_out)}; left out"
         if self.too_small:
             least = self.statistics.min_slice
-            yield f"fewer than {least} queries (statistics.min_slice), so not compared: {', '.join(self.too_small)}"
+            units = "queries" if self.statistics.cluster is None else "clusters"
+            yield f"fewer than {least} {units} (statistics.min_slice), so not compared: {', '.join(self.too_small)}"
 
 
 @dataclass(frozen=True)
@@ -216,8 +219,14 @@ def _position(name: str, members: Sequence[Member], run: Results) -> int:
 
 def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[NamedComparison]:
     aggregate = RunAggregate()
-    for partition in partitions_of(members, evaluation.panels, evaluation.slices):
+    clusters: dict[tuple[str, int], ClusterTotals] = {}
+    is_clustered = evaluation.statistics.cluster is not None
+    for partition in partitions_of(members, evaluation.panels, evaluation.slices, with_attributes=is_clustered):
         aggregate = aggregate.merge(RunAggregate.of(partition, evaluation))
+        for key, totals in cluster_totals(partition, evaluation):
+            clusters[key] = totals.merge(clusters.get(key, ClusterTotals()))
+    for (name, _), totals in clusters.items():
+        aggregate = aggregate.merge(RunAggregate(clusters={name: cluster_moments(totals, evaluation)}))
     comparisons = []
     for row in comparisons_of(RunEstimates.of(aggregate, evaluation)):
         one, base = members[int(row.config_id)], members[int(row.baseline)]

@@ -47,23 +47,26 @@ class _Scores:
 
 
 def partitions_of(
-    members: Sequence[Member], panels: Sequence[Panel], slices: Sequence[str]
+    members: Sequence[Member], panels: Sequence[Panel], slices: Sequence[str], *, with_attributes: bool = False
 ) -> Iterator[ScoredPartition]:
     """The scored queries of some configurations, which may be of several runs, some queries at a time.
 
     A query that a run does not have is MISSING there; its attributes are those of the first run that has it.
     """
+    with_attributes = with_attributes or bool(slices)
     runs = list(dict.fromkeys((member.results.output, member.results.run_id) for member in members))
     scores_by_member: dict[tuple[str, str, str], _Scores] = {}
     for output, run_id in runs:
         own = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
         ids = list(dict.fromkeys(member.config_id for member in own))
-        for config_id, scores in _read(own[0].results, ids, panels, with_attributes=bool(slices)).items():
+        for config_id, scores in _read(
+            own[0].results, ids, panels, with_attributes=with_attributes or bool(slices)
+        ).items():
             scores_by_member[output, run_id, config_id] = scores
     everyone = [each for scores in scores_by_member.values() for each in scores.query_ids]
     query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
     attributes = pa.nulls(len(query_ids), columns.ATTRIBUTES)
-    if slices:
+    if with_attributes:
         attributes = _attributes(query_ids, list(scores_by_member.values()))
     aligned = {key: _aligned(scores, query_ids, panels) for key, scores in scores_by_member.items()}
     rows = [aligned[member.results.output, member.results.run_id, member.config_id] for member in members]

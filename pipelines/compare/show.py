@@ -88,10 +88,23 @@ def sentences(compared: Compared) -> list[str]:
         verdicts.setdefault(row.row.verdict(compared.statistics.confidence), []).append(row.configuration)
     confidence = f"{100 * compared.statistics.confidence:g}% confidence"
     doubt = [f"{UNRELIABLE}."] if any(row.row.is_unreliable for row in compared.rows) else []
-    return doubt + [
-        f"{metric}{'' if name == ALL else f' over {name}'}, against {baseline} at {confidence}: {_verdicts(verdicts)}."
-        for (metric, name, baseline), verdicts in groups.items()
-    ]
+    return (
+        doubt
+        + _clusters(compared)
+        + [
+            f"{metric}{'' if name == ALL else f' over {name}'}, against {baseline} at {confidence}: {_verdicts(found)}."
+            for (metric, name, baseline), found in groups.items()
+        ]
+    )
+
+
+def _clusters(compared: Compared) -> list[str]:
+    """The units of evidence, where they are not queries."""
+    counts = [row.row.clusters for row in compared.rows if row.row.clusters is not None]
+    if not counts:
+        return []
+    cluster = compared.statistics.cluster
+    return [f"Intervals and tests count queries with the same {cluster} as one: {min(counts):.3g} effective clusters."]
 
 
 def _against(comparison: NamedComparison, compared: Compared) -> str:

@@ -37,12 +37,13 @@ def refuse_disjoint(experiment: "Experiment") -> None:
 def unknown_attributes(
     located: Located,
     slices: Sequence[str],
+    cluster: str | None,
     templates: Mapping[TemplateFile, bool],
     queries: str | None,
     answers: str | None,
 ) -> Iterator[InputError]:
-    """Attributes that slices or templates name and no query has."""
-    sliced = {name for slice_ in slices for name in attributes_of(slice_)}
+    """Attributes that slices, clusters or templates name and no query has."""
+    sliced = {name for slice_ in slices for name in attributes_of(slice_)} | ({cluster} if cluster else set())
     filled = {name for each in templates for name in each.attributes}
     try:
         known = attributes_in(queries, sliced | filled | ({answers} if answers else set()))
@@ -63,6 +64,9 @@ def unknown_attributes(
             if name not in known:
                 hint = did_you_mean(name, known) if known else "they have no attributes"
                 yield located.error(("slices", place), f"no query has the attribute {name!r}; {hint}")
+    if cluster is not None and cluster not in known:
+        hint = did_you_mean(cluster, known) if known else "they have no attributes"
+        yield located.error(("statistics", "cluster"), f"no query has the attribute {cluster!r}; {hint}")
 
 
 def attributes_in(queries: str | None, wanted: Set[str]) -> set[str] | None:
@@ -88,6 +92,9 @@ def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[P
             yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
     if model.slices and isinstance(given, dict) and given.get("queries") is None:
         yield located.error(("slices",), "are by attributes of queries, and dataset.queries is missing")
+    if model.statistics.cluster is not None and isinstance(given, dict) and given.get("queries") is None:
+        problem = "is an attribute of queries, and dataset.queries is missing"
+        yield located.error(("statistics", "cluster"), problem)
 
 
 def unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:

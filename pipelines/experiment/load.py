@@ -105,7 +105,9 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         queries = _below(folder, model.dataset.queries)
         unusable += unknown_systems(located, expanded.sources, folder)
         answers = None if model.dataset.answers is None else model.dataset.answers.attribute
-        unusable += dataset_checks.unknown_attributes(located, model.slices, expanded.templates, queries, answers)
+        unusable += dataset_checks.unknown_attributes(
+            located, model.slices, model.statistics.cluster, expanded.templates, queries, answers
+        )
     problems += unusable
     problems += _unset(located, expanded)
     problems += _wrong_baseline(located, model, expanded.configurations)
@@ -218,7 +220,8 @@ def _references(model: ExperimentModel, folder: str) -> References | None:
 
 
 def _statistics(model: StatisticsModel) -> Statistics:
-    return Statistics(model.replicates, model.confidence, model.seed, model.pairs == "all", model.min_slice)
+    values = model.model_dump(exclude={"pairs"})
+    return Statistics(**values, all_pairs=model.pairs == "all")
 
 
 def _wrong_baseline(

@@ -11,7 +11,7 @@ from rankbeam.pipelines.gates.models import FAILURE_RATE, SENTINELS
 from rankbeam.pipelines.gates.noise import steps_of
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import is_judged
-from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -174,13 +174,17 @@ def _difference(gate: Gate, configuration: str, name: str, differences: _Differe
         return None, "the baseline run has no configuration of this name"
     if gate.metric not in differences.metrics:
         return None, "the baseline run has no such metric"
-    return None, f"fewer than {run.run['statistics']['min_slice']} queries of this slice can be compared"
+    statistics = run.run["statistics"]
+    units = "clusters of queries" if statistics.get("cluster") else "queries"
+    return None, f"fewer than {statistics['min_slice']} {units} of this slice can be compared"
 
 
 def _reason(row: ConfigurationMetric | Comparison, what_for: str, run: Results) -> str:
     """Return the reason why a row has no value."""
-    if row.std_error == 0.0 and row.queries >= run.run["statistics"].get("min_slice", 0):
+    if row.std_error == 0.0 and evidence_of(row) >= run.run["statistics"].get("min_slice", 0):
         return f"{row.queries:,} equal values of a metric without an upper bound have no interval"
+    if row.clusters is not None:
+        return f"too few clusters of queries {what_for}: {row.clusters:.3g}"
     return f"too few queries {what_for}: {row.queries:,}"
 
 

@@ -1,8 +1,6 @@
 """The gates that a run misses, checked by its own pipeline, so that an unattended run has the result in its tables."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +49,7 @@ def _results(estimates: RunEstimates, quality: pa.Table, evaluation: Evaluation,
     row = {
         "experiment": run.experiment,
         "experiment_yaml": run.experiment_yaml,
-        "statistics": json.dumps(asdict(evaluation.statistics)),
+        "statistics": evaluation.statistics.as_json(),
         "dataset": "{}",
         "versions": "{}",
     }

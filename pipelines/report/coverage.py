@@ -187,4 +187,18 @@ def method(study: Study) -> list[str]:
         "discovery, Benjamini and Hochberg for their share)."
     )
     small = f"Slices of fewer than {known.get('min_slice', 0)} queries have means, but no interval and no comparison."
-    return [intervals + means + drawn + rare, tests, small]
+    return [intervals + means + drawn + rare, tests, small, *_clusters(study)]
+
+
+def _clusters(study: Study) -> list[str]:
+    """How queries of one cluster are counted; nothing without clusters."""
+    cluster = study.results.run["statistics"].get("cluster")
+    counts = [row.clusters for row in study.results.means.values() if row.slice == ALL and row.clusters is not None]
+    if cluster is None or not counts:
+        return []
+    sentence = (
+        f"Queries with the same {cluster} are one cluster: standard errors are those of clusters, the bootstrap draws "
+        "clusters, and the randomisation test flips the signs of clusters. Where a number of queries decides, the "
+        f"effective number of clusters does ({min(counts):.3g} here). Values of 0 and 1 have no exact interval."
+    )
+    return [sentence]

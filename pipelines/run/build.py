@@ -238,6 +238,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
         experiment.references,
         everyone=bool(experiment.judged),
         spans=experiment.evaluation.spans,
+        cluster=experiment.evaluation.statistics.cluster,
         quoted=experiment.corpus,
     )
     return dataset

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
+from rankbeam.transforms.records.cluster_summary import SOURCE_DOCUMENT
 from rankbeam.transforms.records.goldens.items import Decision, Golden, Made, Review
 from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
@@ -54,6 +55,7 @@ def query(item: Golden, reviews: Mapping[str, Review]) -> Row:
         "flags": " ".join(item.flags),
         "reviewed": made.item_id in reviews,
         "split": item.split,
+        SOURCE_DOCUMENT: made.source_document,
     }
     return {"_id": made.item_id, "text": made.question, "metadata": metadata}
 

@@ -1,14 +1,16 @@
 """What is known of a dataset after all of it has been read: counts, warnings, fingerprint."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from rankbeam.transforms.records.cluster_summary import SOURCE_DOCUMENT, ClusterSummary
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 _EXAMPLES = 3
 _MODULUS = 1 << 64
+_MUCH = 0.2  # of the queries, about one document
 
 
 @dataclass(frozen=True)
@@ -42,21 +44,24 @@ class DatasetSummary:
     qrels_hash: int = 0
     texts_hash: int = 0
     references_hash: int = 0
+    clusters: ClusterSummary = field(default_factory=ClusterSummary)
 
     def merge(self, other: "DatasetSummary") -> "DatasetSummary":
         """The summary of both parts; associative and commutative, with `DatasetSummary()` neutral."""
         merged: dict[str, Any] = {}
-        for field in fields(self):
-            a, b = getattr(self, field.name), getattr(other, field.name)
-            if field.name.endswith("_ids"):
-                merged[field.name] = tuple(sorted({*a, *b})[:_EXAMPLES])
-            elif field.name == "attributes":
-                merged[field.name] = tuple(sorted({*a, *b}))
+        for field_ in fields(self):
+            a, b = getattr(self, field_.name), getattr(other, field_.name)
+            if field_.name.endswith("_ids"):
+                merged[field_.name] = tuple(sorted({*a, *b})[:_EXAMPLES])
+            elif field_.name == "attributes":
+                merged[field_.name] = tuple(sorted({*a, *b}))
+            elif field_.name == "clusters":
+                merged[field_.name] = a.merge(b)
             elif a is None or b is None:
-                merged[field.name] = b if a is None else a
+                merged[field_.name] = b if a is None else a
             else:
                 total = a + b
-                merged[field.name] = total % _MODULUS if field.name.endswith("_hash") else total
+                merged[field_.name] = total % _MODULUS if field_.name.endswith("_hash") else total
         return DatasetSummary(**merged)
 
     @property
@@ -71,6 +76,7 @@ class DatasetSummary:
         qrels_path: str | None,
         slices: tuple[str, ...],
         references: "References | None" = None,
+        cluster: str | None = None,
     ) -> None:
         """Refuse a dataset with which nothing can be evaluated."""
         if self.queries == 0:
@@ -84,6 +90,10 @@ class DatasetSummary:
             if name not in self.attributes:
                 there = did_you_mean(name, self.attributes) if self.attributes else "they have no attributes"
                 raise InputError(f"no query has the attribute {name!r} to slice by; {there}", path=queries_path)
+
+        if cluster is not None and self.clusters.is_one:
+            problem = f"all queries have the {cluster} {self.clusters.example!r}, and one cluster has no interval"
+            raise InputError(f"{problem}; remove statistics.cluster, or name another attribute", path=queries_path)
 
     def _no_reference(self, references: "References", queries_path: str | None) -> InputError:
         if references.path is not None:
@@ -122,11 +132,20 @@ class DatasetSummary:
         if self.referenced and self.without_reference:
             what = _count(self.without_reference, "query", "queries")
             yield f"{what} without a reference answer: {_quoted(self.without_reference_ids)}"
+        yield from self.cluster_warnings()
+
+    def cluster_warnings(self) -> Iterator[str]:
+        """Warn of queries about one document, unless clusters are set."""
+        largest = self.clusters.largest
+        if largest > 1 and largest > _MUCH * self.clusters.queries:
+            share = f"about {largest / self.clusters.queries:.0%} of the queries are about one document"
+            advice = f"set statistics: {{cluster: {SOURCE_DOCUMENT}}}"
+            yield f"{share} ({SOURCE_DOCUMENT}), so intervals are too short; {advice}"
 
     def as_json(self) -> dict[str, Any]:
         """The counts, for the `runs` table."""
         unused = () if self.referenced else ("referenced", "without_reference")
-        hidden = ("also_asked", "irrelevant", *unused)
+        hidden = ("also_asked", "irrelevant", "clusters", *unused)
         shown = {name: value for name, value in asdict(self).items() if name not in hidden}
         return {name: value for name, value in shown.items() if not name.endswith(("_ids", "_hash"))}
 

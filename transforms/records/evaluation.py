@@ -1,8 +1,9 @@
 """What a pipeline is asked to do, as plain values: the stages read these and never the command line."""
 
+import json
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -70,6 +71,12 @@ class Statistics:
     seed: int = 0
     all_pairs: bool = False
     min_slice: int = 10
+    cluster: str | None = None  # the attribute of queries that are no independent evidence; None for none
+
+    def as_json(self) -> str:
+        """The settings, for the `runs` table; without clusters as releases that had none wrote them."""
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(values, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -134,8 +141,10 @@ class Evaluation:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes of queries that the slices are by, each once."""
-        return tuple(dict.fromkeys(name for slice_ in self.slices for name in attributes_of(slice_)))
+        """The attributes of queries that slices and clusters are by, each once."""
+        of_slices = (name for slice_ in self.slices for name in attributes_of(slice_))
+        cluster = self.statistics.cluster
+        return tuple(dict.fromkeys([*of_slices, *([] if cluster is None else [cluster])]))
 
     def cut_short(self) -> dict[Metric, tuple[int, ...]]:
         """The metrics that look at more documents than `top_k` leaves, with the positions of these configurations."""

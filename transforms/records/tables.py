@@ -130,6 +130,7 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("panel", pa.string()),
         pa.field("undefined", pa.int64()),
         pa.field("not_asked", pa.int64()),
+        pa.field("clusters", pa.float64()),
     ]
 )
 """One row a configuration, slice and metric.
@@ -144,7 +145,8 @@ picked because its mean is the highest; `may_be_best` is false where the configu
 three are null for a single configuration, one without a value, a slice of few queries, and without replicates).
 `tie_lowest` and `tie_highest` are what the mean could be if documents of equal score stood in another order (null
 unless asked for, or where it is not known). `equal_to` is the first configuration, in the experiment's order, whose
-values are equal at every query; null if there is none before this one.
+values are equal at every query; null if there is none before this one. `clusters` is the effective number of clusters
+of queries, (Σm)² / Σm² for clusters of m scored queries, which intervals count; null without `statistics.cluster`.
 """
 
 COMPARISONS = pa.schema(
@@ -170,6 +172,7 @@ COMPARISONS = pa.schema(
         required("ties", pa.int64()),
         required("losses", pa.int64()),
         pa.field("p_method", pa.string()),
+        pa.field("clusters", pa.float64()),
     ]
 )
 """One row a configuration, baseline, slice and metric, over the `queries` that both have; `unpaired` ones only one has.
@@ -181,7 +184,7 @@ them) or "tilted" (importance sampling, for small ones); older releases name non
 slices another. Configurations with equal values are one member of a family, and one with the values of the baseline is
 not tested: its p-values are null. `t_p_value` is of the paired t test, `effect_size` the difference over the standard
 deviation of the differences (Cohen's d_z), `detectable` the smallest difference that a t test at 5% would find with a
-power of 80%.
+power of 80%. `clusters` is as in `configuration_metrics`.
 """
 
 FAILURES = pa.schema(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 
@@ -158,7 +158,7 @@ def write_run(
         "dataset_fingerprint": summary.fingerprint,
         "dataset": json.dumps(summary.as_json(), sort_keys=True),
         "versions": json.dumps(versions, sort_keys=True),
-        "statistics": json.dumps(asdict(statistics), sort_keys=True),
+        "statistics": statistics.as_json(),
         "calls": sum(each.calls for each in used),
         "ledger_hits": sum(each.ledger_hits for each in used),
         "failures": estimates.failures,

@@ -121,6 +121,8 @@ class StatisticsModel(Section):
         pairs: pairs of configurations to compare. "baseline" compares every configuration with the baseline, "all" also
             compares them with each other.
         min_slice: minimum number of queries for intervals and comparisons of a slice; smaller slices have means only.
+        cluster: attribute of queries that belong together, such as the turns of one conversation or the questions about
+            one document. Intervals and tests then count clusters, not queries.
     """
 
     replicates: Annotated[int, Field(ge=0, le=100_000)] = 1000
@@ -128,6 +130,7 @@ class StatisticsModel(Section):
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
     pairs: Literal["baseline", "all"] = "baseline"
     min_slice: Count = 10
+    cluster: Word | None = None
 
 
 class RaceModel(Section):

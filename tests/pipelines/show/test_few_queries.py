@@ -13,7 +13,7 @@ import rankbeam as api
 from rankbeam.pipelines import report
 from rankbeam.pipelines.results.find import find_run
 
-UNRELIABLE = "‡ fewer than 20 queries: the interval is unreliable"
+UNRELIABLE = "‡ fewer than 20 queries or clusters: the interval is unreliable"
 
 
 def scored(folder: Path, queries: int) -> tuple[str, str, str, str]:
@@ -50,5 +50,5 @@ def test_intervals_are_marked_everywhere(tmp_path: Path, queries: int, is_marked
     assert compared["comparisons"][0]["few_queries"] == is_marked
     gates = write(tmp_path / "gates.yaml", "gates: [{metric: RR, value: low, at_least: 0}]")
     checks = json.loads(rankbeam("gate", str(tmp_path / "out"), "--experiment", gates, "--format", "json").stdout)
-    reason = "fewer than 20 queries: the interval is unreliable" if is_marked else ""
+    reason = "fewer than 20 queries or clusters: the interval is unreliable" if is_marked else ""
     assert [check["reason"] for check in checks["checks"]] == [reason] * 2

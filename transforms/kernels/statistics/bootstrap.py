@@ -178,7 +178,7 @@ def _weights(hashes: bytes, replicates: int, seed: int) -> ByteArray:
 
 
 def bootstrap_interval(
-    mean: float, standard_error: float, replicates: FloatArray, count: int, confidence: float = 0.95
+    mean: float, standard_error: float, replicates: FloatArray, count: float, confidence: float = 0.95
 ) -> tuple[float, float]:
     """The expanded percentile interval of a mean.
 

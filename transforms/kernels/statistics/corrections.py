@@ -81,7 +81,7 @@ def effect_size(mean: float, standard_error: float, count: int) -> float:
     return mean / (standard_error * math.sqrt(count))
 
 
-def detectable_difference(standard_error: float, count: int, power: float = 0.8, level: float = 0.05) -> float:
+def detectable_difference(standard_error: float, count: float, power: float = 0.8, level: float = 0.05) -> float:
     """The smallest true mean difference that a two-sided paired t test detects with the power given.
 
     (t(1 - level/2) + t(power)) · standard error, each t the quantile with n - 1 degrees of freedom: Bloom, "Minimum

@@ -31,7 +31,7 @@ class Estimate:
     """The mean of n values, and the statistics that its interval needs.
 
     Attributes:
-        count: n.
+        count: n; the effective number of clusters where values come in clusters.
         mean: of the values.
         standard_error: of the mean.
         floor: the lowest possible value.
@@ -40,7 +40,7 @@ class Estimate:
         successes: how many values are 1, where all of them are 0 or 1 and that is the range too; else None.
     """
 
-    count: int
+    count: float
     mean: float
     standard_error: float
     floor: float = 0.0
@@ -64,7 +64,7 @@ class Estimate:
         if not _is_known(self.count, self.mean, self.standard_error):
             return math.nan, math.nan
         if self.successes is not None and min(self.successes, self.count - self.successes) < _LARGE:
-            return share_interval(self.successes, self.count, tail)
+            return share_interval(self.successes, round(self.count), tail)
         if self.standard_error == 0.0 and self.ceiling is None:
             return math.nan, math.nan
         ends = (self.floor, self.highest if self.ceiling is None else self.ceiling)
@@ -92,7 +92,7 @@ class DifferenceEstimate:
     and likewise above. `rarity` is 0 where enough values differ, and the interval is then left as it is.
 
     Attributes:
-        count: n.
+        count: n; the effective number of clusters where values come in clusters.
         mean: of the differences.
         standard_error: of the mean.
         lowest, highest: the extreme differences of the sample.
@@ -100,7 +100,7 @@ class DifferenceEstimate:
         events: how many differences are not 0.
     """
 
-    count: int
+    count: float
     mean: float
     standard_error: float
     lowest: float
@@ -151,8 +151,8 @@ class DifferenceEstimate:
         return _within(low, high, self.mean, -self.width, self.width)
 
 
-def _is_known(count: int, mean: float, standard_error: float) -> bool:
-    return count > 1 and math.isfinite(mean) and math.isfinite(standard_error)
+def _is_known(count: float, mean: float, standard_error: float) -> bool:
+    return count >= 2 and math.isfinite(mean) and math.isfinite(standard_error)
 
 
 def _within(low: float, high: float, mean: float, floor: float, ceiling: float | None) -> tuple[float, float]:

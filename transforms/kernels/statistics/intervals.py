@@ -7,7 +7,7 @@ _STEPS_ENOUGH = 200
 
 
 @functools.lru_cache(maxsize=1024)
-def student_t_quantile(probability: float, degrees: int) -> float:
+def student_t_quantile(probability: float, degrees: float) -> float:
     """The quantile of Student's t distribution.
 
     Found by bisection on its distribution function, the regularised incomplete beta function (Abramowitz
@@ -40,7 +40,7 @@ def student_t_quantile(probability: float, degrees: int) -> float:
     return math.copysign((low + high) / 2.0, probability - 0.5) if probability != 0.5 else 0.0
 
 
-def student_interval(mean: float, standard_error: float, count: int, confidence: float = 0.95) -> tuple[float, float]:
+def student_interval(mean: float, standard_error: float, count: float, confidence: float = 0.95) -> tuple[float, float]:
     """The classical interval of a mean: mean ± t(n - 1) · standard error.
 
     Args:
@@ -61,7 +61,7 @@ def student_interval(mean: float, standard_error: float, count: int, confidence:
     return mean - reach, mean + reach
 
 
-def student_p_value(mean: float, standard_error: float, count: int) -> float:
+def student_p_value(mean: float, standard_error: float, count: float) -> float:
     """Two-sided p-value of Student's t test that the true mean is 0.
 
     Args:
@@ -82,7 +82,7 @@ def student_p_value(mean: float, standard_error: float, count: int) -> float:
     return 2.0 * student_t_tail(abs(mean / standard_error), count - 1)
 
 
-def student_t_tail(t: float, degrees: int) -> float:
+def student_t_tail(t: float, degrees: float) -> float:
     """P(T ≥ t) for t ≥ 0; accurate however small it is.
 
     >>> round(student_t_tail(2.262157, 9), 6)

@@ -69,7 +69,7 @@ class Blocks:
         """The state of n queries.
 
         Args:
-            hashes: uint64[n], hash of each query; equal hashes do no harm.
+            hashes: uint64[n], hash of each query, or of its cluster; signs of equal hashes flip together.
             differences: int64[n, m], differences of the metrics as whole numbers of a fixed unit, from -2^33 to
                 2^33: 2^-32 is a fine unit for metrics between 0 and 1.
 
@@ -139,17 +139,18 @@ class Blocks:
         """
         if flips < 1:
             raise ValueError("the test takes at least one flip")
-        metrics = self.sums.shape[1]
-        if self.count < 2:
+        keys, sums = _by_key(self.keys, self.sums)
+        metrics = sums.shape[1]
+        if self.count < 2 or len(keys) < 2:
             return Tested(np.full(metrics, np.nan), (None,) * metrics)
-        nonzero = self.sums != 0
+        nonzero = sums != 0
         p_values, methods = np.ones(metrics), np.full(metrics, SAMPLED, object)
         enumerated = nonzero.sum(axis=0) <= ENUMERATED_BLOCKS
         methods[enumerated] = ENUMERATED
         for metric in np.flatnonzero(enumerated):
-            p_values[metric] = _enumerated_p_value(self.sums[nonzero[:, metric], metric])
-        signs = combine(self.keys, np.full(len(self.keys), seed & 0xFFFFFFFFFFFFFFFF, np.uint64))
-        blocks = _small_enough(self.sums)
+            p_values[metric] = _enumerated_p_value(sums[nonzero[:, metric], metric])
+        signs = combine(keys, np.full(len(keys), seed & 0xFFFFFFFFFFFFFFFF, np.uint64))
+        blocks = _small_enough(sums)
         is_clear = ~enumerated & (flips < MOST_FLIPS) & _is_clear(blocks)
         drawn = ~enumerated & ~is_clear
         if drawn.any():
@@ -170,6 +171,12 @@ class Tested(NamedTuple):
 
     p_values: FloatArray
     methods: tuple[str | None, ...]
+
+
+def _by_key(keys: HashArray, sums: IntArray) -> tuple[HashArray, IntArray]:
+    """The sums by key: queries of one cluster have equal keys, and flip their signs together."""
+    starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
+    return (keys, sums) if len(starts) == len(keys) else (keys[starts], np.add.reduceat(sums, starts, axis=0))
 
 
 def _folded(hashes: HashArray, differences: IntArray) -> tuple[HashArray, IntArray]:

@@ -65,7 +65,7 @@ def joint_intervals(
     return low, high
 
 
-def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidence: float = 0.95) -> BoolArray:
+def may_be_best(means: FloatArray, replicates: FloatArray, count: float, confidence: float = 0.95) -> BoolArray:
     """The configurations without a significant difference from the best; with this confidence, the best is among them.
 
     Subset selection (Gupta, "On some multiple decision (selection and ranking) rules", Technometrics 1965) by
@@ -113,7 +113,7 @@ def may_be_best(means: FloatArray, replicates: FloatArray, count: int, confidenc
 
 
 def _is_beaten(
-    i: int, means: FloatArray, replicates: FloatArray, rounding: float, count: int, confidence: float
+    i: int, means: FloatArray, replicates: FloatArray, rounding: float, count: float, confidence: float
 ) -> bool:
     gains = means - means[i]
     excess = replicates - replicates[i]
@@ -144,7 +144,7 @@ def _usable(means: FloatArray, replicates: FloatArray, wanted: BoolArray) -> tup
     return present, replicates[present][:, numbers[present].all(axis=0)]
 
 
-def _tail(quantile: float, count: int) -> float:
+def _tail(quantile: float, count: float) -> float:
     """The probability at which the small sample takes Student's quantile in place of the bootstrap's.
 
     Replicates spread less than the mean does, by √((n - 1)/n), and know nothing of the standard error's own error.

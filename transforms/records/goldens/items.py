@@ -102,6 +102,11 @@ class Made:
     asked: tuple[Asked, ...] = field(default=())
 
     @property
+    def source_document(self) -> str:
+        """The first document that it was written from, whether that answers it or not."""
+        return self.spans[0].rpartition("#")[0] if self.spans else ""
+
+    @property
     def doc_ids(self) -> tuple[str, ...]:
         """The documents that the answer rests on, each once."""
         return tuple(dict.fromkeys(piece.doc_id for piece in self.evidence))

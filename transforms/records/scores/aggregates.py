@@ -11,7 +11,9 @@ from typing import TypeVar
 
 from rankbeam.transforms.kernels.hashing import hash_strings
 from rankbeam.transforms.kernels.statistics.bootstrap import Replicates
+from rankbeam.transforms.kernels.statistics.clusters import ClusterMoments
 from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.scores.clusters import drawn_hashes
 from rankbeam.transforms.records.scores.differences import PairedAggregate
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.resampled import Layout
@@ -22,7 +24,7 @@ UNMET = "--allow-disjoint takes this for good"
 """The end of a warning about paid results that share no document with the judgements."""
 
 Key = TypeVar("Key", str, tuple[int, int, str], tuple[int, int, int, str])
-State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates)
+State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates, ClusterMoments)
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ class RunAggregate:
     with_judged: frozenset[int] = frozenset()
     examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
+    clusters: Mapping[str, ClusterMoments] = field(default_factory=dict)  # from whole clusters, so not from `of`
 
     @classmethod
     def of(cls, partition: ScoredPartition, evaluation: Evaluation) -> "RunAggregate":
         """The state of some scored queries."""
         layout, slices = Layout.of(evaluation), partition.slices
         hashes = hash_strings(partition.queries["query_id"])
+        drawn = drawn_hashes(partition.queries, evaluation)
         parts = [
             [layout.part(number, panel) for number, panel in enumerate(scored.panels)]
             for scored in partition.configurations
@@ -62,13 +66,13 @@ class RunAggregate:
             both, either, differences = known & also, known | also, ours - theirs
             for name, chosen in slices.items():
                 here, unpaired = both & chosen, int((either & ~both & chosen).sum())
-                state = PairedAggregate.of(differences[here], hashes[here], (units - others)[here], unpaired)
+                state = PairedAggregate.of(differences[here], drawn[here], (units - others)[here], unpaired)
                 pairs[one, other, number, name] = state
         replicates = {}
         if resampled := evaluation.statistics.replicates:
             columns, seed = layout.columns(parts), evaluation.statistics.seed
             for name, chosen in slices.items():
-                replicates[name] = Replicates.of(hashes[chosen], columns[chosen], resampled, seed)
+                replicates[name] = Replicates.of(drawn[chosen], columns[chosen], resampled, seed)
         return cls(
             queries,
             pairs,
@@ -103,6 +107,7 @@ class RunAggregate:
                     queries={key: state for key, state in self.queries.items() if key[-1] == name},
                     pairs={key: state for key, state in self.pairs.items() if key[-1] == name},
                     replicates={key: state for key, state in self.replicates.items() if key == name},
+                    clusters={key: state for key, state in self.clusters.items() if key == name},
                 ),
             )
 
@@ -118,6 +123,7 @@ class RunAggregate:
             self.with_judged | other.with_judged,
             _first_of_both(self.examples, other.examples),
             _sums(self.unplaced, other.unplaced),
+            _merge_all(self.clusters, other.clusters),
         )
 
 

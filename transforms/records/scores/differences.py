@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray
+from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference, effect_size
 from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
 from rankbeam.transforms.kernels.statistics.intervals import student_p_value
@@ -32,6 +33,7 @@ class Difference:
     ties: int
     losses: int
     p_method: str | None
+    clusters: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,10 @@ class PairedAggregate:
             self.unpaired + other.unpaired,
         )
 
-    def estimates(self, ranges: Sequence[Range]) -> list[DifferenceEstimate]:
-        """The estimate of every metric's mean difference, from which its interval is drawn."""
+    def estimates(
+        self, ranges: Sequence[Range], clusters: Sequence[Clustered] | None = None
+    ) -> list[DifferenceEstimate]:
+        """The estimate of every metric's mean difference; by clusters where there are any."""
         moments = self.moments
         columns = zip(
             moments.means(),
@@ -86,25 +90,47 @@ class PairedAggregate:
             self.losses,
             strict=True,
         )
-        return [
+        estimates = [
             DifferenceEstimate(moments.count, mean, error, low, high, width, wins + losses)
             for mean, error, low, high, width, wins, losses in columns
         ]
+        if clusters is None:
+            return estimates
+        return [
+            DifferenceEstimate(by.count, plain.mean, by.standard_error, by.lowest, by.highest, plain.width, by.events)
+            for plain, by in zip(estimates, clusters, strict=True)
+        ]
 
-    def result(self, ranges: Sequence[Range], replicates: FloatArray, statistics: Statistics) -> list[Difference]:
+    def result(
+        self,
+        ranges: Sequence[Range],
+        replicates: FloatArray,
+        statistics: Statistics,
+        clusters: Sequence[Clustered] | None = None,
+    ) -> list[Difference]:
         """Difference, interval and tests of every metric.
 
         Args:
             ranges: per metric, the values that a query can have.
             replicates: float64[m, b], the bootstrap's differences; without any, intervals are Student's.
             statistics: confidence and seed.
+            clusters: per metric, the statistics by cluster; None without clusters.
         """
         count = self.moments.count
         tested = self.blocks.test(statistics.seed)
-        estimates = self.estimates(ranges)
-        rows = zip(estimates, self.wins, self.losses, tested.p_values, tested.methods, replicates, strict=True)
+        estimates, plain_errors = self.estimates(ranges, clusters), self.moments.standard_errors()
+        rows = zip(
+            estimates,
+            plain_errors,
+            self.wins,
+            self.losses,
+            tested.p_values,
+            tested.methods,
+            replicates,
+            strict=True,
+        )
         differences = []
-        for estimate, wins, losses, p_value, method, drawn in rows:
+        for estimate, plain_error, wins, losses, p_value, method, drawn in rows:
             mean, error = estimate.mean, estimate.standard_error
             low, high = estimate.interval(drawn, statistics.confidence)
             differences.append(
@@ -114,15 +140,16 @@ class PairedAggregate:
                     ci_high=or_null(high),
                     std_error=or_null(error),
                     p_value=or_null(float(p_value)),
-                    t_p_value=or_null(student_p_value(mean, error, count)),
-                    effect_size=or_null(effect_size(mean, error, count)),
-                    detectable=or_null(detectable_difference(error, count)),
+                    t_p_value=or_null(student_p_value(mean, error, estimate.count)),
+                    effect_size=or_null(effect_size(mean, plain_error, count)),
+                    detectable=or_null(detectable_difference(error, estimate.count)),
                     queries=count,
                     unpaired=self.unpaired,
                     wins=wins,
                     ties=count - wins - losses,
                     losses=losses,
                     p_method=method,
+                    clusters=None if clusters is None else estimate.count,
                 )
             )
         return differences

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.clusters import differences_by_cluster, means_by_cluster
 from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
 from rankbeam.transforms.records.scores.panels import AnyMetric, Panel
 from rankbeam.transforms.records.scores.resampled import Layout
@@ -85,13 +87,14 @@ def _differences_of(
     """The comparisons of a pair over one slice, in the order of the metrics; p-values are not corrected yet."""
     layout, statistics = Layout.of(evaluation), evaluation.statistics
     ours, theirs = (evaluation.configurations[position].config_id for position in (one, other))
-    rows = {}
+    rows, moments = {}, aggregate.clusters.get(name)
     for number, panel in enumerate(evaluation.panels):
         state = aggregate.pairs[one, other, number, name]
-        if name != ALL and state.moments.count < statistics.min_slice:
+        clusters = None if moments is None else differences_by_cluster(moments, evaluation, (one, other), number)
+        if name != ALL and _counted(state.moments.count, clusters) < statistics.min_slice:
             continue
         drawn = _no_replicates(panel) if totals is None else layout.differences(totals, (one, other), number)
-        for metric, summary in zip(panel.metrics, state.result(panel.ranges, drawn, statistics), strict=True):
+        for metric, summary in zip(panel.metrics, state.result(panel.ranges, drawn, statistics, clusters), strict=True):
             rows[str(metric)] = Comparison(ours, theirs, name, str(metric), **vars(summary))
     return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
 
@@ -122,20 +125,26 @@ def _contenders(
     name: str, number: int, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation, firsts: Firsts
 ) -> Iterator[list[Contender]]:
     """For each metric of a panel, every configuration over one slice, without the columns of `OfMany`."""
-    panel, layout = evaluation.panels[number], Layout.of(evaluation)
+    panel, layout, moments = evaluation.panels[number], Layout.of(evaluation), aggregate.clusters.get(name)
     by_configuration = []
     for position, each in enumerate(evaluation.configurations):
         state = aggregate.queries[position, number, name]
         drawn = _no_replicates(panel) if totals is None else layout.means(totals, position, number)
-        summaries = state.result(panel.ranges, evaluation.statistics.confidence)
-        if name != ALL and state.moments.count < evaluation.statistics.min_slice:
+        clusters = None if moments is None else means_by_cluster(moments, evaluation, position, number)
+        summaries = state.result(panel.ranges, evaluation.statistics.confidence, clusters)
+        if name != ALL and _counted(state.moments.count, clusters) < evaluation.statistics.min_slice:
             summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
         rows = [
             _row(each.config_id, name, metric, panel, state, summary, firsts)
             for metric, summary in zip(panel.metrics, summaries, strict=True)
         ]
-        by_configuration.append(list(map(Contender, rows, state.estimates(panel.ranges), drawn)))
+        by_configuration.append(list(map(Contender, rows, state.estimates(panel.ranges, clusters), drawn)))
     yield from map(list, zip(*by_configuration, strict=True))
+
+
+def _counted(queries: int, clusters: Sequence[Clustered] | None) -> float:
+    """The number of units of evidence in a panel: clusters where there are any, else queries."""
+    return queries if clusters is None else max((by.count for by in clusters), default=0.0)
 
 
 def _row(

@@ -1,12 +1,13 @@
 """The mean of some queries under one configuration: the state that merges, and the statistics drawn from it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray
 from rankbeam.transforms.kernels.hashing import fingerprints
+from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.records.scores.panels import Range
@@ -28,6 +29,7 @@ class MetricSummary:
     highest: float | None
     tie_lowest: float | None
     tie_highest: float | None
+    clusters: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ class QueryAggregate:
         """Identifies the values of one metric: equal where, and only where, every query has an equal value."""
         return self.moments.count, self.moments.sums[metric], self.moments.squares[metric], self.fingerprints[metric]
 
-    def estimates(self, ranges: Sequence[Range]) -> list[Estimate]:
-        """The estimate of every metric's mean, from which its interval is drawn."""
+    def estimates(self, ranges: Sequence[Range], clusters: Sequence[Clustered] | None = None) -> list[Estimate]:
+        """The estimate of every metric's mean, from which its interval is drawn; by clusters where there are any."""
         moments = self.moments
         columns = zip(
             moments.means(),
@@ -100,27 +102,36 @@ class QueryAggregate:
             moments.successes(),
             strict=True,
         )
-        return [
+        estimates = [
             Estimate(moments.count, mean, error, *ends, highest, successes if ends == _SHARES else None)
             for mean, error, highest, ends, successes in columns
         ]
+        if clusters is None:
+            return estimates
+        return [
+            replace(plain, count=by.count, standard_error=by.standard_error, successes=None)
+            for plain, by in zip(estimates, clusters, strict=True)
+        ]
 
-    def result(self, ranges: Sequence[Range], confidence: float = 0.95) -> list[MetricSummary]:
+    def result(
+        self, ranges: Sequence[Range], confidence: float = 0.95, clusters: Sequence[Clustered] | None = None
+    ) -> list[MetricSummary]:
         """Mean, interval and bounds of every metric."""
         everyone = self.moments.count + self.failed
-        estimates, totals = self.estimates(ranges), self.moments.totals()
+        estimates, totals = self.estimates(ranges, clusters), self.moments.totals()
         tie_means = (
             zip(*(tie.means() for tie in self.ties), strict=True) if self.ties else [(None, None)] * len(estimates)
         )
         summaries = []
-        for estimate, total, tied in zip(estimates, totals, tie_means, strict=True):
+        counts = [None] * len(estimates) if clusters is None else [by.count for by in clusters]
+        for estimate, total, tied, count in zip(estimates, totals, tie_means, counts, strict=True):
             mean, error = estimate.mean, estimate.standard_error
             low, high = estimate.interval((1.0 - confidence) / 2.0)
             at_least, at_most = (
                 mean if not self.failed else None if end is None else (total + self.failed * end) / everyone
                 for end in (estimate.floor, estimate.ceiling)
             )
-            summaries.append(MetricSummary(*map(or_null, (mean, low, high, error, at_least, at_most, *tied))))
+            summaries.append(MetricSummary(*map(or_null, (mean, low, high, error, at_least, at_most, *tied, count))))
         return summaries
 
 

@@ -10,6 +10,7 @@ from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.dialects import Dialect
 from rankbeam.transforms.records.race import Look
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.clusters import means_by_cluster
 from rankbeam.transforms.records.scores.resampled import Layout
 from rankbeam.transforms.records.slices import ALL
 
@@ -31,19 +32,24 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
         states = [aggregate.queries[position, panel, ALL] for position in positions]
         means = np.array([state.moments.means()[column] for state in states], np.float64)
         replicates = np.stack([layout.means(totals, position, panel)[column] for position in positions])
-        scored = min((state.moments.count for state in states if state.moments.count), default=0)
+        by_cluster = aggregate.clusters.get(ALL)
+        counts: list[float] = [state.moments.count for state in states]
+        if by_cluster is not None:
+            known = (means_by_cluster(by_cluster, evaluation, position, panel) for position in positions)
+            counts = [of_metrics[column].count for of_metrics in known]
+        scored = min(filter(None, counts), default=0)
         stays = kept(means, replicates, scored, look.level)
         left |= {position for position, stay in zip(positions, stays.tolist(), strict=True) if stay}
     return frozenset(left)
 
 
-def kept(means: FloatArray, replicates: FloatArray, queries: int, level: float) -> BoolArray:
+def kept(means: FloatArray, replicates: FloatArray, queries: float, level: float) -> BoolArray:
     """Return whether each configuration goes on after a look.
 
     Args:
         means: float64[k]; NaN where there is none.
         replicates: float64[k, B], as `may_be_best` takes them.
-        queries: how many were scored.
+        queries: number of scored queries, or of clusters.
         level: the probability with which the best may be dropped.
 
     Returns:

@@ -1,7 +1,7 @@
 """The columns that the bootstrap sums: scores of all configurations, and differences of all pairs, as whole numbers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,6 +59,22 @@ class Layout:
                 columns.append(np.column_stack([(units - others) * both[:, None], both]))
         return np.concatenate(columns, axis=1)
 
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """For each column, the position of the column that counts its queries; for such a column, its own."""
+        groups = self.configurations + len(self.pairs)
+        widths = [len(panel.metrics) + 1 for panel in self.panels] * groups
+        lasts = np.repeat(np.cumsum(widths) - 1, widths)
+        return tuple(lasts.tolist())
+
+    def group_of(self, pair: tuple[int, int]) -> int:
+        """The position of a pair's columns, where each configuration and each pair counts one."""
+        return self.configurations + self.pairs.index(pair)
+
+    def places(self, group: int, panel: int) -> Iterator[tuple[int, float]]:
+        """Each metric's column, and the scale of its whole numbers."""
+        yield from enumerate(self._scales[panel].tolist(), group * self._starts[-1] + self._starts[panel])
+
     def means(self, totals: IntArray, position: int, panel: int) -> FloatArray:
         """The replicates of a configuration's means.
 
@@ -74,7 +90,7 @@ class Layout:
 
     def differences(self, totals: IntArray, pair: tuple[int, int], panel: int) -> FloatArray:
         """The replicates of a pair's mean differences, as `means` gives those of a configuration."""
-        return self._ratios(totals, self.configurations + self.pairs.index(pair), panel)
+        return self._ratios(totals, self.group_of(pair), panel)
 
     def _ratios(self, totals: IntArray, group: int, panel: int) -> FloatArray:
         starts, metrics = self._starts, len(self.panels[panel].metrics)

@@ -14,7 +14,7 @@ COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 
 FEW_QUERIES = 20
 """Over fewer queries than these an interval may hold less often than it says: its level is that of large samples."""
-FEW = f"fewer than {FEW_QUERIES} queries: the interval is unreliable"
+FEW = f"fewer than {FEW_QUERIES} queries or clusters: the interval is unreliable"
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class ConfigurationMetric:
     panel: str = RETRIEVAL
     undefined: int = 0
     not_asked: int = 0
+    clusters: float | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":
@@ -71,7 +72,7 @@ class ConfigurationMetric:
     @property
     def is_unreliable(self) -> bool:
         """True if there is an interval that rests on few queries."""
-        return self.interval is not None and self.queries < FEW_QUERIES
+        return self.interval is not None and evidence_of(self) < FEW_QUERIES
 
     @property
     def reach(self) -> float | None:
@@ -138,6 +139,7 @@ class Comparison:
     p_adjusted: float | None = None
     q_value: float | None = None
     p_method: str | None = None
+    clusters: float | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Comparison":
@@ -147,7 +149,7 @@ class Comparison:
     @property
     def is_unreliable(self) -> bool:
         """True if there is an interval that rests on few queries."""
-        return self.ci_low is not None and self.queries < FEW_QUERIES
+        return self.ci_low is not None and evidence_of(self) < FEW_QUERIES
 
     @property
     def corrected_p_value(self) -> float | None:
@@ -175,6 +177,11 @@ class Comparison:
         if not is_significant:
             return Verdict.UNDECIDED
         return Verdict.BETTER if (self.difference or 0.0) > 0.0 else Verdict.WORSE
+
+
+def evidence_of(row: ConfigurationMetric | Comparison) -> float:
+    """The number of units of evidence: the effective number of clusters where there are any, else of queries."""
+    return row.queries if row.clusters is None else row.clusters
 
 
 @cache
