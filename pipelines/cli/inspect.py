@@ -1,9 +1,15 @@
 """The commands that inspect an experiment before a run: validate, plan and ledger."""
 
+import json
+
 import click
 
 from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as
 from rankbeam.pipelines.local.messages import messages, warn
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POWER = 0.8
+_SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 
 
 @main.command()
@@ -46,21 +52,40 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
 @main.command()
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="The folder of results, instead of the experiment's output.path.")
+@click.option("--detect", type=_POSITIVE, metavar="D", help="Also show how many queries detect a difference of D.")
+@click.option("--power", type=_SHARE, default=_POWER, show_default=True, help="With --detect: probability to find it.")
+@click.option("--sd", type=_POSITIVE, metavar="SD", help="With --detect: standard deviation of queries' differences.")
 @allow_disjoint
 @shown_as()
-def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -> None:
+def plan(
+    experiment: str,
+    output: str | None,
+    detect: float | None,
+    power: float,
+    sd: float | None,
+    allow_disjoint: bool,
+    form: str,
+) -> None:
     """Show what EXPERIMENT would cost, before any call is made.
 
     Shown are calls per quota pool, minutes at the quota, calls that the ledger already has, configurations that are
     derived from others, and the price where `quotas:` names one.
 
+    With --detect, a table shows how many queries each metric needs to detect a difference between two configurations,
+    and what they cost. The standard deviation is that of the latest run in the output folder, else one measured on TREC
+    runs, or --sd.
+
     \b
-    Example:
+    Examples:
       rankbeam plan examples/rag_engine.yaml
+      rankbeam plan examples/rag_engine.yaml --detect 0.02
     """
+    if detect is None and (sd is not None or power != _POWER):
+        raise click.UsageError("--power and --sd are for --detect")
     with messages():
         from dataclasses import replace
 
+        from rankbeam.pipelines.detect.needed import Question, detection_of, race_line
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.plan.plan import plan_of
         from rankbeam.pipelines.run.folders import prepared_folders
@@ -72,9 +97,18 @@ def plan(experiment: str, output: str | None, allow_disjoint: bool, form: str) -
             warn(warning)
         with prepared_folders(replace(loaded, is_private=False)):  # a plan writes nothing there
             planned = plan_of(loaded, experiment)
-        for warning in planned.warnings:
+            question = None if detect is None else Question(detect, power, sd)
+            detection = None if question is None else detection_of(loaded, question, planned, experiment)
+        for warning in (*planned.warnings, *(() if detection is None else detection.warnings)):
             warn(warning)
-        click.echo(planned.as_json() if form == "json" else planned.as_text(Screen.of()))
+        if form == "json":
+            document = planned.as_document() | ({} if detection is None else {"detect": detection.as_document()})
+            click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+            return
+        before = "" if planned.queries is None else race_line(loaded, planned.queries)
+        parts = [planned.as_text(Screen.of()), Screen.of().prose(before) if before else ""]
+        parts += [] if detection is None else [detection.as_text(Screen.of())]
+        click.echo("\n\n".join(filter(None, parts)))
 
 
 @main.command()

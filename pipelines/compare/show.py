@@ -12,10 +12,13 @@ from rankbeam.pipelines.show.parts import UNRELIABLE
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, printable
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.scores.rows import Verdict
+from rankbeam.transforms.records.scores.needed import DIFFERENCES, detectable, level_of, queries_for
+from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
 
 _NONE = "–"
+_MOST_OPEN = 10
+"""More comparisons without a significant difference have no sentences of their own."""
 _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name not in ("config_id", "baseline")]
 
 
@@ -72,7 +75,7 @@ def as_json(compared: Compared) -> str:
     document = {
         "run": compared.run.identity(),
         "baseline_run": None if compared.other is None else compared.other.identity(),
-        "statistics": asdict(compared.statistics),
+        "statistics": json.loads(compared.statistics.as_json()),
         "left_out": list(compared.left_out),
         "queries": None if compared.shared is None else asdict(compared.shared),
         "comparisons": _documents(compared),
@@ -88,14 +91,32 @@ def sentences(compared: Compared) -> list[str]:
         verdicts.setdefault(row.row.verdict(compared.statistics.confidence), []).append(row.configuration)
     confidence = f"{100 * compared.statistics.confidence:g}% confidence"
     doubt = [f"{UNRELIABLE}."] if any(row.row.is_unreliable for row in compared.rows) else []
-    return (
-        doubt
-        + _clusters(compared)
-        + [
-            f"{metric}{'' if name == ALL else f' over {name}'}, against {baseline} at {confidence}: {_verdicts(found)}."
-            for (metric, name, baseline), found in groups.items()
-        ]
-    )
+    verdicts_of = [
+        f"{metric}{_over(name)}, against {baseline} at {confidence}: {_verdicts(found)}."
+        for (metric, name, baseline), found in groups.items()
+    ]
+    return [*doubt, *_clusters(compared), *verdicts_of, *_needed(compared)]
+
+
+def _over(name: str) -> str:
+    return "" if name == ALL else f" over {name}"
+
+
+def _needed(compared: Compared) -> list[str]:
+    """For comparisons without a significant difference, what their queries detect and what smaller differences need."""
+    families: dict[tuple[str, str], list[Comparison]] = {}
+    for each in compared.rows:
+        families.setdefault((each.row.metric, each.row.slice), []).append(each.row)
+    confidence, found = compared.statistics.confidence, []
+    for each in compared.rows:
+        row = each.row
+        level = level_of(families[row.metric, row.slice], confidence)
+        smallest = detectable(row, level)
+        if smallest is not None and row.verdict(confidence) is Verdict.UNDECIDED:
+            needed = ", ".join(f"{size:g} needs {queries_for(row, size, level):,}" for size in DIFFERENCES)
+            name = f"{each.configuration} against {_against(each, compared)}, {row.metric}{_over(row.slice)}"
+            found.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}.")
+    return found if len(found) <= _MOST_OPEN else []
 
 
 def _clusters(compared: Compared) -> list[str]:

@@ -7,7 +7,7 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
@@ -81,6 +81,7 @@ class Plan:
     max_cost: float | None = None  # None for no limit
     corpora: tuple[CorpusPlan, ...] = ()
     race: str = ""
+    queries: int | None = None  # None where nothing is called
     least_share: float = 1.0
 
     @property
@@ -97,9 +98,9 @@ class Plan:
         raced = sum(cost[0] for cost in of_calls if cost is not None) * (1.0 - self.least_share)
         return sum(least for least, _ in known) - raced, sum(most for _, most in known)
 
-    def as_json(self) -> str:
-        """One JSON document."""
-        return json.dumps({**asdict(self), "cost": self.cost}, indent=2, ensure_ascii=False)
+    def as_document(self) -> dict[str, Any]:
+        """The forecast as JSON values."""
+        return {**asdict(self), "cost": self.cost}
 
     def as_text(self, screen: Screen = WHOLE) -> str:
         """For people."""
@@ -151,6 +152,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         experiment.max_cost,
         of_corpora.corpora,
         _race(experiment, queries),
+        queries,
         _least_share(experiment, queries, is_begun=held > 0),
     )
 
@@ -228,6 +230,11 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, in
         for other in found[1:]:
             found[0].join(other)
         return retrieved, found[0] if found else None, int(asked.read_text())
+
+
+def number_of_queries(experiment: Experiment) -> int:
+    """The number of queries that an experiment evaluates."""
+    return _counted(experiment)[2]
 
 
 class _CountFn(beam.DoFn):

@@ -9,6 +9,7 @@ from rankbeam.pipelines.report import forest, words
 from rankbeam.pipelines.report.leaderboard import doubt
 from rankbeam.pipelines.report.scales import Scale
 from rankbeam.pipelines.report.study import LEADING, Study
+from rankbeam.transforms.records.scores.needed import DIFFERENCES, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison
 
 
@@ -27,6 +28,7 @@ class Compared:
     q_value: str
     effect_size: str
     detectable: str
+    needed: str  # queries for each of `differences`; empty where the comparison is significant
     bar: Markup
 
 
@@ -52,8 +54,12 @@ class Comparisons:
     matrix: list[list[Cell]]
     left_out: int
     untested: bool
+    differences: tuple[float, ...]
+    tests: int
 
 
+GATED = ("difference", "difference_low", "difference_high")
+"""The values of gates that are about differences."""
 _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 
 
@@ -65,19 +71,38 @@ def comparisons(study: Study, metric: str) -> Comparisons:
     shown = [each for each in order if each == study.baseline or order.index(each) < LEADING]
     scale = forest.scale_of(rows.values())
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
+    differences, tests = _differences(study, metric), sum(row.p_value is not None for row in rows.values())
+    level = level_of(rows.values(), study.level)
     return Comparisons(
         metric=metric,
-        rows=[_compared(study, one, row, scale) for one, row in rows.items()],
+        rows=[_compared(study, one, row, scale, _needed(study, row, differences, level)) for one, row in rows.items()],
         axis=None if scale is None else forest.axis(scale),
         columns=[name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows.values())],
         names=[study.titles[each] for each in shown],
         matrix=matrix,
         left_out=len(order) - len(shown),
         untested=any(cell.kind == "open" for line in matrix for cell in line),
+        differences=differences,
+        tests=tests,
     )
 
 
-def _compared(study: Study, one: int, row: Comparison, scale: Scale | None) -> Compared:
+def _differences(study: Study, metric: str) -> tuple[float, ...]:
+    """The differences that matter: the limits of the metric's gates on differences, else the usual ones."""
+    gates = [row for row in study.gates if row["metric"] == metric and row["value"] in GATED]
+    limits = {abs(row["at_least"] if row["at_least"] is not None else row["at_most"]) for row in gates}
+    return tuple(sorted(limits - {0.0})) or DIFFERENCES
+
+
+def _needed(study: Study, row: Comparison, differences: tuple[float, ...], level: float) -> str:
+    """The queries that differences need, for a comparison without a significant difference."""
+    numbers = [queries_for(row, difference, level) for difference in differences]
+    if study.is_significant(row) is not False or None in numbers:
+        return ""
+    return " · ".join(f"{number:,}" for number in numbers)
+
+
+def _compared(study: Study, one: int, row: Comparison, scale: Scale | None, needed: str) -> Compared:
     return Compared(
         name=study.titles[one],
         baseline=study.names[study.baseline],
@@ -88,6 +113,7 @@ def _compared(study: Study, one: int, row: Comparison, scale: Scale | None) -> C
         **{name: words.probability(getattr(row, name)) for name in ("p_value", "p_adjusted", "q_value")},
         effect_size=words.signed(row.effect_size, 2),
         detectable=words.value(row.detectable),
+        needed=needed,
         bar=Markup("") if scale is None else forest.bar(row, scale, study.titles[one], study.is_significant(row)),
     )
 

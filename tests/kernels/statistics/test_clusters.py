@@ -33,13 +33,13 @@ def expected(rows: list[tuple[int, int, int, bool]], column: int) -> tuple[float
     if not scored:
         return None
     clusters = sorted({row[0] for row in scored})
-    members = [[Fraction(row[1 + column]) for row in scored if row[0] == each] for each in clusters]
+    members = [[Fraction(row[1 + column]) for row in scored if row[0] == item] for item in clusters]
     n = len(scored)
     mean = sum(map(sum, members), Fraction()) / n
-    count = Fraction(n * n, sum(len(each) ** 2 for each in members))
+    count = Fraction(n * n, sum(len(item) ** 2 for item in members))
     if count < 2:
         return float(count), math.nan
-    between = sum(sum(value - mean for value in each) ** 2 for each in members)
+    between = sum(sum(value - mean for value in item) ** 2 for item in members)
     return float(count), math.sqrt(between / n**2 * count / (count - 1))
 
 
@@ -48,12 +48,12 @@ def expected(rows: list[tuple[int, int, int, bool]], column: int) -> tuple[float
 def test_the_standard_error_is_that_of_the_definition(rows: list[tuple[int, int, int, bool]]) -> None:
     moments = ClusterMoments.of(state(rows), WEIGHTS) if rows else None
     for column in (0, 1):
-        wanted = expected(rows, column)
-        if moments is None or wanted is None:
+        target = expected(rows, column)
+        if moments is None or target is None:
             continue
-        found = moments.result(column, 1.0)
-        assert found.count == wanted[0]
-        assert found.standard_error == pytest.approx(wanted[1], rel=1e-12, nan_ok=True)
+        actual = moments.result(column, 1.0)
+        assert actual.count == target[0]
+        assert actual.standard_error == pytest.approx(target[1], rel=1e-12, nan_ok=True)
 
 
 @settings(max_examples=examples(100))
@@ -73,17 +73,17 @@ def test_any_division_and_any_order_give_the_same_state(rows, random, parts: int
 def test_clusters_of_one_query_have_the_plain_standard_error() -> None:
     values = np.array([3, -4, 10, 0, 7])
     rows = [(number, int(value), 0, True) for number, value in enumerate(values)]
-    found = ClusterMoments.of(state(rows), WEIGHTS).result(0, 4.0)
+    actual = ClusterMoments.of(state(rows), WEIGHTS).result(0, 4.0)
     (plain,) = Moments.of(values[:, None] / 4.0).standard_errors()
-    assert (found.count, found.lowest, found.highest, found.events) == (5.0, -1.0, 2.5, 4)
-    assert found.standard_error == pytest.approx(plain, rel=1e-15)
+    assert (actual.count, actual.lowest, actual.highest, actual.events) == (5.0, -1.0, 2.5, 4)
+    assert actual.standard_error == pytest.approx(plain, rel=1e-15)
 
 
 def test_an_example_by_hand() -> None:
     """Two clusters, 1 1 and 0 0: the mean is 1/2, the totals deviate by 1 and -1, and se² = 2/16 · 2/1."""
     rows = [(1, 1, 0, True), (1, 1, 0, True), (2, 0, 0, True), (2, 0, 0, True)]
-    found = ClusterMoments.of(state(rows), WEIGHTS).result(0, 1.0)
-    assert (found.count, found.standard_error) == (2.0, 0.5)
+    actual = ClusterMoments.of(state(rows), WEIGHTS).result(0, 1.0)
+    assert (actual.count, actual.standard_error) == (2.0, 0.5)
 
 
 def test_signs_flip_by_cluster() -> None:
@@ -106,7 +106,7 @@ def test_intervals_over_clusters_hold(shape: str) -> None:
     """300 queries in 30 clusters with a correlation of 0.3."""
     sizes, samples, rng = SIZES[shape], 1000, np.random.default_rng(26)
     cluster = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
-    held = {"mean": 0, "difference": 0, "plain": 0}
+    covered = {"mean": 0, "difference": 0, "plain": 0}
     for _ in range(samples):
         noise = math.sqrt(0.3) * rng.normal(size=len(sizes))[cluster] + math.sqrt(0.7) * rng.normal(size=len(cluster))
         values = np.clip(0.15 * noise, -0.5, 0.5)
@@ -121,6 +121,6 @@ def test_intervals_over_clusters_hold(shape: str) -> None:
             "plain": DifferenceEstimate(len(values), mean, error, -0.5, 0.5, 1.0, len(values)).interval(none),
         }
         for name, (low, high) in intervals.items():
-            held[name] += low <= 0.0 <= high
-    assert min(held["mean"], held["difference"]) >= 0.93 * samples
-    assert held["plain"] < UNCLUSTERED[shape] * samples
+            covered[name] += low <= 0.0 <= high
+    assert min(covered["mean"], covered["difference"]) >= 0.93 * samples
+    assert covered["plain"] < UNCLUSTERED[shape] * samples

@@ -52,7 +52,7 @@ def inputs(folder: Path, attributes: list[dict[str, Any]]) -> dict[str, Any]:
 def conversations() -> list[dict[str, Any]]:
     """The last two queries have no conversation."""
     named = [{"conversation": f"c{number}"} for number, size in enumerate(SIZES) for _ in range(size)]
-    return [{**each, "half": "a" if i % 2 else "b"} for i, each in enumerate([*named, {}, {}])]
+    return [{**item, "half": "a" if i % 2 else "b"} for i, item in enumerate([*named, {}, {}])]
 
 
 def plain(values: list[float], clusters: list[str]) -> tuple[float, float]:
@@ -60,7 +60,7 @@ def plain(values: list[float], clusters: list[str]) -> tuple[float, float]:
     mean, names = sum(values) / len(values), sorted(set(clusters))
     sums = [sum(v - mean for v, c in zip(values, clusters, strict=True) if c == name) for name in names]
     count = len(values) ** 2 / sum(clusters.count(name) ** 2 for name in names)
-    return count, math.sqrt(sum(each**2 for each in sums) / len(values) ** 2 * count / (count - 1))
+    return count, math.sqrt(sum(item**2 for item in sums) / len(values) ** 2 * count / (count - 1))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def test_tables_are_what_plain_python_makes_of_the_values(clustered: Results) -> None:
-    attributes = {f"q{number:02}": each for number, each in enumerate(conversations())}
+    attributes = {f"q{number:02}": item for number, item in enumerate(conversations())}
     values = query_values(clustered)
     for name in clustered.slices:
         chosen = [q for q in attributes if name == "all" or attributes[q]["half"] == name[-1]]
@@ -84,7 +84,7 @@ def test_tables_are_what_plain_python_makes_of_the_values(clustered: Results) ->
                 assert mean.clusters is not None
                 assert (mean.clusters, mean.std_error) == pytest.approx(plain(own, clusters), rel=1e-8)
                 assert (mean.queries, mean.is_unreliable) == (len(chosen), True)
-            (comparison,) = (each for each in clustered.comparisons if (each.slice, each.metric) == (name, metric))
+            (comparison,) = (item for item in clustered.comparisons if (item.slice, item.metric) == (name, metric))
             differences = [values["other"][q][metric] - values["base"][q][metric] for q in chosen]
             assert (comparison.clusters, comparison.std_error) == pytest.approx(plain(differences, clusters), rel=1e-8)
 
@@ -103,10 +103,10 @@ def test_success_has_no_exact_interval_of_a_share(clustered: Results) -> None:
 def test_a_comparison_of_the_finished_run_has_the_same_numbers(clustered: Results) -> None:
     outcome = rankbeam("compare", clustered.output, "--slice", "all", "--slice", "half", "--format", "json")
     rows = {(row["slice"], row["metric"]): row for row in json.loads(outcome.stdout)["comparisons"]}
-    for each in clustered.comparisons:
-        found = rows[each.slice, each.metric]
-        assert [found[name] for name in ("ci_low", "ci_high", "p_value", "t_p_value", "detectable", "clusters")] == [
-            each.ci_low, each.ci_high, each.p_value, each.t_p_value, each.detectable, each.clusters,
+    for item in clustered.comparisons:
+        actual = rows[item.slice, item.metric]
+        assert [actual[name] for name in ("ci_low", "ci_high", "p_value", "t_p_value", "detectable", "clusters")] == [
+            item.ci_low, item.ci_high, item.p_value, item.t_p_value, item.detectable, item.clusters,
         ]  # fmt: skip
     text = " ".join(rankbeam("compare", clustered.output).stdout.split())
     assert "Intervals and tests count queries with the same conversation as one: 9.64 effective clusters." in text
@@ -128,12 +128,12 @@ def test_any_number_of_workers_gives_the_same_tables(clustered: Results, tmp_pat
 def test_without_clusters_no_number_changes(seed: int) -> None:
     run = judged_run(seed, queries=90)
     estimates = run.estimates()
-    found = []
+    actual = []
     for table in (metrics_table(estimates, run.evaluation), comparisons_table(estimates)):
         assert table["clusters"].null_count == table.num_rows
         rows = table.drop_columns(["clusters"]).to_pylist()
-        found.append(hashlib.sha256(repr(rows).encode()).hexdigest()[:16])
-    assert tuple(found) == PINNED[seed]
+        actual.append(hashlib.sha256(repr(rows).encode()).hexdigest()[:16])
+    assert tuple(actual) == PINNED[seed]
 
 
 def test_settings_without_clusters_are_stored_as_before(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_clusters_that_are_none_are_refused(tmp_path: Path) -> None:
 def test_clusters_of_one_query_each_are_warned_of(tmp_path: Path) -> None:
     attributes = [{"conversation": f"c{number}"} for number in range(30)]
     results = run_experiment(tmp_path, {**inputs(tmp_path, attributes), "statistics": {"cluster": "conversation"}})
-    assert [each for each in results.run["warnings"] if "cluster" in each] == [
+    assert [item for item in results.run["warnings"] if "cluster" in item] == [
         "statistics.cluster: no two queries have the same conversation, so every query is its own cluster"
     ]
 
@@ -176,6 +176,6 @@ def test_questions_about_one_document_are_warned_of(tmp_path: Path) -> None:
     attributes = [{"source_document": "d" if number < 12 else f"d{number}"} for number in range(30)]
     experiment = inputs(tmp_path, attributes)
     results = run_experiment(tmp_path, experiment)
-    assert any("about 40% of the queries are about one document" in each for each in results.run["warnings"])
+    assert any("about 40% of the queries are about one document" in item for item in results.run["warnings"])
     again = run_experiment(tmp_path, {**experiment, "statistics": {"cluster": "source_document"}}, "again")
-    assert not any("about one document" in each for each in again.run["warnings"])
+    assert not any("about one document" in item for item in again.run["warnings"])

@@ -62,8 +62,8 @@ class ClusterTotals:
     def shares(self, number: int) -> Iterator[tuple[int, "ClusterTotals"]]:
         """The state in parts by hash, so that each cluster is in one part, with the parts' numbers."""
         part = (self.hashes % np.uint64(number)).astype(np.int64)
-        for each in np.unique(part).tolist():
-            yield each, ClusterTotals(self.hashes[part == each], self.sums[part == each])
+        for item in np.unique(part).tolist():
+            yield item, ClusterTotals(self.hashes[part == item], self.sums[part == item])
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def cluster_totals(
         return
     layout = Layout.of(evaluation)
     columns = layout.columns(
-        [[layout.part(number, panel) for number, panel in enumerate(each.panels)] for each in partition.configurations]
+        [[layout.part(number, panel) for number, panel in enumerate(item.panels)] for item in partition.configurations]
     )
     hashes = drawn_hashes(partition.queries, evaluation)
     for name, chosen in partition.slices.items():

@@ -1,0 +1,1 @@
+"""How many queries show a difference."""
