@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rankbeam.transforms.clients.bigquery.read_source import shown
 from rankbeam.transforms.clients.formats import json_lines, parquet, sources, tables, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
-from rankbeam.transforms.clients.formats.texts import json_id
+from rankbeam.transforms.clients.formats.values import json_id
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evidence import evidence_id

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from rankbeam.transforms.clients.formats import json_lines, sources
 from rankbeam.transforms.clients.formats.places import repeated_at
-from rankbeam.transforms.clients.formats.texts import as_text, json_id
+from rankbeam.transforms.clients.formats.values import as_text, json_id
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.suggestions import shortened
 

@@ -1,19 +1,16 @@
 """Readers of queries and corpora: fewer rows than judgements and runs, with text and attributes."""
 
 import contextlib
-import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, time
-from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import ids, json_lines, lines, named, separated, tables, utf8
+from rankbeam.transforms.clients.formats import json_lines, lines, named, separated, tables, utf8
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.values import as_text, checked_id, json_id
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
@@ -73,7 +70,7 @@ def _from_tabs(path: str, line: int, text: str) -> Entry:
     name, tab, rest = text.partition("\t")
     if not tab or not name.strip():
         raise InputError("expected id, tab, text", path=path, line=line)
-    return Entry(_checked_id(path, line, name.strip()), "", rest.strip(), {}, line)
+    return Entry(checked_id(path, line, name.strip()), "", rest.strip(), {}, line)
 
 
 def _from_json(path: str, line: int, text: str) -> Entry:
@@ -119,27 +116,6 @@ def _refuse_half(path: str, line: int, entry: Entry) -> None:
         "".join([entry.id, entry.title, entry.text, *entry.attributes, *entry.attributes.values()]).encode()
     except UnicodeEncodeError as error:
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line) from error
-
-
-def json_id(path: str, line: int, value: Any) -> str:
-    """An identifier that stands in JSON."""
-    if not isinstance(value, str) and _is_no_id(value):
-        raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
-    if isinstance(value, float) and abs(value) >= ids.LEAST_INEXACT:
-        raise InputError(f"the id {ids.INEXACT}", path=path, line=line)
-    # As pandas writes integers of a column with gaps; judgements have them as integers.
-    is_whole = isinstance(value, float) and value.is_integer()
-    return _checked_id(path, line, as_text(int(value) if is_whole else value))
-
-
-def _is_no_id(value: Any) -> bool:
-    return isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value))
-
-
-def _checked_id(path: str, line: int, name: str) -> str:
-    if (problem := ids.fault(name)) is not None:
-        raise InputError(f"the id {problem}", path=path, line=line)
-    return name
 
 
 def _entry(name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
@@ -209,27 +185,3 @@ def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
         except (ValueError, OverflowError) as error:
             raise InputError(f"a column cannot be read ({error})", path=path, line=line + row + 1) from error
     return rows
-
-
-def as_text(value: object) -> str:
-    """A value as text: bytes decoded as UTF-8, null as "", dates and decimals as people write them, all else as JSON.
-
-    >>> as_text("de"), as_text(b"de"), as_text(None), as_text(3), as_text(True), as_text(["a"])
-    ('de', 'de', '', '3', 'true', '["a"]')
-    >>> as_text(date(2026, 1, 2)), as_text(Decimal("1.500000000")), as_text(Decimal("200"))
-    ('2026-01-02', '1.5', '200')
-    """
-    if value is None or isinstance(value, str):
-        return value or ""
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, date | time):
-        return str(value)
-    if isinstance(value, Decimal):
-        whole, point, fraction = f"{value:f}".partition(".")
-        return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_json_value)
-
-
-def _json_value(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

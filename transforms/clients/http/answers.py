@@ -6,28 +6,24 @@ as long.
 
 import json
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from operator import itemgetter
 from typing import Any
 
-import jmespath
+import jmespath.exceptions
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankbeam.transforms.clients.storage.json_paths import Find, finder, names_in
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.documents import listed
 from rankbeam.transforms.records.suggestions import shortened
 
-Find = Callable[[Any], Any]
-
-_NAME = r'[A-Za-z_][A-Za-z0-9_]*|"[^"\\]+"'
-_PLAIN = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))*")
 _LARGEST = sys.float_info.max
 
 
@@ -91,7 +87,7 @@ class Reader:
 
     def _is_left_out(self, answer: Any) -> bool:
         """Return whether only the list of results is missing: many services omit an empty list."""
-        names = _plain(self.results)
+        names = names_in(self.results)
         if names is None or not isinstance(answer, dict) or _error_in(answer) is not None:
             return False
         value: Any = answer
@@ -111,7 +107,7 @@ class Reader:
             return f"the answer is not an object, found {_shown(answer)}"
         if (error := _error_in(answer)) is not None:
             return f"the answer holds an error: {_shown(error)}"
-        if _plain(self.results) is None:
+        if names_in(self.results) is None:
             return f"if the service omits an empty list, write results: {self.results} || `[]`"
         return "results_required: false is for omitted lists, but here is another value instead of a list"
 
@@ -150,16 +146,6 @@ class Reader:
         )
 
 
-def check_path(path: str) -> None:
-    """Refuse an invalid JMESPath."""
-    try:
-        _finder(path)
-    except jmespath.exceptions.JMESPathError as error:
-        reason = str(error).splitlines()[0].rstrip(":")
-        hint = 'names with other characters than letters, digits and _ need double quotes: "my-id"'
-        raise ValueError(f"{path!r} is not valid JMESPath: {reason}; {hint}") from error
-
-
 @cache
 def _each_at(path: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
     """A function that returns the value at a path of names in each of some values, without a step of Python for each.
@@ -169,7 +155,7 @@ def _each_at(path: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
     >>> list(_each_at("_source.id")([{"_source": {"id": "a"}}, {"_source": {"id": "b"}}]))
     ['a', 'b']
     """
-    names = _plain(path)
+    names = names_in(path)
     if names is None:
         raise Unexpected
     getters = [itemgetter(name) for name in names]
@@ -187,49 +173,16 @@ def _are(kind: type, values: list[Any]) -> bool:
 
 @cache
 def _finder(path: str) -> Find:
-    """A function that returns the value at a path of a JSON value, or None where there is none."""
-    names = _plain(path)
-    if names is None:
-        return _searching(path)
-    return _of_one(names[0]) if len(names) == 1 else _of_many(names)
+    """As `finder`, with the error of a call where a path does not fit an answer."""
+    find = finder(path)
+    return find if names_in(path) is not None else partial(_searched, path, find)
 
 
-@cache
-def _plain(path: str) -> tuple[str, ...] | None:
-    """The names of a path that consists of names only; None for other paths.
-
-    >>> _plain('_source."my-id"'), _plain("hits[0]")
-    (('_source', 'my-id'), None)
-    """
-    names = re.findall(_NAME, path) if _PLAIN.fullmatch(path) else None
-    return None if names is None else tuple(name.strip('"') for name in names)
-
-
-def _of_one(name: str) -> Find:
-    return lambda value: value.get(name) if type(value) is dict else None
-
-
-def _of_many(names: tuple[str, ...]) -> Find:
-    def find(value: Any) -> Any:
-        for name in names:
-            if type(value) is not dict:
-                return None
-            value = value.get(name)
-        return value
-
-    return find
-
-
-def _searching(path: str) -> Find:
-    compiled = jmespath.compile(path)
-
-    def find(value: Any) -> Any:
-        try:
-            return compiled.search(value)
-        except jmespath.exceptions.JMESPathError as error:
-            raise _malformed(f"{path} does not fit the answer: {str(error).splitlines()[0]}") from error
-
-    return find
+def _searched(path: str, find: Find, answer: Any) -> Any:
+    try:
+        return find(answer)
+    except jmespath.exceptions.JMESPathError as error:
+        raise _malformed(f"{path} does not fit the answer: {str(error).splitlines()[0]}") from error
 
 
 def _error_in(answer: dict[str, Any]) -> Any:

@@ -29,7 +29,7 @@ from pydantic_core import from_json
 
 from rankbeam.transforms.clients import secrets
 from rankbeam.transforms.clients.calls.services import Access, Connection
-from rankbeam.transforms.clients.http.answers import Reader, Unexpected, check_path
+from rankbeam.transforms.clients.http.answers import Reader, Unexpected
 from rankbeam.transforms.clients.http.template import (
     PLACEHOLDERS,
     URL,
@@ -42,6 +42,7 @@ from rankbeam.transforms.clients.http.template import (
     texts_in,
 )
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.storage.json_paths import check_path
 from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, InputError
