@@ -14,12 +14,12 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
-from rankbeam.transforms.clients.bigquery.read_source import shown
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap, rows, texts
 from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
 from rankbeam.transforms.clients.formats.references import read_references, referenced
+from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.clients.workers import Workers

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats.replay import ReplayConflict, ReplayReader
+from rankbeam.transforms.clients.formats.replay import ReplayConflict
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
@@ -88,8 +88,7 @@ class ReplayAnswers(beam.PTransform):
         """Add the steps."""
         rows = [
             judged.pipeline
-            | f"ReadAnswers{source}"
-            >> ReadFiles(each.path, "replay", ReplayReader(each.config), columns.REPLAYED, self.buckets)
+            | f"ReadAnswers{source}" >> ReadFiles(each.path, "replay", each.reader, columns.REPLAYED, self.buckets)
             | f"MarkAnswers{source}" >> beam.Map(mark, source).with_output_types(SourceRows)
             for source, each in self.replays.items()
         ]
@@ -123,22 +122,25 @@ class ReplayFn(beam.DoFn):
         for source, replay in self._replays.items():
             rows = [batch for of, batch in given if of == source]
             try:
-                known, lacking, tally = replayed(queries, rows)
+                known, lacking, empty, tally = replayed(queries, rows)
             except ReplayConflict as conflict:
-                raise conflict.located(replay.path, replay.config) from None
-            count(Counter.FAILURES, len(lacking))
+                raise conflict.located(replay.path, replay.reader) from None
+            count(Counter.FAILURES, len(lacking) + len(empty))
             yield bucket, (source, known)
             yield beam.pvalue.TaggedOutput(_RANKINGS, (bucket, (source, rankings_in(known))))
             yield beam.pvalue.TaggedOutput(_TALLIES, (source, tally))
-            for query_id in lacking:
-                failure = Failure(
-                    STAGE, FailureKind.NOT_FOUND, query_id, 0, f"{replay.shown} has no answer to the query"
-                )
+            problems = [(query_id, "no answer") for query_id in lacking] + [
+                (query_id, "an empty answer") for query_id in empty
+            ]
+            for query_id, lack in problems:
+                failure = Failure(STAGE, FailureKind.NOT_FOUND, query_id, 0, f"{replay.shown} has {lack} to the query")
                 yield beam.pvalue.TaggedOutput(_FAILURES, (bucket, (source, failure)))
 
 
-def replayed(queries: pa.StringArray, rows: Iterable[pa.RecordBatch]) -> tuple[pa.RecordBatch, list[str], ReplayTally]:
-    """The answers to some queries."""
+def replayed(
+    queries: pa.StringArray, rows: Iterable[pa.RecordBatch]
+) -> tuple[pa.RecordBatch, list[str], list[str], ReplayTally]:
+    """The answers to some queries, the queries without a row, and those whose answer is empty."""
     table = pa.concat_batches([pa.RecordBatch.from_pylist([], columns.REPLAYED), *rows])
     counts = pc.value_counts(table["query_id"])
     again = counts.filter(pc.greater(counts.field("counts"), 1))
@@ -148,9 +150,11 @@ def replayed(queries: pa.StringArray, rows: Iterable[pa.RecordBatch]) -> tuple[p
     foreign = table["query_id"].filter(pc.invert(is_known)).to_pylist()
     known = table.filter(is_known)
     lacking = queries.filter(pc.invert(pc.is_in(queries, value_set=known["query_id"]))).to_pylist()
+    empty = known["query_id"].filter(known["answer"].is_null()).to_pylist()
+    known = known.filter(known["answer"].is_valid())
     unknown = known["contexts"].null_count
     without_ids = rankings_in(known)["documents"].null_count - unknown
-    return known, lacking, ReplayTally(len(foreign), min(foreign, default=None), unknown, without_ids)
+    return known, lacking, empty, ReplayTally(len(foreign), min(foreign, default=None), unknown, without_ids)
 
 
 def rankings_in(known: pa.RecordBatch) -> pa.RecordBatch:

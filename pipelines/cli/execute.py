@@ -221,6 +221,17 @@ def _run(
     outcome.end(results, experiment, shown, reported=reported)
 
 
+def run_here_and_show(experiment: "Experiment", name: str, form: str) -> None:
+    """Run an experiment on this machine as `evaluate` does, and show its leaderboard."""
+    from rankbeam.pipelines.plan.plan import refuse_above_budget
+    from rankbeam.pipelines.run.folders import prepared_folders
+    from rankbeam.pipelines.run.options import pipeline_options
+
+    with prepared_folders(experiment):
+        refuse_above_budget(experiment, name)
+        _run(experiment, None, form, pipeline_options((), ()), (), reported=True)
+
+
 def _scratch() -> AbstractContextManager[str]:
     from tempfile import TemporaryDirectory
 

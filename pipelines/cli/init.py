@@ -9,6 +9,7 @@ from rankbeam.pipelines.local.messages import messages
 
 _FROM = "--from"
 _TEMPLATES = click.Choice(["bm25", "rag_engine", "http", "judge"])
+_FROM_HELP = "Compare these runs by these judgements, or judge the answers in FILE."
 _EXPERIMENT, _EXAMPLE = "experiment.yaml", "helpdesk"
 
 
@@ -22,14 +23,22 @@ class _SeveralAfterFrom(Command):
 
 @main.command(cls=_SeveralAfterFrom)
 @click.argument("path", required=False)
-@click.option(_FROM, "given", multiple=True, metavar="QRELS RUN…", help="Compare these runs by these judgements.")
+@click.option(_FROM, "given", multiple=True, metavar="QRELS RUN…|FILE", help=_FROM_HELP)
 @click.option("--template", type=_TEMPLATES, help="What the experiment is about; by default bm25.")
 @click.option("--queries", metavar="FILE", help="The queries; by default queries.jsonl beside PATH.")
 @click.option("--qrels", metavar="FILE", help="The judgements; by default qrels/test.tsv beside PATH.")
 @click.option("--corpus", metavar="FILE", help="The documents; by default corpus.jsonl beside PATH.")
 @click.option("--answers", metavar="NAME", help="The attribute of the queries that holds reference answers: answer.")
+@click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help="With --from FILE: which key holds what.")
 @click.option("--example", is_flag=True, help="Write the helpdesk collection and its experiments into the folder PATH.")
-def init(path: str | None, given: tuple[str, ...], template: str | None, example: bool, **dataset: str | None) -> None:
+def init(
+    path: str | None,
+    given: tuple[str, ...],
+    template: str | None,
+    columns: tuple[str, ...],
+    example: bool,
+    **dataset: str | None,
+) -> None:
     """Write a first experiment to PATH, by default experiment.yaml, and check it as `validate` does.
 
     Nothing is asked, and no file is overwritten. Where a template needs files that are neither given nor there, those
@@ -38,16 +47,17 @@ def init(path: str | None, given: tuple[str, ...], template: str | None, example
     \b
     Examples:
       rankbeam init --from qrels.txt bm25.run dense.run
+      rankbeam init --from ragas.jsonl
       rankbeam init --template judge --queries questions.jsonl \\
         --corpus documents.jsonl
       rankbeam init --example helpdesk && rankbeam evaluate helpdesk/answers.yaml
     """
     files = {role: file for role, file in dataset.items() if file is not None}
-    _refuse_mixed(given, template, files, example=example)
+    _refuse_mixed(given, template, files, columns, example=example)
     with messages():
         _refuse_elsewhere(path)
-        made = _example(path or _EXAMPLE) if example else _experiment(path or _EXPERIMENT, given, template, files)
-        for line in made:
+        place = path or (_EXAMPLE if example else _EXPERIMENT)
+        for line in _example(place) if example else _experiment(place, given, template, files, columns):
             click.echo(line)
 
 
@@ -63,17 +73,25 @@ def _example(folder: str) -> Iterator[str]:
     yield f"next: rankbeam evaluate {Path(folder) / 'answers.yaml'}"
 
 
-def _experiment(name: str, given: Sequence[str], template: str | None, files: dict[str, str]) -> Iterator[str]:
+def _experiment(
+    name: str, given: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str]
+) -> Iterator[str]:
     from pathlib import Path
 
     from rankbeam.pipelines.experiment.dataset_checks import refuse_disjoint
     from rankbeam.pipelines.experiment.file.schema import as_json
     from rankbeam.pipelines.experiment.load import load_experiment
-    from rankbeam.pipelines.start.first import SCHEMA, from_runs, from_template
+    from rankbeam.pipelines.start.cases import columns_of
+    from rankbeam.pipelines.start.first import SCHEMA, from_cases, from_runs, from_template
     from rankbeam.pipelines.start.write import written
 
     path, schema = Path(name), Path(name).parent / SCHEMA
-    first = from_runs(path, given, files.get("queries")) if given else from_template(path, template or "bm25", files)
+    if len(given) == 1:
+        first = from_cases(path, given[0], columns_of(columns))
+    elif given:
+        first = from_runs(path, given, files.get("queries"))
+    else:
+        first = from_template(path, template or "bm25", files)
     beside = {} if schema.exists() else {schema: as_json().encode()}
     with written({**first.sample, **beside, path: first.text.encode()}):
         refuse_disjoint(load_experiment(str(path)))
@@ -102,11 +120,15 @@ def _repeated(words: Sequence[str]) -> Iterator[str]:
             yield word
 
 
-def _refuse_mixed(given: Sequence[str], template: str | None, files: dict[str, str], *, example: bool) -> None:
+def _refuse_mixed(
+    given: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str], *, example: bool
+) -> None:
     if example and (given or template or files):
         raise click.UsageError("--example has files of its own; leave the other options out")
     if "answers" in files and template != "judge":
         raise click.UsageError("--answers is for --template judge")
+    if columns and len(given) != 1:
+        raise click.UsageError(f"--column is for {_FROM} FILE, one file of answers")
     if given and (template or files.keys() - {"queries"}):
         raise click.UsageError(f"{_FROM} names the judgements itself; beside it there may be --queries only")
 

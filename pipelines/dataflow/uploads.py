@@ -9,6 +9,7 @@ from pathlib import Path
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.transforms.clients.formats.cases.source import file_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -45,7 +46,7 @@ def _inputs(experiment: Experiment) -> dict[str, str]:
     dataset = {f"dataset.{role}": getattr(experiment, role) for role in ("qrels", "queries", "corpus")}
     if experiment.references is not None:
         dataset["dataset.answers.path"] = experiment.references.path
-    inputs = {place: path for place, path in dataset.items() if path is not None}
+    inputs = {place: file_of(path) for place, path in dataset.items() if path is not None}
     for source, retriever in enumerate(planned.retriever.parameters for planned in experiment.sources):
         name = experiment.evaluation.configurations[experiment.evaluation.owner(source)].name
         inputs |= {f"{name}, retriever.{key}": path for key, path in retriever.inputs().items() if path is not None}

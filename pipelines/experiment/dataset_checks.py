@@ -104,7 +104,7 @@ def unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: 
         if not isinstance(replay, Replay) or replay.config is None:
             continue
         try:
-            known = configs_until(files.below(folder, replay.path), replay.config)
+            known = configs_until(files.below(folder, replay.path), replay.config, replay.reader)
         except InputError as error:
             yield error
             continue

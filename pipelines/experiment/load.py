@@ -18,7 +18,7 @@ from rankbeam.pipelines.experiment import dataset_checks, needs
 from rankbeam.pipelines.experiment.dataset_checks import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of, named_by, unused
-from rankbeam.pipelines.experiment.file.datasets import with_files, with_public_files
+from rankbeam.pipelines.experiment.file.datasets import with_cases, with_files, with_public_files
 from rankbeam.pipelines.experiment.file.labels import labels_of, wrong_labels
 from rankbeam.pipelines.experiment.file.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.file.services import services_of
@@ -66,11 +66,12 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     unresolved: list[InputError] = []
     located = resolved(located, unresolved, [] if output is None else [("output", "path")])
     problems += unresolved
-    located = with_public_files(with_files(located, files.parent(path or ""), problems), problems)
+    folder, case_notes = files.parent(path or ""), list[str]()
+    located = with_cases(located, folder, problems, case_notes)
+    located = with_public_files(with_files(located, folder, problems), problems)
     model = _validated(located, problems)
     metrics = _metrics(located, model, problems)
     dialects = _dialects(located, model, problems)
-    folder = files.parent(path or "")
     services = services_of(located, model.services, problems)
     given = model.configurations or ()
     searched = named_by([each.retriever for each in given])
@@ -145,6 +146,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             ties=model.ties,
             statistics=_statistics(model.statistics),
             notes=(
+                *case_notes,
                 *notes(model.metrics or ()),
                 *other_tools.notes(model.metrics or ()),
                 *needs.unit_notes(model),

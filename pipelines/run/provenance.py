@@ -20,9 +20,10 @@ _words: list[str] = []
 
 def provenance(inputs: Mapping[str, str | None]) -> dict[str, str]:
     """Origin of a run: its command, its commit and the paths of its inputs by role, as far as they are known."""
+    from rankbeam.transforms.clients.formats.cases.source import file_of
     from rankbeam.transforms.clients.storage import files  # the command line records its words before it needs Beam
 
-    places = {f"dataset.{role}": files.absolute(path) for role, path in inputs.items() if path is not None}
+    places = {f"dataset.{role}": files.absolute(file_of(path)) for role, path in inputs.items() if path is not None}
     known = {"command": written(), "commit": _commit()}
     return {name: value for name, value in known.items() if value} | places
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import yaml
 
 from rankbeam.pipelines.run.score import DEFAULT_METRICS, are_spans, names_of
+from rankbeam.pipelines.start import cases
 from rankbeam.pipelines.start.example import part
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.under_spans import DEFAULT_METRICS as SPAN_DEFAULTS
@@ -76,6 +78,22 @@ def from_runs(path: Path, given: Sequence[str], queries: str | None) -> First:
         "  path: out                       # tables, results.duckdb and report.html",
     ]
     return First("\n".join(lines) + "\n", {})
+
+
+def from_cases(path: Path, file: str, columns: Mapping[str, str]) -> First:
+    """The experiment that judges the answers in a file."""
+    _refuse_missing([file])
+    if _is_qrels(file):
+        raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")
+    return First(f"{_SCHEMA_LINE}\n{cases.text_of(path, file, _below(path, file), columns)}", {})
+
+
+def _is_qrels(file: str) -> bool:
+    """Return whether a file looks like judgements and not like JSON of answers."""
+    try:
+        return recognise(file, "qrels") not in (Format.NESTED, Format.PARQUET)
+    except InputError:
+        return are_spans(file)
 
 
 def from_template(path: Path, template: str, given: Mapping[str, str]) -> First:

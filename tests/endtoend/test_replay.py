@@ -204,12 +204,15 @@ def test_a_query_with_two_answers_is_refused_with_both_lines(tmp_path: Path) -> 
     )
 
 
-def test_a_file_that_is_not_of_lines_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_answers_is_refused(tmp_path: Path) -> None:
     dataset(tmp_path)
-    write_table(tmp_path / "answers.jsonl", {"query_id": ["q1"], "answer": ["a"]})
+    write_table(tmp_path / "answers.jsonl", {"name": ["q1"], "said": ["a"]})
     done = evaluated(tmp_path, ONE)
     assert done.status == 2
-    assert "is not a file of answers: JSON lines with query_id and answer; it is Parquet" in done.stderr
+    assert (
+        "no key of these rows is known as the question; name it: columns: {question: KEY}; keys: name, said"
+        in done.stderr
+    )
 
 
 def test_a_system_that_no_answer_is_of_is_refused_with_the_line_of_the_experiment(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Files of a dataset that has a name: public collections (`beir:`, `ir_datasets:`) and benchmarks (`goldens:`)."""
+"""Files of a dataset that is given as a whole.
+
+They are public collections (`beir:`, `ir_datasets:`), benchmarks (`goldens:`) and files of other tools (`file:`).
+"""
 
 import json
 from collections.abc import Mapping
@@ -6,6 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.transforms.clients.formats.cases.roles import REFERENCE
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.cases.survey import survey_of
+from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.public import beir, irds
 from rankbeam.transforms.clients.public.kept import Collection
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
@@ -50,6 +57,42 @@ def _reads_documents(experiment: dict[str, Any]) -> bool:
         if not isinstance(kind, str) or kind not in RETRIEVERS.types or RETRIEVERS.load(kind).route is Route.OPENED:
             return True
     return False
+
+
+_OF_CASES = ("file", "columns", "groups")
+
+
+def with_cases(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+    """Replace a file of questions and answers by what it holds: queries, judgements, references and answers."""
+    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
+    if not isinstance(dataset, dict) or not isinstance(dataset.get("file"), str):
+        return located
+    named, columns = dataset["file"], dataset.get("columns") or {}
+    place = "columns"
+    try:
+        source = CaseSource(files.below(folder, named), checked_columns(columns), dataset.get("groups") == "flatten")
+        place = "file"
+        survey = survey_of(source)
+    except (InputError, ValueError, AttributeError) as error:  # nothing else can be checked without the dataset
+        raise InputErrors([*problems, located.error(("dataset", place), str(error))]) from error
+    notes += [f"{named}: {note}" for note in survey.notes()]
+    given: dict[str, Any] = {"queries": source.text}
+    given |= {"qrels": source.text} if survey.judged and "qrels" not in dataset and "evidence" not in dataset else {}
+    given |= {"answers": REFERENCE} if survey.references and "answers" not in dataset else {}
+    problems += [located.error(("dataset", name), "is given twice: the file has its own; keep one")
+                 for name in ("queries", "goldens", "beir", "ir_datasets") if name in dataset]  # fmt: skip
+    rest = {name: value for name, value in dataset.items() if name not in _OF_CASES}
+    items = located.value.get("configurations")
+    answered = [_replaying(each, named, columns) for each in items] if isinstance(items, list) else items
+    return replace(located, value={**located.value, "dataset": {**given, **rest}, "configurations": answered})
+
+
+def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
+    """A configuration that replays answers without a path: those of the dataset's file."""
+    answers = item.get("answers") if isinstance(item, dict) else None
+    if not isinstance(answers, dict) or answers.get("type") != "replay" or "path" in answers:
+        return item
+    return {**item, "answers": {"path": named, **({"columns": dict(columns)} if columns else {}), **answers}}
 
 
 _OWN = ("goldens", "split")

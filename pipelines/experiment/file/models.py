@@ -55,6 +55,12 @@ class DatasetModel(Section):
         unit: kind of item that a judgement refers to. With "document", several chunks of one document count once, at
             their best rank. With "chunk", every id names one chunk and may occur only once in a ranking. With "span",
             chunks are judged by the evidence that they overlap, however documents are cut.
+        file: file of questions and answers instead of the files above, as JSON lines, JSON, CSV or Parquet. Files of
+            ragas, DeepEval, promptfoo and other tools are recognised by their keys.
+        columns: keys or JMESPath expressions of that file's rows for `id`, `question`, `answer`, `contexts`,
+            `context_ids`, `reference`, `relevant` and `config`, where rankbeam does not know them.
+        groups: with "flatten", alternatives among the relevant documents in that file all count as relevant. By default
+            they are refused.
         goldens: folder of a benchmark made by `rankbeam goldens`, instead of the files above.
         beir: name of a BEIR collection, such as `fiqa`, instead of files. It is downloaded once, into the folder named
             by RANKBEAM_COLLECTIONS or else into ~/.cache/rankbeam/collections.
@@ -69,6 +75,9 @@ class DatasetModel(Section):
     answers: ReferencesModel | None = None
     evidence: Location | None = None
     unit: Literal["document", "chunk", "span"] = "document"
+    file: Word | None = None
+    columns: dict[str, str] = Field(default_factory=dict)
+    groups: Literal["flatten"] | None = None
     goldens: Word | None = None
     beir: Word | None = None
     ir_datasets: Word | None = None
@@ -78,6 +87,8 @@ class DatasetModel(Section):
     def _split_of_goldens(self) -> "DatasetModel":
         if self.split is not None and self.goldens is None:
             raise ValueError("has a split and neither goldens nor beir; a split is one of a benchmark's")
+        if self.file is None and (self.columns or self.groups is not None):
+            raise ValueError("has columns or groups and no file, whose rows they are about")
         return self
 
 
@@ -87,7 +98,8 @@ class ConfigurationModel(Section):
     Attributes:
         name: unique name that tables and reports show.
         retriever: a `type` and that type's parameters.
-        answers: answers that exist already, {type: replay, path}, instead of a retriever.
+        answers: answers that exist already, {type: replay, path}, instead of a retriever; without path, those of the
+            dataset's `file`.
         generate: the model that answers from the top results.
         top_k: number of results per query.
         vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also

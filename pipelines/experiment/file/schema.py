@@ -73,7 +73,7 @@ def experiment_schema() -> Schema:
     dataset["properties"]["answers"]["anyOf"].append(_TEXT)
     of_configuration = configuration["properties"]
     of_configuration["retriever"] |= {"anyOf": [_union(RETRIEVERS, defs, swept=True), {"type": "null"}]}
-    replay = _typed("replay", Replay, "answers.replay", defs)
+    replay = _typed("replay", Replay, "answers.replay", defs, swept=True)  # `dataset.file` may be the path
     of_configuration["answers"] |= {"anyOf": [replay, {"type": "null"}]}
     generate = _without_required(_schema(GenerateParameters, "generate.", defs))
     of_configuration["generate"] |= {"anyOf": [generate, {"type": "null"}]}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rankbeam.transforms.clients.formats import parquet, tables
+from rankbeam.transforms.clients.formats import parquet, replay, tables
 from rankbeam.transforms.clients.formats.recognise import EXPECTED, Format, recognise
 from rankbeam.transforms.records.errors import InputError
 
@@ -11,6 +11,10 @@ _MOST_RECOGNISED = 100
 
 def check(paths: Sequence[str], role: str) -> None:
     """Refuse an input that does not fit its role."""
+    if role == "replay":
+        for path in paths[:_MOST_RECOGNISED]:
+            replay.check(path)
+        return
     formats = [recognise(path, role) for path in paths[:_MOST_RECOGNISED]]
     if formats[0] is Format.BIGQUERY:
         tables.check(paths[0], role)

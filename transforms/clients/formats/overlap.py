@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery import read
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, shown
+from rankbeam.transforms.clients.bigquery.read_source import TableSource
 from rankbeam.transforms.clients.formats import named, rows, sources, tables, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
 from rankbeam.transforms.clients.storage import files, matching, ranges
 from rankbeam.transforms.clients.storage.parquet import open_file
@@ -36,7 +37,7 @@ class Piece(NamedTuple):
 
 def pieces_of(pattern: str, role: str) -> list[Piece]:
     """The pieces of all files of a pattern, or the table, in order. Gzip, JSON and CSV files are one piece each."""
-    if is_table(pattern):
+    if is_table(pattern) or is_cases(pattern):
         return [Piece(pattern)]
     return [piece for path, size, _ in matching.version(pattern) for piece in _divided(path, size, role)]
 

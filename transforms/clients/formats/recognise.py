@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import lines, separated
+from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -13,6 +14,7 @@ class Format(StrEnum):
     """The formats that readers know."""
 
     BIGQUERY = "BigQuery"
+    CASES = "rows of questions and answers"
     PARQUET = "Parquet"
     JSON_LINES = "JSON lines (BEIR)"
     TAB_TEXT = "id and text, tab separated"
@@ -37,6 +39,8 @@ _BEIR_HEADERS = ("query", "corpus", "doc", "score", "relevance", "grade")
 
 def recognise(path: str, role: str) -> Format:
     """The format of one file."""
+    if is_cases(path):
+        return Format.CASES
     is_lines = role in _LINES_ONLY
     if is_table(path):
         if is_lines:
@@ -66,7 +70,6 @@ EXPECTED = {
     "qrels": "judgements were",
     "run": "a run was",
     "answers": "reference answers were",
-    "replay": "answers were",
     "evidence": "evidence was",
 }
 """What was expected instead of an empty file, by role."""
@@ -78,11 +81,10 @@ _WANTED = {
     "run": "a run: TREC (query Q0 document rank score tag), MS MARCO (query, document, rank), CSV with a header "
     "(query_id, doc_id, score), JSON of ranx, or Parquet",
     "answers": "a file of reference answers: JSON lines with query_id and answer",
-    "replay": "a file of answers: JSON lines with query_id and answer",
     "evidence": "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
 }
 
-_LINES_ONLY = ("answers", "replay")
+_LINES_ONLY = ("answers",)
 """The roles of files that are JSON lines and nothing else."""
 
 
@@ -139,7 +141,6 @@ _READERS = {
     "qrels": _qrels,
     "run": _run,
     "answers": _answers,
-    "replay": _answers,
     "evidence": _answers,
 }
 """By role, what tells its formats."""

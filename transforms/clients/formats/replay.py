@@ -1,21 +1,33 @@
-"""Answers that exist already: JSON lines, each with what one system answered to one query, and from which contexts."""
+"""Answers that exist already: JSON lines, each with what one system answered to one query, and from which contexts.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+Files of other tools, and CSV, JSON and Parquet, are read as cases.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
+from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import json_lines, sources
+from rankbeam.transforms.clients.formats.cases import roles
+from rankbeam.transforms.clients.formats.cases.objects import Shape, shape_of
+from rankbeam.transforms.clients.formats.cases.read import read_cases
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.cases.tools import COMMON, OWN, tool_of
 from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.formats.values import as_text, json_id
 from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
 _BATCH_ROWS = 1_000
+_FOREIGN = {"question", "query", "input", "prompt"}
+"""Keys of rows that hold their question, which rankbeam's own lines name by `query_id`."""
 
 
 class _Context(BaseModel):
@@ -25,6 +37,11 @@ class _Context(BaseModel):
 
     doc_id: Any = None
     text: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_text(cls, value: Any) -> Any:
+        return {"text": value} if isinstance(value, str) else value
 
 
 class _Answer(BaseModel):
@@ -47,12 +64,27 @@ class _Answer(BaseModel):
 
 @dataclass(frozen=True)
 class ReplayReader:
-    """Reads the answers of one system: JSON lines {query_id, answer, contexts?: [{doc_id?, text}], config?}."""
+    """Reads the answers of one system: lines {query_id, answer, contexts?: [{doc_id?, text}], config?}, or cases."""
 
     config: str | None  # only lines with this `config`; None for all
+    columns: Mapping[str, str] = field(default_factory=dict)  # the user's paths for parts of cases
 
     def __call__(self, path: str) -> Iterator[pa.RecordBatch]:
         """Read one file."""
+        if not self.columns and is_own(path):
+            yield from self._own(path)
+        else:
+            yield from roles.read_replayed(CaseSource(path, self.columns, flatten=True), self.config)
+
+    def configs(self, path: str) -> Iterator[str]:
+        """The value of `config` in each row of a file."""
+        if not self.columns and is_own(path):
+            for line, text in json_lines.numbered(path):
+                yield as_text(json_lines.validated(path, line, text, _Answer).config)
+        else:
+            yield from (case.config for case in read_cases(CaseSource(path, self.columns, flatten=True)))
+
+    def _own(self, path: str) -> Iterator[pa.RecordBatch]:
         lines = ((line, json_lines.validated(path, line, text, _Answer)) for line, text in json_lines.numbered(path))
         rows = (_row(path, line, given) for line, given in lines if self._wants(given))
         while part := list(islice(rows, _BATCH_ROWS)):
@@ -69,26 +101,44 @@ class ReplayConflict(Exception):
         super().__init__(query_id)
         self.query_id = query_id
 
-    def located(self, pattern: str, config: str | None) -> Exception:
+    def located(self, pattern: str, reader: ReplayReader) -> Exception:
         """The error to report."""
         places = [
             (path, line)
             for path in sources.expand(pattern)
-            for batch in ReplayReader(config)(path)
+            for batch in reader(path)
             for line in batch["line"].filter(pc.equal(batch["query_id"], self.query_id)).to_pylist()
         ]
         several = (
-            "" if config is not None else ", or, where they are of several systems, say which: answers: {config: …}"
+            ""
+            if reader.config is not None
+            else ", or, where they are of several systems, say which: answers: {config: …}"
         )
         return repeated_at(f"query {shortened(repr(self.query_id))} has two answers", places, f"keep one{several}")
 
 
-def configs_until(pattern: str, wanted: str) -> set[str]:
+def is_own(path: str) -> bool:
+    """Return whether a file has rankbeam's own lines, by the keys of its first one."""
+    if shape_of(path) is not Shape.LINES:
+        return False
+    line, text = next(json_lines.numbered(path))
+    value = json_lines.parsed(path, line, text)
+    return not isinstance(value, dict) or (tool_of(value).name in (OWN, COMMON.name) and not _FOREIGN & value.keys())
+
+
+def check(path: str) -> None:
+    """Refuse a file that does not hold answers, by its beginning."""
+    if is_table(path):
+        raise InputError("is a table; export it as Parquet, which is read as answers", path=path)
+    is_own(path)
+
+
+def configs_until(pattern: str, wanted: str, reader: ReplayReader) -> set[str]:
     """The values of `config` in some files, which are read until the one that is wanted was seen."""
     seen = set[str]()
     for path in sources.expand(pattern):
-        for line, text in json_lines.numbered(path):
-            seen.add(as_text(json_lines.validated(path, line, text, _Answer).config))
+        for config in reader.configs(path):
+            seen.add(config)
             if wanted in seen:
                 return seen
     return seen - {""}

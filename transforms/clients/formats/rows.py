@@ -7,10 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.bigquery.read_source import shown
 from rankbeam.transforms.clients.formats import ids, lines, named, nested, parquet, separated, tables, utf8
+from rankbeam.transforms.clients.formats.cases import roles
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.pieces import Piece, located
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import files, ranges
 from rankbeam.transforms.clients.workers import ahead
 from rankbeam.transforms.kernels import hashing, text
@@ -86,7 +88,9 @@ def _run(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
 
 def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator[pa.RecordBatch]:
     schema, wanted = columns.with_line(kind.schema), named.WANTED[kind.role]
-    if form is Format.BIGQUERY:
+    if form is Format.CASES:
+        yield from roles.read_qrels(CaseSource.parse(path))
+    elif form is Format.BIGQUERY:
         yield from _finite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
         groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)

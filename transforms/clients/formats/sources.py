@@ -1,12 +1,14 @@
-"""What the paths of an experiment name: files, or a table of BigQuery, which is one of its own."""
+"""Paths of an experiment: files, a file of cases, or a table of BigQuery, which is one file of its own."""
 
+from rankbeam.transforms.clients.bigquery import read_source
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.formats.cases.source import file_of, is_cases
 from rankbeam.transforms.clients.storage import matching
 
 
 def expand(pattern: str) -> list[str]:
     """The files that a path or glob pattern names, sorted, as `matching.expand` has it; or the table."""
-    return [pattern] if is_table(pattern) else matching.expand(pattern)
+    return [pattern] if is_table(pattern) or is_cases(pattern) else matching.expand(pattern)
 
 
 def size(pattern: str) -> int:
@@ -17,8 +19,13 @@ def size(pattern: str) -> int:
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
     """Path, bytes and time of change of everything that a pattern names: other values, other content."""
     if not is_table(pattern):
-        return matching.version(pattern)
+        return matching.version(file_of(pattern))
     from rankbeam.transforms.clients.bigquery.read_tables import describe
 
     table = describe(TableSource.parse(pattern))
     return ((pattern, table.stored_bytes, table.modified),)
+
+
+def shown(path: str) -> str:
+    """The name of a path in messages; a file's path is unchanged."""
+    return file_of(path) if is_cases(path) else read_source.shown(path)

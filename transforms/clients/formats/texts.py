@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
 from rankbeam.transforms.clients.formats import json_lines, lines, named, separated, tables, utf8
+from rankbeam.transforms.clients.formats.cases import roles
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.values import as_text, checked_id, json_id
 from rankbeam.transforms.clients.storage import parquet
@@ -50,7 +52,10 @@ def read_queries(path: str) -> Iterator[pa.RecordBatch]:
 def read_entries(path: str, role: str) -> Iterator[Entry]:
     """Read queries or documents one by one."""
     form = recognise(path, role)
-    if form is Format.PARQUET:
+    if form is Format.CASES:
+        for name, text, attributes, line in roles.read_queries(CaseSource.parse(path)):
+            yield Entry(name, "", text, attributes, line)
+    elif form is Format.PARQUET:
         yield from _from_parquet(path)
     elif form is Format.SEPARATED:
         for names, batches in separated.batches(path, role):

@@ -2,6 +2,10 @@
 
 from typing import ClassVar
 
+from pydantic import Field, field_validator
+
+from rankbeam.transforms.clients.formats.cases.tools import checked_columns
+from rankbeam.transforms.clients.formats.replay import ReplayReader
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage import files
 
@@ -10,17 +14,33 @@ class Replay(RetrieverParameters):
     """Answers that exist already: `answers: {type: replay, path: …}` of a configuration.
 
     Attributes:
-        path: file of JSON lines {query_id, answer, contexts?: [{doc_id?, text}], config?}.
-        config: value of `config` that selects lines of the file; by default all lines are used.
+        path: file of JSON lines {query_id, answer, contexts?: [{doc_id?, text}], config?}, or of another tool; by
+            default the dataset's `file`.
+        config: value of `config` that selects rows of the file; by default all rows are used.
+        columns: keys or JMESPath expressions by which rows hold `id`, `question`, `answer`, `contexts`, `context_ids`
+            and `config`, where rankbeam does not know the file's tool.
     """
 
     path: str
     config: str | None = None
+    columns: dict[str, str] = Field(default_factory=dict)
+
+    added: ClassVar[frozenset[str]] = frozenset({"columns"})
 
     needs: ClassVar[tuple[str, ...]] = ("queries",)
     input_role: ClassVar[str | None] = "replay"
     default_top_k: ClassVar[int | None] = None
     route: ClassVar[Route] = Route.REPLAYED
+
+    @field_validator("columns")
+    @classmethod
+    def _known_columns(cls, value: dict[str, str]) -> dict[str, str]:
+        return checked_columns(value)
+
+    @property
+    def reader(self) -> ReplayReader:
+        """Reads the answers."""
+        return ReplayReader(self.config, self.columns)
 
     @property
     def shown(self) -> str:

@@ -30,7 +30,7 @@ def check_path(path: str) -> None:
 
 @cache
 def finder(path: str) -> Find:
-    """A function that returns the value at a path of a JSON value, or None where there is none."""
+    """A function that returns the value at a path, or None."""
     names = names_in(path)
     if names is None:
         search: Find = jmespath.compile(path).search

@@ -1,0 +1,98 @@
+"""The commands for files of answers: judge one without an experiment file, and export results beside its rows."""
+
+from typing import Any
+
+import click
+
+from rankbeam.pipelines.cli.execute import run_here_and_show
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as
+from rankbeam.pipelines.local.messages import messages, warn
+
+_SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
+_COLUMN_HELP = "Which key or JMESPath of a row holds its question, answer, contexts … Repeatable."
+_METRIC_HELP = "Such as Faithfulness; by default what the rows allow. Repeatable."
+_column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help=_COLUMN_HELP)
+
+
+@main.command()
+@click.argument("file", metavar="FILE")
+@click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
+@click.option("--service", required=True, metavar="SERVICE", help=_SERVICE_HELP)
+@click.option("--embeddings", metavar="SERVICE", help="The embedding model, for metrics of similarity.")
+@click.option("--requests-per-minute", "rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
+              help="The quota of each service.")  # fmt: skip
+@_column
+@shown_as()
+@click.option("--output", metavar="DIR", help="Folder for the results; by default out/NAME.")
+def judge(
+    file: str,
+    metrics: tuple[str, ...],
+    service: str,
+    embeddings: str | None,
+    rate: float | None,
+    columns: tuple[str, ...],
+    form: str,
+    output: str | None,
+) -> None:
+    """Judge the answers in FILE, without an experiment file.
+
+    FILE has rows of questions, answers and contexts, as ragas, DeepEval, promptfoo, LangSmith and other tools write
+    them: JSON lines, JSON, CSV or Parquet.
+
+    \b
+    Examples:
+      rankbeam judge ragas.jsonl -m Faithfulness --service lexical
+      rankbeam judge answers.csv --column answer=reply \\
+        --service '{type: openai, model: m, base_url: "http://localhost:8000/v1"}'
+    """
+    with messages():
+        import yaml
+
+        from rankbeam.pipelines.experiment.load import parse_experiment
+        from rankbeam.pipelines.start import cases
+        from rankbeam.transforms.clients.models.base import MODELS
+
+        given = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
+        services = {name: cases.service_of(text, sorted(MODELS.types)) for name, text in given.items() if text}
+        value: dict[str, Any] = cases.experiment_of(file, cases.columns_of(columns), metrics, services, rate)
+        text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+        run_here_and_show(parse_experiment(text, None, output or f"out/{value['name']}"), "judge", form)
+
+
+@main.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--like", "like", required=True, metavar="FILE", help="The file whose rows were evaluated.")
+@click.option("--output", required=True, metavar="NEW", help="The copy; it must not exist.")
+@click.option("--configuration", metavar="NAME", help="Whose results; by default that which replays FILE.")
+@_column
+@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+def export(
+    folder: str,
+    like: str,
+    output: str,
+    configuration: str | None,
+    columns: tuple[str, ...],
+    run_id: str | None,
+    experiment_name: str | None,
+) -> None:
+    """Write a copy of FILE with the results in DIR: a column for each metric, and one for the status.
+
+    Rows keep their order, and FILE itself is never changed.
+
+    \b
+    Example:
+      rankbeam export out/ragas --like ragas.jsonl --output judged.jsonl
+    """
+    with messages():
+        from rankbeam.pipelines.results.find import find_run
+        from rankbeam.pipelines.show.copies import written
+        from rankbeam.pipelines.start.cases import columns_of
+        from rankbeam.transforms.clients.formats.cases.source import CaseSource
+
+        results = find_run(folder, run_id, experiment_name)
+        source = CaseSource(like, columns_of(columns), flatten=True)
+        copied = written(results, source, output, configuration)
+        if copied.unmatched:
+            warn(f"{copied.unmatched:,} of {copied.rows:,} rows were not evaluated in {results.named}")
+        click.echo(output)

@@ -1,0 +1,80 @@
+"""Copies of evaluated files: the values of each row's query beside the row."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.formats.cases.copy import Values, write_copy
+from rankbeam.transforms.clients.formats.cases.read import Case
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+STATUS = "rankbeam_status"
+"""The column that says which metrics of a row have no value, and why."""
+_NOT_EVALUATED = "not evaluated"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A copy that was written."""
+
+    rows: int
+    unmatched: int  # rows that were not evaluated
+
+
+def written(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
+    """Write a copy of a file with the results of its rows."""
+    by_config = dict(_config_ids(results, source.path, configuration))
+    metrics = results.metrics
+    names = [*metrics, STATUS]
+    values = {(config_id, query_id): row for config_id, query_id, row in _values(results, {*by_config.values()})}
+    missed = 0
+
+    def values_of(case: Case) -> Values:
+        nonlocal missed
+        config_id = by_config.get(case.config, by_config.get(None))
+        row = values.get((config_id or "", case.query_id))
+        missed += row is None
+        return dict.fromkeys(metrics) | {STATUS: _NOT_EVALUATED} if row is None else row
+
+    return Copied(write_copy(source, new, names, values_of), missed)
+
+
+def _config_ids(results: Results, path: str, wanted: str | None) -> Iterator[tuple[str | None, str]]:
+    """By the `config` of a row, None for any, the configuration whose results it gets."""
+    names = [row["name"] for row in results.configurations]
+    if wanted is not None and wanted not in names:
+        raise InputError(f"--configuration {wanted!r}: no configuration has this name; {did_you_mean(wanted, names)}")
+    found: dict[str | None, str] = {}
+    for row in results.configurations:
+        answers = json.loads(row["parameters"]).get("answers", {})
+        is_like = answers.get("type") == "replay" and _name(answers.get("path", "")) == _name(path)
+        if (wanted is None and not is_like) or wanted not in (None, row["name"]):
+            continue
+        config = None if wanted is not None else answers.get("config")
+        if config in found:
+            raise InputError(f"several configurations have answered {path}; choose one: --configuration NAME")
+        found[config] = row["config_id"]
+    if not found:
+        problem = f"no configuration replays a file of this name; choose one of {', '.join(names)} with --configuration"
+        raise InputError(problem, path=path)
+    yield from found.items()
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _values(results: Results, wanted: set[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for row in results.table("query_metrics").to_pylist():
+        if row["config_id"] in wanted:
+            yield row["config_id"], row["query_id"], _row(row["metrics"], row["status"])
+
+
+def _row(metrics: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
+    said = {each["metric"]: (each["value"], each["status"] or status, each["reason"]) for each in metrics}
+    lacking = [f"{name}: {reason or why}" for name, (value, why, reason) in said.items() if value is None]
+    return {**{name: value for name, (value, _, _) in said.items()}, STATUS: "; ".join(lacking) or "ok"}

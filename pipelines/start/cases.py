@@ -1,0 +1,139 @@
+"""An experiment for a file of questions and answers: what `init --from FILE` writes and `judge FILE` runs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.cases.survey import Survey, survey_of
+from rankbeam.transforms.clients.formats.cases.tools import checked_columns
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+JUDGE, EMBEDDER = "judge", "embedder"
+"""Names of the services that these experiments have."""
+
+
+def columns_of(given: Sequence[str]) -> dict[str, str]:
+    """Columns from options such as `answer=reply`."""
+    pairs = [each.partition("=") for each in given]
+    wrong = next((name for name, _, path in pairs if not path), None)
+    if wrong is not None:
+        raise InputError(f"--column {wrong!r}: write NAME=KEY, such as --column answer=reply")
+    try:
+        return checked_columns({name.strip(): path.strip() for name, _, path in pairs})
+    except ValueError as error:
+        raise InputError(f"--column {error}") from error
+
+
+def surveyed(file: str, columns: Mapping[str, str]) -> Survey:
+    """Survey a file that must hold answers."""
+    survey = survey_of(CaseSource(file, columns))
+    if not survey.answers:
+        known = ", ".join(survey.layout.paths("answer")) or "none"
+        raise InputError(
+            f"has {survey.rows:,} questions and no answer (keys: {known}); name its key with --column answer=KEY, or "
+            "use the file as the dataset of an experiment that answers: dataset: {file: …}",
+            path=file,
+        )
+    return survey
+
+
+def about(survey: Survey) -> str:
+    """A survey in words.
+
+    >>> from rankbeam.transforms.clients.formats.cases.read import Layout
+    >>> from rankbeam.transforms.clients.formats.cases.objects import Shape
+    >>> from rankbeam.transforms.clients.formats.cases.tools import COMMON
+    >>> about(Survey(Layout(COMMON, Shape.CSV), 3, ("",), 2, 2, 0, 0, False, 0, {}))
+    '3 rows (CSV, common names): 2 answers, 2 with contexts, 0 with a reference answer'
+    """
+    counts = f"{survey.answers:,} answers, {survey.contexts:,} with contexts"
+    counts += f", {survey.references:,} with a reference answer"
+    judged = f", {survey.judged:,} with relevant documents" if survey.judged else ""
+    return f"{survey.rows:,} rows ({survey.layout.shape}, {survey.layout.tool.name}): {counts}{judged}"
+
+
+def metrics_for(survey: Survey) -> list[str]:
+    """Metrics whose inputs the rows have."""
+    ranked = ["nDCG@10", "R@10"] if survey.judged and survey.has_ids else []
+    grounded = ["Faithfulness"] if survey.contexts else []
+    referenced = ["ClaimRecall", *(["ContextRecall"] if survey.contexts else [])] if survey.references else []
+    return [*ranked, *grounded, "AnswerRelevance", *referenced]
+
+
+def configurations(name: str, survey: Survey) -> list[dict[str, Any]]:
+    """One configuration for each system that answered."""
+    if survey.configs == ("",):
+        return [{"name": name, "answers": {"type": "replay"}}]
+    return [{"name": each or name, "answers": {"type": "replay", "config": each}} for each in survey.configs]
+
+
+def experiment_of(
+    file: str,
+    columns: Mapping[str, str],
+    metrics: Sequence[str],
+    services: Mapping[str, Mapping[str, Any]],
+    rate: float | None,
+) -> dict[str, Any]:
+    """The experiment that judges the answers of a file."""
+    survey, name = surveyed(file, columns), Path(file).name.partition(".")[0]
+    quotas = {} if rate is None else {"quotas": {each: {"requests_per_minute": rate} for each in services}}
+    embedder = {"embeddings": EMBEDDER} if EMBEDDER in services else {}
+    return {
+        "name": name,
+        "dataset": {"file": file, **({"columns": dict(columns)} if columns else {})},
+        "services": {each: dict(value) for each, value in services.items()},
+        **quotas,
+        "configurations": configurations(name, survey),
+        "judge": {"service": JUDGE, **embedder},
+        "metrics": list(metrics) or metrics_for(survey),
+    }
+
+
+def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
+    """A service from one word or a mapping of YAML.
+
+    >>> service_of("lexical", ["lexical"]), service_of("{type: openai, model: m}", ["openai"])
+    ({'type': 'lexical'}, {'type': 'openai', 'model': 'm'})
+    """
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"--service {text!r} is not YAML; write '{{type: …, model: …}}'") from error
+    value = {"type": value} if isinstance(value, str) else value
+    if not isinstance(value, dict) or value.get("type") not in types:
+        kind = str(value.get("type") if isinstance(value, dict) else value)
+        raise InputError(f"--service: unknown type {kind!r}; {did_you_mean(kind, types)}")
+    return value
+
+
+def text_of(path: Path, file: str, named: str, columns: Mapping[str, str]) -> str:
+    """The experiment that `init --from FILE` writes.
+
+    Args:
+        path: of the experiment.
+        file: of the answers.
+        named: the same as the experiment names it.
+        columns: the paths that the user gives.
+    """
+    survey = surveyed(file, columns)
+    value = {
+        "name": path.stem,
+        "dataset": {"file": named, **({"columns": dict(columns)} if columns else {})},
+        "configurations": configurations(Path(file).name.partition(".")[0], survey),
+    }
+    lines = [
+        f"# {about(survey)}.",
+        *(f"# {note}." for note in survey.notes()),
+        yaml.safe_dump(value, sort_keys=False, allow_unicode=True).rstrip(),
+        "services:",
+        f"  {JUDGE}: {{type: lexical}}         # compares words, offline; a model: {{type: gemini, model: …}}",
+        f"judge: {{service: {JUDGE}}}",
+        f"metrics: [{', '.join(metrics_for(survey))}]",
+        "output:",
+        "  path: out                       # tables, results.duckdb and report.html",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,177 @@
+"""Files of other tools through the command line: values equal those of the same data in rankbeam's own files."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.cli import rankbeam
+from support.inputs import write
+
+from rankbeam.transforms.clients.formats.cases.read import hashed_id
+
+DATA = [
+    ("Who pays the invoices?", "Owners pay. Guests do, too.", ["Owners pay the invoices.", "It rains."], "Owners pay."),
+    ("How does the door open?", "It opens with a code.", ["The door opens with a key or a code."], "With a code."),
+    ("Is there a garden?", None, ["The garden is green."], "Yes."),
+    ("What is lost?", "A key is lost.", [], "A key."),
+]  # fmt: skip
+METRICS = ["Faithfulness", "ClaimRecall", "ContextRecall", "AnswerRelevance"]
+Values = dict[tuple[str, str], tuple[float | None, str]]
+
+FILES: dict[str, Any] = {
+    "ragas.jsonl": lambda q, a, c, r: {"user_input": q, "response": a, "retrieved_contexts": c, "reference": r},
+    "deepeval.json": lambda q, a, c, r: {
+        "input": q, "actual_output": a, "retrieval_context": c, "expected_output": r
+    },
+    "promptfoo.json": lambda q, a, c, r: {
+        "vars": {"question": q, "context": c, "reference": r}, "response": {"output": a}, "provider": {"id": "p"}
+    },
+    "langsmith.csv": lambda q, a, c, r: {
+        "inputs": {"question": q}, "outputs": {"output": a, "contexts": c}, "reference_outputs": {"answer": r}
+    },
+    "openai.jsonl": lambda q, a, c, r: {
+        "item": {"question": q, "ideal": r, "contexts": c}, "sample": {"output_text": a}
+    },
+    "autorag.parquet": lambda q, a, c, r: {
+        "qid": hashed_id(q), "query": q, "generated_texts": a, "retrieved_contents": c, "generation_gt": [r],
+        "retrieved_ids": [f"d{place}" for place, _ in enumerate(c)],
+    },
+}  # fmt: skip
+"""The rows of each file."""
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Values:
+    folder = tmp_path_factory.mktemp("own")
+    lines = [{"_id": hashed_id(q), "text": q, "reference": r} for q, _, _, r in DATA]
+    write(folder / "queries.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+    answers = [{"query_id": hashed_id(q), "answer": a, "contexts": c} for q, a, c, _ in DATA if a is not None]
+    write(folder / "answers.jsonl", "".join(f"{json.dumps(line)}\n" for line in answers))
+    dataset = {"queries": "queries.jsonl", "answers": "reference"}
+    return evaluated(folder, dataset, {"type": "replay", "path": "answers.jsonl"})
+
+
+def evaluated(folder: Path, dataset: Mapping[str, Any], answers: Mapping[str, Any]) -> Values:
+    experiment = {
+        "name": "e", "dataset": dataset, "services": {"overlap": {"type": "lexical"}},
+        "judge": {"service": "overlap"}, "configurations": [{"name": "bot", "answers": answers}],
+        "metrics": METRICS, "max_failure_rate": 0.5, "statistics": {"replicates": 0}, "output": {"path": "out"},
+    }  # fmt: skip
+    done = rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)))
+    assert done.status == 0, done.stderr
+    return values(folder / "out")
+
+
+def values(out: Path) -> Values:
+    return {
+        (row["query_id"], each["metric"]): (each["value"], each["status"] or row["status"])
+        for row in pq.read_table(out / "query_metrics").to_pylist()
+        for each in row["metrics"]
+    }
+
+
+def written(folder: Path, name: str) -> str:
+    rows = [FILES[name](*row) for row in DATA]
+    path = folder / name
+    if name.endswith(".parquet"):
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif name.endswith(".csv"):
+        header = list(rows[0])
+        lines = [",".join('"' + json.dumps(row[key]).replace('"', '""') + '"' for key in header) for row in rows]
+        write(path, "\n".join([",".join(header), *lines]) + "\n")
+    elif name.endswith(".jsonl"):
+        write(path, "".join(f"{json.dumps(row)}\n" for row in rows))
+    else:
+        write(path, json.dumps({"results": {"results": rows}} if "promptfoo" in name else rows, indent=2))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_values_are_those_of_the_same_data_in_our_own_files(tmp_path: Path, name: str, expected: Values) -> None:
+    written(tmp_path, name)
+    answers = {"type": "replay", **({"config": "p"} if "promptfoo" in name else {})}
+    assert evaluated(tmp_path, {"file": name}, answers) == expected
+
+
+def test_a_file_is_judged_without_yaml_and_copied_with_its_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in FILES:
+        written(tmp_path, name)
+        done = rankbeam("judge", name, "-m", "Faithfulness", "--service", "lexical", "--output", f"out/{name}")
+        assert "Faithfulness(judge=lexical)" in done.stdout, done.stderr
+        original = Path(name).read_bytes()
+        copied = rankbeam("export", f"out/{name}", "--like", name, "--output", f"copies/{name}")
+        assert (copied.status, copied.stdout, copied.stderr) == (0, f"copies/{name}\n", "")
+        assert Path(name).read_bytes() == original
+        before, after = rows(name), rows(f"copies/{name}")
+        added = [{key: row[key] for key in row if key not in first} for first, row in zip(before, after, strict=True)]
+        assert [{key: row[key] for key in first} for first, row in zip(before, after, strict=True)] == before
+        metric = "Faithfulness(judge=lexical)"
+        found = values(Path("out", name))
+        for (q, answer, *_), row in zip(DATA, added, strict=True):
+            value, status = found[hashed_id(q), metric]
+            assert (float(row[metric]) if row[metric] not in (None, "") else None) == value
+            assert (row["rankbeam_status"] == "ok") == (value is not None)
+            assert answer is not None or ("empty answer" in row["rankbeam_status"] and status == "failed")
+    again = rankbeam("export", f"out/{name}", "--like", name, "--output", f"copies/{name}")
+    assert (again.status, "exists already" in again.stderr) == (2, True)
+
+
+def rows(path: str) -> list[dict[str, Any]]:
+    from rankbeam.transforms.clients.formats.cases.objects import rows_in
+
+    return [value for _, value in rows_in(path)]
+
+
+def test_init_writes_an_experiment_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "ragas.jsonl")
+    made = rankbeam("init", "e.yaml", "--from", "ragas.jsonl")
+    assert made.status == 0, made.stderr
+    assert (
+        "# 4 rows (JSON lines, ragas): 3 answers, 4 with contexts, 4 with a reference answer."
+        in Path("e.yaml").read_text()
+    )
+    assert rankbeam("validate", "e.yaml").status == 0
+
+
+WRONG = [
+    (["judge", "no.jsonl", "--service", "lexical"], "no.jsonl: no such file"),
+    (["judge", "ragas.jsonl", "--service", "lexicl"], "--service: unknown type 'lexicl'; did you mean 'lexical'?"),
+    (["judge", "ragas.jsonl", "--service", "lexical", "--column", "answer"], "--column 'answer': write NAME=KEY"),
+    (["judge", "ragas.jsonl", "--service", "lexical", "--column", "anser=x"], "names 'anser'; did you mean 'answer'?"),
+    (["judge", "questions.jsonl", "--service", "lexical"], "has 1 questions and no answer (keys: response)"),
+    (["init", "e.yaml", "--from", "questions.jsonl"], "has 1 questions and no answer (keys: response)"),
+    (["init", "e.yaml", "--from", "qrels.txt"], "--from needs judgements and at least one run"),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), WRONG)
+def test_wrong_commands_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "ragas.jsonl")
+    write(Path("questions.jsonl"), '{"user_input": "Who?"}\n')
+    write(Path("qrels.txt"), "q1 0 d1 1\n")
+    done = rankbeam(*command)
+    assert (done.status, expected in done.stderr) == (2, True), done.stderr
+
+
+def test_two_answers_of_one_system_are_refused_with_both_lines(tmp_path: Path) -> None:
+    write(tmp_path / "f.csv", "question,answer\na,b\nc,d\na,e\n")
+    experiment = write(
+        tmp_path / "e.yaml",
+        "name: e\ndataset: {file: f.csv}\nconfigurations: [{name: a, answers: {type: replay}}]\n"
+        "services: {j: {type: lexical}}\njudge: {service: j}\nmetrics: [AnswerRelevance]\noutput: {path: out}\n",
+    )
+    done = rankbeam("evaluate", experiment)
+    assert done.status == 2
+    assert f"f.csv:4: query '{hashed_id('a')}' has two answers (also at line 2); keep one" in done.stderr

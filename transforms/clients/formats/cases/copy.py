@@ -1,0 +1,95 @@
+"""A copy of a file of cases with further columns: rows in their order, in the layout of the original."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rankbeam.transforms.clients.formats.cases.objects import Shape, delimiter_of, list_place, shape_of
+from rankbeam.transforms.clients.formats.cases.read import Case, read_rows
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.parquet import open_file
+from rankbeam.transforms.records.errors import InputError
+
+Values = Mapping[str, float | str | None]
+
+
+def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Callable[[Case], Values]) -> int:
+    """Write the copy, and return the number of its rows.
+
+    Args:
+        source: the original.
+        new: path of the copy.
+        names: the further columns; the last one holds texts, the others numbers.
+        values: the values of these columns for a row.
+    """
+    if files.exists(new):
+        raise InputError("exists already, and is never overwritten; choose another path", path=new)
+    shape = shape_of(source.path)
+    return _WRITERS[shape](source, new, names, _filled(source, names, values))
+
+
+Filled = Iterator[tuple[dict[str, Any], Values]]
+
+
+def _filled(source: CaseSource, names: Sequence[str], values: Callable[[Case], Values]) -> Filled:
+    for row, case in read_rows(source):
+        if taken := next((name for name in names if name in row), None):
+            raise InputError(f"has a column {taken!r} already", path=source.path, line=case.line)
+        yield row, values(case)
+
+
+def _write_lines(source: CaseSource, new: str, names: Sequence[str], rows: Filled) -> int:  # noqa: ARG001  one signature
+    lines = [json.dumps({**row, **{name: more[name] for name in names}}, ensure_ascii=False) for row, more in rows]
+    files.write(new, "".join(f"{line}\n" for line in lines).encode())
+    return len(lines)
+
+
+def _write_document(source: CaseSource, new: str, names: Sequence[str], rows: Filled) -> int:
+    whole = json.loads(files.read_all(source.path))
+    items = whole
+    for key in list_place(source.path):
+        items = items[key]
+    for item, (_, more) in zip(items, rows, strict=True):
+        item.update({name: more[name] for name in names})
+    files.write(new, (json.dumps(whole, ensure_ascii=False, indent=2) + "\n").encode())
+    return len(items)
+
+
+def _write_csv(source: CaseSource, new: str, names: Sequence[str], rows: Filled) -> int:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=delimiter_of(source.path), lineterminator="\n")
+    count = 0
+    for row, more in rows:
+        if not count:
+            writer.writerow([*row, *names])
+        writer.writerow(["" if cell is None else cell for cell in (*row.values(), *(more[name] for name in names))])
+        count += 1
+    files.write(new, text.getvalue().encode())
+    return count
+
+
+def _write_parquet(source: CaseSource, new: str, names: Sequence[str], rows: Filled) -> int:
+    with open_file(source.path) as file:
+        table = file.read()
+    added = [more for _, more in rows]
+    for name in names:
+        kind = pa.string() if name == names[-1] else pa.float64()
+        table = table.append_column(name, pa.array([more[name] for more in added], kind))
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    files.write(new, buffer.getvalue())
+    return len(added)
+
+
+_WRITERS = {
+    Shape.LINES: _write_lines,
+    Shape.DOCUMENT: _write_document,
+    Shape.CSV: _write_csv,
+    Shape.PARQUET: _write_parquet,
+}

@@ -1,0 +1,220 @@
+"""Rows of a file as objects: JSON lines, a JSON array or an object around one, CSV with a header, or Parquet."""
+
+import csv
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+from rankbeam.transforms.clients.formats import json_lines, lines, utf8
+from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.storage.parquet import open_file
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
+
+Row = tuple[int, dict[str, Any]]
+"""An object with its line, or its row in Parquet, from 1."""
+
+_ROWS_AT_ONCE = 1 << 10
+_SPACE = " \t\r\n"
+_LISTS = (
+    ("results", "results"),
+    ("results",),
+    ("testRunData", "testCases"),
+    ("testCases",),
+    ("test_cases",),
+    ("eval_cases",),
+    ("evalCases",),
+    ("eval_case_results",),
+    ("evalCaseResults",),
+    ("samples",),
+    ("examples",),
+    ("data",),
+)
+"""Where objects of other tools hold their list of rows: promptfoo, DeepEval, ADK, OpenAI's API."""
+
+
+class Shape(StrEnum):
+    """The layout of a file."""
+
+    LINES = "JSON lines"
+    DOCUMENT = "JSON"
+    CSV = "CSV"
+    PARQUET = "Parquet"
+
+
+def shape_of(path: str) -> Shape:
+    """The layout of a file, by its beginning."""
+    with files.open_raw(path, 1 << 10) as handle:
+        if handle.read(4) == b"PAR1":
+            return Shape.PARQUET
+    head = files.read_head(path)
+    lines.refuse_other_encoding(path, head, 0)
+    text = head.decode("utf-8", "replace").lstrip(_SPACE)
+    if not text:
+        raise InputError("the file is empty; rows of questions and answers were expected", path=path)
+    if text.startswith("["):
+        return Shape.DOCUMENT
+    if not text.startswith("{"):
+        return Shape.CSV
+    first, end, rest = text.partition("\n")
+    try:
+        value = json.loads(first)
+    except ValueError:
+        return Shape.DOCUMENT if first.strip(_SPACE) == "{" or ('"' in first and end) else Shape.LINES
+    return Shape.DOCUMENT if not rest.strip() and _list_in(value) is not None else Shape.LINES
+
+
+def rows_in(path: str) -> Iterator[Row]:
+    """Read the rows of a file as objects."""
+    shape = shape_of(path)
+    if shape is Shape.PARQUET:
+        yield from _in_parquet(path)
+    elif shape is Shape.CSV:
+        yield from _in_csv(path)
+    elif shape is Shape.DOCUMENT:
+        yield from _in_document(path)
+    else:
+        for line, text in json_lines.numbered(path):
+            yield line, _object(path, line, json_lines.parsed(path, line, text))
+
+
+def list_place(path: str) -> tuple[str, ...]:
+    """The keys that lead to the list of rows in a JSON document."""
+    value = json.loads(_whole(path))
+    return () if isinstance(value, list) else _list_in(value) or ()
+
+
+def _in_parquet(path: str) -> Iterator[Row]:
+    row = 0
+    with open_file(path) as file:
+        names = file.schema_arrow.names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
+        try:
+            for batch in file.iter_batches(_ROWS_AT_ONCE, use_threads=False):
+                for value in batch.to_pylist():
+                    row += 1
+                    yield row, value
+        except (pa.ArrowInvalid, OSError, UnicodeDecodeError, *gcs.errors(path)) as error:
+            raise InputError(f"row group cannot be read ({error})", path=path, line=row + 1) from error
+
+
+def _in_csv(path: str) -> Iterator[Row]:
+    csv.field_size_limit(files.LONGEST_LINE)
+    rows = csv.reader(_text_lines(path), strict=True, delimiter=delimiter_of(path))
+    line = 1
+    try:
+        names = [name.strip() for name in next(rows, [])]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path, line=1)
+        line = rows.line_num + 1
+        for cells in rows:
+            if cells and len(cells) != len(names):
+                raise InputError(f"has {len(cells)} cells, and the header {len(names)}", path=path, line=line)
+            if cells:
+                yield line, {name: cell or None for name, cell in zip(names, cells, strict=True)}
+            line = rows.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"is not valid CSV: {error}", path=path, line=line) from error
+
+
+def delimiter_of(path: str) -> str:
+    """The character between the names of a header: a comma, unless another one is more frequent."""
+    head = files.read_head(path).decode("utf-8", "replace").lstrip(_SPACE).split("\n", 1)[0]
+    return max(",;\t", key=head.count)
+
+
+def _text_lines(path: str) -> Iterator[str]:
+    number = 0
+    for block in files.read_blocks(path):
+        lines.refuse_other_encoding(path, block, number)
+        for line in block.splitlines(keepends=True):
+            number += 1
+            try:
+                yield line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InputError(utf8.CONVERT, path=path, line=number) from error
+
+
+def _whole(path: str) -> str:
+    return "".join(_text_lines(path))
+
+
+def _in_document(path: str) -> Iterator[Row]:
+    text = _whole(path)
+    decoder = json.JSONDecoder()
+    try:
+        value = decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"is not valid JSON: {error.msg} at column {error.colno}", path=path, line=error.lineno
+        ) from error
+    except RecursionError as error:
+        raise InputError("is not valid JSON: it is nested too deeply", path=path) from error
+    place: tuple[str, ...] | None = ()
+    if not isinstance(value, list):
+        place = _list_in(value)
+        for key in place or ():
+            value = value[key]
+    if place is None:
+        keys = shortened(", ".join(value), 200) if isinstance(value, dict) else type(value).__name__
+        raise InputError(f"holds no list of rows that rankbeam knows; its keys: {keys}", path=path)
+    begins = _begins(text, place, decoder)
+    line, before = 1, 0
+    for item, begin in zip(value, begins, strict=True):
+        line, before = line + text.count("\n", before, begin), begin
+        yield line, _object(path, line, item)
+
+
+def _list_in(value: Any) -> tuple[str, ...] | None:
+    """The keys that lead to the list of rows in an object; None where there is none."""
+    for place in _LISTS:
+        inner = value
+        for key in place:
+            inner = inner.get(key) if isinstance(inner, dict) else None
+        if isinstance(inner, list):
+            return place
+    return None
+
+
+def _begins(text: str, place: tuple[str, ...], decoder: json.JSONDecoder) -> Iterator[int]:
+    """Where the items of the list at some keys of a valid JSON text begin."""
+    at = _after_space(text, 0)
+    for wanted in place:
+        at = _value_of(text, at, wanted, decoder)
+    at = _after_space(text, at + 1)
+    while text[at] != "]":
+        yield at
+        _, end = decoder.raw_decode(text, at)
+        at = _after_space(text, end)
+        at = _after_space(text, at + 1) if text[at] == "," else at
+
+
+def _value_of(text: str, at: int, wanted: str, decoder: json.JSONDecoder) -> int:
+    """Where the last value of a key of the object at a position begins: the one that a parser keeps."""
+    found, at = at, _after_space(text, at + 1)
+    while text[at] != "}":
+        key, end = decoder.raw_decode(text, at)
+        begin = _after_space(text, _after_space(text, end) + 1)
+        found = begin if key == wanted else found
+        _, end = decoder.raw_decode(text, begin)
+        at = _after_space(text, end)
+        at = _after_space(text, at + 1) if text[at] == "," else at
+    return found
+
+
+def _after_space(text: str, at: int) -> int:
+    while text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _object(path: str, line: int, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
+    return value

@@ -1,0 +1,326 @@
+"""Read cases: the values at the paths of a tool, or at those that the user gives, checked and brought to one form."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any
+
+import jmespath.exceptions
+
+from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
+from rankbeam.transforms.clients.formats.cases.paths import is_numpy, keys_of, structured, value_at
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, tool_of
+from rankbeam.transforms.clients.formats.values import as_text, json_id
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+
+SAMPLE_ROWS = 1_000
+"""Rows whose keys tell the tool."""
+_MISSING = ("nan", "NaN", "None", "null")
+"""Cells of CSV that pandas and Python write for a value that is missing."""
+_TEXT_KEYS = ("text", "content", "page_content", "document.content", "document.text", "contents", "context", "snippet")
+_ID_KEYS = ("doc_id", "id", "document_id", "document.id", "metadata.doc_id", "metadata.id", "source")
+_SPEAKERS = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "model": "assistant"}
+_MARKED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<text>.*)", re.DOTALL)
+"""How DeepEval writes a context with its source."""
+_LONGEST_ATTRIBUTE = 1_000
+
+Context = tuple[str | None, str | None]
+"""Id and text of a context; one of them may be None."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: a question, and what belongs to it."""
+
+    line: int
+    query_id: str
+    question: str
+    answer: str | None
+    contexts: tuple[Context, ...] | None  # None where the row does not say them
+    reference: str | None
+    relevant: tuple[str, ...] | None
+    config: str
+    attributes: Mapping[str, str]
+    notes: tuple[str, ...] = ()  # what users should know, as keys of `survey.NOTES`
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How to read the rows of one file."""
+
+    tool: Tool
+    shape: Shape
+    columns: Mapping[str, str] = field(default_factory=dict)
+    guessed: Mapping[str, str] = field(default_factory=dict)  # the only text among the user's own keys
+
+    def paths(self, name: str) -> Sequence[str]:
+        """The paths at which to look for a part of a case."""
+        if name in self.columns:
+            return (self.columns[name],)
+        return (*self.tool.paths.get(name, ()), *([self.guessed[name]] if name in self.guessed else []))
+
+
+def read_cases(source: CaseSource) -> Iterator[Case]:
+    """Read the cases of a file."""
+    return (case for _, case in read_rows(source))
+
+
+def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
+    """Read the rows of a file, each with its case."""
+    rows = rows_in(source.path)
+    head = list(islice(rows, SAMPLE_ROWS))
+    layout = layout_of(source, head)
+    for line, row in chain(head, rows):
+        yield row, case_of(source, layout, line, row)
+
+
+def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
+    """How to read a file, from its first rows."""
+    values = [row for _, row in head]
+    if not values:
+        raise InputError("the file has no rows", path=source.path)
+    keys = {key: None for row in values for key in row}
+    tool = tool_of(keys)
+    layout = Layout(tool, shape_of(source.path), source.columns, _guessed(tool, values))
+    known = [
+        name for name in FIELDS if any(value_at(row, path) is not None for path in layout.paths(name) for row in values)
+    ]
+    for name, path in source.columns.items():
+        if name not in known:
+            hint = did_you_mean(path, keys)
+            raise InputError(f"columns: no row has {path!r}, which is to be the {name}; {hint}", path=source.path)
+    if "question" not in known and "id" not in known:
+        named = shortened(", ".join(_shown_keys(tool, values)), 300)
+        problem = f"no key of these rows is known as the question; name it: columns: {{question: KEY}}; keys: {named}"
+        raise InputError(problem, path=source.path, line=head[0][0])
+    return layout
+
+
+def _guessed(tool: Tool, values: Sequence[dict[str, Any]]) -> dict[str, str]:
+    inside = {"question": tool.own[:1], "answer": tool.own[1:2] if tool.name == "LangSmith" else ()}
+    rows = [{name: structured(row.get(name)) for name in tool.own} for row in values]
+    found = {part: only_text_in(rows, name) for part, names in inside.items() for name in names}
+    return {part: path for part, path in found.items() if path is not None}
+
+
+def _shown_keys(tool: Tool, values: Sequence[dict[str, Any]]) -> list[str]:
+    inner = {f"{name}.{key}": None for row in values for name in tool.own if isinstance(row.get(name), dict)
+             for key in row[name]}  # fmt: skip
+    return list(inner or {key: None for row in values for key in row})
+
+
+def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any]) -> Case:
+    """The case of a row."""
+    reading = _Reading(source, layout, line, row)
+    question, history, last = reading.question()
+    answer = reading.text("answer")
+    given = reading.value("id")
+    query_id = json_id(source.path, line, given) if given is not None else hashed_id(question, history)
+    contexts = reading.contexts()
+    reference, relevant = reading.reference(), reading.relevant()
+    attributes = reading.attributes()
+    if history:
+        attributes["history"] = json.dumps(history, ensure_ascii=False)
+    return Case(
+        line, query_id, question, last if answer is None else answer, contexts, reference, relevant,
+        as_text(reading.value("config")).strip(), attributes, tuple(reading.notes),
+    )  # fmt: skip
+
+
+def hashed_id(question: str, history: Sequence[Mapping[str, str]] = ()) -> str:
+    """The id of a question that has none: a hash of its text.
+
+    >>> hashed_id("Who?") == hashed_id(" Who? "), hashed_id("Who?")
+    (True, 'qd991a24e8e04')
+    """
+    said = question.strip() if not history else json.dumps([question.strip(), *history], ensure_ascii=False)
+    return f"q{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+
+
+@dataclass
+class _Reading:
+    """One row, while it is read."""
+
+    source: CaseSource
+    layout: Layout
+    line: int
+    row: Mapping[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+    def refuse(self, problem: str) -> InputError:
+        return InputError(problem, path=self.source.path, line=self.line)
+
+    def value(self, name: str) -> Any:
+        """The first value at the paths of a part; None where there is none."""
+        for path in self.layout.paths(name):
+            try:
+                value = value_at(self.row, path)
+            except jmespath.exceptions.JMESPathError as error:
+                raise self.refuse(f"{name}: {path} does not fit the row: {str(error).splitlines()[0]}") from error
+            if not self._is_missing(value):
+                return value
+        return None
+
+    def _is_missing(self, value: Any) -> bool:
+        if isinstance(value, float) and math.isnan(value):
+            return True
+        return value is None or (self.layout.shape is Shape.CSV and value in _MISSING)
+
+    def text(self, name: str) -> str | None:
+        """A text; None where it is missing or blank."""
+        value = self.value(name)
+        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            self._count_further(name, value)
+            value = value[0]
+        if isinstance(value, bool | int | float):
+            value = as_text(value)
+        if value is not None and not isinstance(value, str):
+            raise self.refuse(f"{name}: expected a text, found {_kind(value)}; {self._advice(name, value)}")
+        if value is not None:
+            self._refuse_half(name, value)
+        return value if value and value.strip() else None
+
+    def _count_further(self, name: str, value: Sequence[str]) -> None:
+        if len(value) > 1:
+            self.notes.append(f"several {name}")
+
+    def _advice(self, name: str, value: Any) -> str:
+        keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""
+        return f"name the text in it: columns: {{{name}: PATH}}{keys}"
+
+    def _refuse_half(self, name: str, value: str) -> None:
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise self.refuse(f"{name}: holds half a character (a lone surrogate such as \\ud83d)") from error
+
+    def question(self) -> tuple[str, list[dict[str, str]], str | None]:
+        """The question, what was said before it, and the last answer of a conversation that ends with one."""
+        value = self.value("question")
+        talk = self._listed(value) if isinstance(value, list | str) else None
+        if talk and all(isinstance(each, dict) for each in talk):
+            return self._of_conversation(talk)
+        question = self.text("question")
+        if question is None and self.value("id") is None:
+            raise self.refuse("has no question")
+        return question or "", [], None
+
+    def _of_conversation(self, talk: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]], str | None]:
+        turns = [(_SPEAKERS.get(str(each.get("type") or each.get("role")).lower(), "tool"), each.get("content"))
+                 for each in talk]  # fmt: skip
+        said = [{"role": role, "text": text} for role, text in turns if role != "tool" and isinstance(text, str)]
+        places = [place for place, each in enumerate(said) if each["role"] == "user"]
+        if not places:
+            raise self.refuse("has a conversation without a message of the user")
+        last = places[-1]
+        answer = "\n".join(each["text"] for each in said[last + 1 :]) or None
+        return said[last]["text"], said[:last], answer
+
+    def _listed(self, value: Any) -> list[Any] | None:
+        """A list, also one that CSV holds as JSON or as a Python literal; None for other values."""
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            value = self._parsed(value)
+        return value if isinstance(value, list) else None
+
+    def _parsed(self, text: str) -> Any:
+        if self.layout.shape is not Shape.CSV:
+            return text
+        value = structured(text)
+        if isinstance(value, str) and is_numpy(text):
+            raise self.refuse("holds the printed form of a NumPy array; write lists as JSON")
+        return value
+
+    def contexts(self) -> tuple[Context, ...] | None:
+        """The contexts with their ids; None where the row says neither."""
+        texts, ids = self.value("contexts"), self._ids("context_ids")
+        if texts is None:
+            return None if ids is None else tuple((each, None) for each in ids)
+        listed = self._listed(texts)
+        if listed is None and isinstance(texts, str):
+            listed = self._split(texts)
+        if listed is None:
+            raise self.refuse(f"contexts: expected a list, found {_kind(texts)}")
+        found = [self._context(place, each) for place, each in enumerate(listed)]
+        if ids is None:
+            return tuple(found)
+        if len(ids) != len(found):
+            raise self.refuse(f"has {len(found)} contexts and {len(ids)} ids of contexts")
+        return tuple((name, text) for name, (_, text) in zip(ids, found, strict=True))
+
+    def _split(self, text: str) -> list[str]:
+        """The contexts in one text; DeepEval joins them."""
+        joined = self.layout.tool.joined
+        if not text.strip():
+            return []
+        if not joined or joined not in text:
+            return [text]
+        self.notes.append("joined")
+        return text.split(joined)
+
+    def _context(self, place: int, value: Any) -> Context:
+        if isinstance(value, str):
+            marked = _MARKED.fullmatch(value)
+            return (None, value) if marked is None else (marked["source"], marked["text"])
+        if not isinstance(value, dict):
+            raise self.refuse(f"contexts.{place}: expected a text or an object, found {_kind(value)}")
+        text = next((each for key in _TEXT_KEYS if isinstance(each := value_at(value, key), str)), None)
+        name = next(
+            (each for key in _ID_KEYS if isinstance(each := value_at(value, key), str | int) and each != ""), None
+        )
+        if text is None:
+            raise self.refuse(f"contexts.{place}: has no text; its keys: {shortened(', '.join(value), 200)}")
+        return None if name is None else json_id(self.source.path, self.line, name), text
+
+    def _ids(self, name: str) -> list[str] | None:
+        value = self.value(name)
+        listed = self._listed(value)
+        if value is not None and listed is None:
+            raise self.refuse(f"{name}: expected a list, found {_kind(value)}")
+        return None if listed is None else [json_id(self.source.path, self.line, each) for each in listed]
+
+    def reference(self) -> str | None:
+        """The reference answer; of several the first."""
+        listed = self._listed(self.value("reference"))
+        if listed is None or not all(isinstance(each, str) for each in listed):
+            return self.text("reference")
+        said = [each for each in listed if each.strip()]
+        self._count_further("reference", said)
+        return said[0] if said else None
+
+    def relevant(self) -> tuple[str, ...] | None:
+        """The ids of relevant documents; alternatives among them are refused unless they may be lost."""
+        value = self._listed(self.value("relevant"))
+        if value is None:
+            return None
+        groups = [each if isinstance(each, list) else [each] for each in value]
+        if any(len(group) > 1 for group in groups):
+            if not self.source.flatten:
+                raise self.refuse(
+                    "relevant: of some documents one is enough, which judgements cannot say; with "
+                    "dataset: {groups: flatten}, each of them counts as relevant"
+                )
+            self.notes.append("flattened")
+        names = [json_id(self.source.path, self.line, each) for group in groups for each in group]
+        return tuple(dict.fromkeys(names))
+
+    def attributes(self) -> dict[str, str]:
+        """The other keys with short values; those in `metadata` and in Auto RAG Eval's profile, too."""
+        used = {name for part in FIELDS for path in self.layout.paths(part) for name in (path, *keys_of(path))}
+        inner = [structured(self.row.get(key)) for key in ("metadata", "Q&A Gen Profile")]
+        others = {key: value for key, value in self.row.items() if key not in used}
+        for each in inner:
+            others |= each if isinstance(each, dict) else {}
+        kept = {key: as_text(value) for key, value in others.items() if isinstance(value, str | int | float | bool)}
+        return {key: text for key, text in kept.items() if len(text) <= _LONGEST_ATTRIBUTE and text not in ("", "NaN")}
+
+
+def _kind(value: Any) -> str:
+    return {"dict": "an object", "list": "a list", "str": "a text"}.get(
+        type(value).__name__, shortened(repr(value), 60)
+    )

@@ -1,0 +1,208 @@
+"""Tools whose files rankbeam knows: the keys that tell them apart, and the paths of what a case consists of.
+
+A path is a key, or a JMESPath expression; the first one with a value counts. Keys of ragas, DeepEval and AutoRAG are
+those of their source code, all others those of the tools' documentation.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+FIELDS = ("id", "question", "answer", "contexts", "context_ids", "reference", "relevant", "config")
+"""What a case consists of, and what `columns:` may name."""
+
+Paths = Mapping[str, Sequence[str]]
+
+QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text")
+ANSWERS = ("answer", "response", "output", "actual_output", "completion", "result")
+CONTEXTS = ("contexts", "retrieved_contexts", "retrieval_context", "context", "documents", "sources")
+REFERENCES = (
+    "reference",
+    "reference_answer",
+    "ground_truth",
+    "ideal",
+    "expected",
+    "expected_output",
+    "expected_answer",
+)
+_IDS = ("query_id", "qid", "question_id")
+_CONFIGS = ("config", "configuration")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool's files."""
+
+    name: str
+    marks: tuple[frozenset[str], ...]  # one of these sets of keys tells the tool
+    paths: Paths
+    joined: str = ""  # what separates contexts in one text
+    own: tuple[str, ...] = field(default=())  # objects whose keys are the user's own
+
+
+def _marks(*sets: str) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(keys.split()) for keys in sets)
+
+
+def _under(prefixes: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for prefix in prefixes for name in names)
+
+
+def _adk(prefix: str, inside: str) -> tuple[str, ...]:
+    snake, camel = f"{prefix}{inside}", "".join(_camel(part) for part in f"{prefix}{inside}".split("."))
+    return f"{snake}.parts[0].text", f"{camel}.parts[0].text"
+
+
+def _camel(part: str) -> str:
+    first, *rest = part.split("_")
+    return f"{first}{''.join(each.title() for each in rest)}"
+
+
+_LAST_OF_CHAT = "[-1].content"
+_ITEMS = ("item", "datasource_item.item", "datasource_item")
+_INVOCATIONS = ("eval_metric_result_per_invocation[-1]", "evalMetricResultPerInvocation[-1]")
+
+OWN = "rankbeam"
+"""The tool whose lines are rankbeam's own."""
+
+TOOLS = (
+    Tool(
+        OWN,
+        _marks("query_id answer"),
+        {"id": ("query_id",), "question": ("question", "query"), "answer": ("answer",), "contexts": ("contexts",),
+         "reference": ("reference",), "config": ("config",)},
+    ),
+    Tool(
+        "AutoRAG",
+        _marks("qid query retrieval_gt", "qid query generation_gt", "generated_texts"),
+        {"id": ("qid",), "question": ("query",), "answer": ("generated_texts",), "contexts": ("retrieved_contents",),
+         "context_ids": ("retrieved_ids",), "reference": ("generation_gt",), "relevant": ("retrieval_gt",),
+         "config": _CONFIGS},
+    ),
+    Tool(
+        "ragas",
+        _marks("user_input"),
+        {"id": ("query_id", "id"), "question": ("user_input",), "answer": ("response",),
+         "contexts": ("retrieved_contexts",), "context_ids": ("retrieved_context_ids",),
+         "reference": ("reference",), "relevant": ("reference_context_ids",), "config": _CONFIGS},
+    ),
+    Tool(
+        "DeepEval",
+        _marks("input actual_output", "input expected_output", "input retrieval_context", "input actualOutput",
+               "input expectedOutput", "input retrievalContext"),
+        {"question": ("input",), "answer": ("actual_output", "actualOutput"),
+         "contexts": ("retrieval_context", "retrievalContext"), "reference": ("expected_output", "expectedOutput"),
+         "config": _CONFIGS},
+        joined="|",
+    ),
+    Tool(
+        "promptfoo",
+        _marks("vars response", "vars provider"),
+        {"question": _under(["vars"], QUESTIONS), "answer": ("response.output",),
+         "contexts": ("metadata.context", "response.metadata.context", *_under(["vars"], CONTEXTS)),
+         "reference": _under(["vars"], REFERENCES),
+         "config": ("join(' ', [provider.label || provider.id || provider, prompt.label || ''])",)},
+        own=("vars",),
+    ),
+    Tool(
+        "OpenAI evals",
+        _marks("item sample", "datasource_item sample", "item"),
+        {"id": _under(_ITEMS, _IDS), "question": (*_under(_ITEMS, QUESTIONS), f"sample.input{_LAST_OF_CHAT}"),
+         "answer": ("sample.output_text", f"sample.output{_LAST_OF_CHAT}", "sample.choices[0].message.content",
+                    *_under(_ITEMS, ANSWERS[:1])),
+         "contexts": _under(_ITEMS, CONTEXTS), "reference": _under(_ITEMS, REFERENCES), "config": ("sample.model",)},
+        own=("item", "datasource_item"),
+    ),
+    Tool(
+        "Phoenix",
+        _marks("attributes.input.value"),
+        {"question": ("attributes.input.value",), "answer": ("attributes.output.value",),
+         "contexts": ("attributes.reranker.output_documents", "attributes.retrieval.documents"),
+         "reference": ("reference", "expected"), "config": _CONFIGS},
+    ),
+    Tool(
+        "LangSmith",
+        _marks("inputs outputs", "inputs reference_outputs"),
+        {"id": ("example_id", "reference_example_id"), "question": _under(["inputs"], QUESTIONS),
+         "answer": _under(["outputs"], ANSWERS), "contexts": _under(["outputs", "inputs"], CONTEXTS),
+         "reference": (*_under(["reference_outputs", "reference", "outputs"], REFERENCES),
+                       *_under(["reference_outputs", "reference"], ANSWERS)),
+         "config": ("session_name", "experiment")},
+        own=("inputs", "outputs", "reference_outputs", "reference"),
+    ),
+    Tool(
+        "Auto RAG Eval",
+        _marks("Question Answer", "query expected_tool_use"),
+        {"id": ("item_id",), "question": ("Question", "query"), "reference": ("Answer", "reference"),
+         "relevant": ("doc_ids",)},
+    ),
+    Tool(
+        "ADK",
+        _marks("conversation evalId", "conversation eval_id", "eval_metric_result_per_invocation",
+               "evalMetricResultPerInvocation"),
+        {"id": ("eval_id", "evalId"),
+         "question": (*_adk("conversation[-1].", "user_content"),
+                      *(path for each in _INVOCATIONS for path in _adk(f"{each}.", "actual_invocation.user_content"))),
+         "answer": tuple(path for each in _INVOCATIONS
+                         for path in _adk(f"{each}.", "actual_invocation.final_response")),
+         "reference": (*_adk("conversation[-1].", "final_response"),
+                       *(path for each in _INVOCATIONS
+                         for path in _adk(f"{each}.", "expected_invocation.final_response")))},
+    ),
+    Tool(
+        "ragas before 0.2",
+        _marks("question ground_truth", "question ground_truths", "question contexts answer"),
+        {"id": ("id", *_IDS), "question": ("question",), "answer": ("answer",), "contexts": ("contexts",),
+         "reference": ("ground_truth", "ground_truths"), "config": _CONFIGS},
+    ),
+    Tool(
+        "Vertex AI evaluation",
+        _marks("prompt response", "prompt reference"),
+        {"question": ("prompt",), "answer": ("response",), "contexts": ("context",), "reference": ("reference",),
+         "config": _CONFIGS},
+    ),
+)  # fmt: skip
+"""Known tools; the first one whose marks a file has counts."""
+
+COMMON = Tool(
+    "common names",
+    (),
+    {"id": _IDS, "question": QUESTIONS, "answer": ANSWERS, "contexts": CONTEXTS,
+     "context_ids": ("context_ids", "retrieved_ids", "doc_ids"), "reference": REFERENCES, "config": _CONFIGS},
+)  # fmt: skip
+"""Names in common use, for files of no known tool."""
+
+
+def tool_of(keys: Iterable[str]) -> Tool:
+    """The tool that wrote rows with these keys, or the names in common use.
+
+    >>> tool_of({"user_input", "response"}).name, tool_of({"question", "answer"}).name
+    ('ragas', 'common names')
+    """
+    known = {key for name in keys for key in (name, name.partition(".")[0] if name.startswith(_FLAT) else name)}
+    return next((tool for tool in TOOLS if any(mark <= known for mark in tool.marks)), COMMON)
+
+
+_FLAT = ("inputs.", "outputs.", "reference.", "reference_outputs.")
+"""Prefixes of LangSmith's columns, whose tables hold one for each key of these objects."""
+
+
+def only_text_in(rows: Iterable[Mapping[str, Any]], name: str) -> str | None:
+    """The path of the only text in an object of the user's own keys; None where there are several, or none."""
+    keys = {key for row in rows if isinstance(row.get(name), dict) for key in row[name]}
+    texts = {
+        key for row in rows if isinstance(row.get(name), dict) for key in keys if isinstance(row[name].get(key), str)
+    }
+    return f'{name}."{next(iter(texts))}"' if len(texts) == 1 else None
+
+
+def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
+    """What an experiment says under `columns:`; refused where a part of a case or its path is not one."""
+    for name, path in columns.items():
+        if name not in FIELDS:
+            raise ValueError(f"names {name!r}; {did_you_mean(name, FIELDS)}")
+        check_path(path if names_in(path) is not None or any(each in path for each in "[(|*@&") else f'"{path}"')
+    return dict(columns)
