@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 5373318eca02fcaefe626f96a7fe57c7017120b4aae7f03d881b342f0d54120b
+-- sha256 0a6f92c2949a0801328589cc12aead491478d3ed72e7b2a63da083c71d6eaf74
 
 CREATE VIEW run_history AS
 SELECT
@@ -179,6 +179,7 @@ SELECT
   d.wins,
   d.ties,
   d.losses,
+  d.clusters,
   c.position,
   c.config_id,
   b.config_id AS baseline_id
@@ -227,6 +228,37 @@ JOIN configuration_metrics AS m
   ON m.run_id = r.run_id AND m.config_id = c.config_id
 WHERE
   m.slice = 'all';
+
+CREATE VIEW monitoring AS
+SELECT
+  r.run_id,
+  r.experiment,
+  r.started_at,
+  r.is_latest,
+  c.name AS configuration,
+  m.metric,
+  m.mode,
+  m.state,
+  m.alarm,
+  m.change,
+  m.low,
+  m.high,
+  m.lowest_high,
+  m.highest_low,
+  m.nights,
+  m.since,
+  m.tolerance,
+  m.baseline_run,
+  m.baseline_mean,
+  m.queries,
+  m.skipped,
+  m.quarter,
+  m.config_id
+FROM run_history AS r
+JOIN monitor AS m
+  ON m.run_id = r.run_id
+JOIN configurations AS c
+  ON c.run_id = m.run_id AND c.config_id = m.config_id;
 
 CREATE VIEW per_query AS
 SELECT

@@ -155,6 +155,11 @@ explore: trend {
   description: "Configurations over time"
 }
 
+explore: monitoring {
+  label: "Changes since the baseline"
+  description: "Whether a metric has fallen since a pinned baseline run, night after night"
+}
+
 explore: coverage {
   label: "Coverage"
   description: "Queries without an answer, and why"

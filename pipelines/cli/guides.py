@@ -16,6 +16,7 @@ GUIDES: Mapping[str, str] = {
     "judge": "other-tools",
     "ledger": "services",
     "log": "gates",
+    "monitor": "trust",
     "plan": "services",
     "report": "report",
     "runs": "tables",

@@ -45,6 +45,8 @@ def end(results: Results, experiment: Experiment, shown: Shown, *, reported: boo
         missed = _shown(results, experiment, shown)
     except BrokenPipeError as error:  # write the files all the same
         closed = error
+    if experiment.is_monitored and not shown.temporary:
+        _monitor(results)
     unwritten = [] if shown.temporary else _write(results, shown, reported=reported, listed=closed is None)
     if closed is not None:
         raise closed
@@ -95,6 +97,19 @@ def _gates(results: Results, experiment: Experiment, shown: Shown) -> str:
     screen = Screen.of(sys.stderr if is_message else sys.stdout, wide=shown.wide)
     click.echo(f"\n{gate_show.as_text(checks, screen)}", err=is_message)
     return "" if all(check.is_met for check in checks) else gate_show.summary(checks)
+
+
+def _monitor(results: Results) -> None:
+    """Write the changes since the baseline run to the table `monitor`."""
+    from rankbeam.pipelines.monitor.changes import monitored
+    from rankbeam.pipelines.monitor.show import Tolerances
+    from rankbeam.pipelines.monitor.store import store
+
+    found = monitored(results)
+    for warning in found.warnings:
+        warn(warning)
+    if found.changes:
+        store(found, Tolerances.of(results, None))
 
 
 def _write(results: Results, shown: Shown, *, reported: bool, listed: bool) -> list[str]:

@@ -10,6 +10,7 @@ from rankbeam.pipelines.experiment.file.services import Service
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.quotas import CorpusQuotas
 from rankbeam.pipelines.gates.gates import Gate
+from rankbeam.pipelines.gates.models import MONITOR
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
@@ -60,6 +61,13 @@ class Experiment:
     shares_ledger: bool = False
     leases_path: str | None = None  # the folder of leases; None for that of the ledger
     is_private: bool = False
+    is_fresh: bool = False  # each day calls anew
+    day: str | None = None  # the date that calls are made for, where each day calls anew
+
+    @property
+    def is_monitored(self) -> bool:
+        """True if a gate is about the change since a baseline run."""
+        return any(gate.value == MONITOR for gate in self.gates)
 
     @property
     def calls_models(self) -> bool:
@@ -192,11 +200,18 @@ class Experiment:
         """The experiment, whose rankings and corpus may share no query, or no document, with the judgements, or not."""
         return replace(self, evaluation=replace(self.evaluation, allow_disjoint=allowed))
 
-    def pinned(self, run: str) -> "Experiment":
-        """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read."""
-        sources = tuple(source.pinned(run) for source in self.sources)
+    def pinned(self, run: str, day: str) -> "Experiment":
+        """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read.
+
+        Args:
+            run: names the execution.
+            day: date of the execution, such as 2026-01-31, for experiments whose calls are made anew each day.
+        """
+        called_on = day if self.is_fresh else None
+        sources = tuple(source.pinned(run, called_on) for source in self.sources)
         return replace(
             self,
+            day=called_on,
             qrels=_pinned(self.qrels, run),
             queries=_pinned(self.queries, run),
             corpus=_pinned(self.corpus, run),

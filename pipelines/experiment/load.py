@@ -168,6 +168,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         shares_ledger=shares_ledger,
         leases_path=data_folder("leases") if model.output.leases == USER else None,
         is_private=model.output.private,
+        is_fresh=model.fresh is not None,
         gates=gates,
         bigquery=bigquery,
         unit=model.dataset.unit,

@@ -7,8 +7,9 @@ from itertools import product
 
 from rankbeam.pipelines.compare.compare import Question, compare, slices_matching
 from rankbeam.pipelines.gates.gates import Gate, Known
-from rankbeam.pipelines.gates.models import FAILURE_RATE, SENTINELS
+from rankbeam.pipelines.gates.models import FAILURE_RATE, MONITOR, SENTINELS
 from rankbeam.pipelines.gates.noise import steps_of
+from rankbeam.pipelines.monitor.changes import Monitored, monitored
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import is_judged
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
@@ -51,7 +52,7 @@ class Check:
     @property
     def is_skipped(self) -> bool:
         """True if there is nothing to hold against the limit yet, and the gate says to skip that."""
-        return self.is_new and self.gate.skips_new
+        return self.is_new and (self.gate.skips_new or self.gate.value == MONITOR)
 
     @property
     def margin(self) -> float | None:
@@ -95,17 +96,41 @@ def check(
     """Check a run against gates; missed gates come first."""
     baseline = run.baseline if other is None else None
     differences = _differences(run, gates, other, other_dataset=other_dataset)
+    nights = _nights(run, gates)
     named = [row["name"] for row in run.configurations]
     checks = []
     for gate in gates:
         names, slices = gate.configurations(named, baseline), slices_matching(gate.slice, run.slices)
         for name, each in product(names, slices):
+            if gate.value == MONITOR:
+                checks.append(_monitored(gate, name, each, nights))
+                continue
             value, reason = _measured(gate, name, each, run, differences)
             is_new = gate.is_difference and other is not None and differences.lacks(name, each, gate.metric, other)
             checks.append(Check(gate, name, each, value, reason, is_new))
         if not names or not slices:
             checks.append(Check(gate, gate.configuration or "", gate.slice, None, _nothing(gate, names, run)))
     return sorted(checks, key=lambda each: each.is_met)
+
+
+def _nights(run: Results, gates: Sequence[Gate]) -> Monitored | None:
+    """The changes since the baseline run; None where no gate is about them, and before the run is finished."""
+    if not run.output or all(gate.value != MONITOR for gate in gates):
+        return None
+    return monitored(run)
+
+
+def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | None) -> Check:
+    """A gate on the change since the baseline run, which passes as new until there is a night to compare."""
+    if nights is None:
+        return Check(gate, configuration, name, None, "checked once the run is finished", is_new=True)
+    change = nights.of(configuration, gate.metric)
+    if change is None and nights.changes:
+        return Check(gate, configuration, name, None, "the baseline run has no such configuration or metric")
+    found = None if change is None else change.lowest_high if gate.at_least else change.highest_low
+    if change is None or found is None:
+        return Check(gate, configuration, name, None, "no night to compare with the baseline run yet", is_new=True)
+    return Check(gate, configuration, name, found, f"{change.nights} nights since {change.since:%Y-%m-%d}")
 
 
 def _measured(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:

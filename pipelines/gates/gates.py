@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.gates.models import DIFFERENCES, FAILURE_RATE, SENTINELS, GateModel, GatesModel
+from rankbeam.pipelines.gates.models import DIFFERENCES, FAILURE_RATE, MONITOR, SENTINELS, GateModel, GatesModel
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -170,6 +170,8 @@ def _wrong(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
         hint = did_you_mean(gate.metric, known.metrics)
         yield "metric", f"{gate.metric} is none of the metrics that are computed; {hint}"
     yield from _wrong_configuration(gate, known)
+    if gate.value == MONITOR and gate.slice != ALL:
+        yield "slice", "monitor is about all queries; remove the slice"
     if gate.slice != ALL and _grouping(gate.slice) not in known.slices:
         hint = did_you_mean(gate.slice.partition("=")[0], [ALL, *known.slices])
         yield "slice", f"results are not sliced by {_grouping(gate.slice)!r}; {hint}"
@@ -182,7 +184,7 @@ def _outside(gate: Gate) -> Iterator[tuple[str, str]]:
         (metric,) = parse_all([gate.metric])
         low, highest = range_of(metric)
         high, name = math.inf if highest is None else highest, gate.metric
-        if gate.is_difference:
+        if gate.is_difference or gate.value == MONITOR:
             low, high, name = low - high, high - low, f"difference of {gate.metric}"
     if not low <= gate.limit <= high:
         bounds = f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"

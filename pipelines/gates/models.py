@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FAILURE_RATE = "failure_rate"
 SENTINELS = "sentinels"
+MONITOR = "monitor"
 DIFFERENCES = ("difference", "difference_low", "difference_high")
 Limit = Annotated[float, Field(allow_inf_nan=False)]
 Word = Annotated[str, Field(min_length=1)]
@@ -19,7 +20,8 @@ class GateModel(BaseModel):
             rate of any metric is used.
         value: value to compare with the limit. `low` and `high` are the ends of the mean's interval, `difference_low`
             and `difference_high` those of the difference from the baseline; `failure_rate` is the share of queries that
-            failed.
+            failed. `monitor` is the change since the baseline run that `monitor:` names, night after night: with
+            `at_least: -0.02` the gate is missed if a whole interval is below -0.02.
         at_least: lowest value that passes. Set either `at_least` or `at_most`.
         at_most: highest value that passes.
         configuration: name of a configuration, or the part of the name before the grid's values to match all of them.
@@ -34,7 +36,9 @@ class GateModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     metric: Word | None = None
-    value: Literal["mean", "low", "high", "difference", "difference_low", "difference_high", "failure_rate"] = "mean"
+    value: Literal[
+        "mean", "low", "high", "difference", "difference_low", "difference_high", "failure_rate", "monitor"
+    ] = "mean"
     at_least: Limit | None = None
     at_most: Limit | None = None
     configuration: Word | None = None

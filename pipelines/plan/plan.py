@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,7 +193,7 @@ class _Counted(NamedTuple):
 
 def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, int]:
     """Count calls of retrievers by pool, calls of models (None without models), and queries."""
-    experiment = experiment.pinned(f"plan {secrets.token_hex(8)}")
+    experiment = experiment.pinned(f"plan {secrets.token_hex(8)}", f"{datetime.now(UTC):%Y-%m-%d}")
     options = pipeline_options([])
     with (
         tempfile.TemporaryDirectory(prefix="rankbeam-plan-") as folder,

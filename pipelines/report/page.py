@@ -21,7 +21,7 @@ from rankbeam.pipelines.report.parameters import heat_maps, parameters
 from rankbeam.pipelines.report.precision_recall import precision_recall
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
-from rankbeam.pipelines.report.trend import trend
+from rankbeam.pipelines.report.trend import changes, trend
 from rankbeam.pipelines.report.usage import used
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
@@ -50,6 +50,7 @@ def render(results: Results, against: Against | None = None) -> str:
             "board": leaderboard.board(study, metric),
             "comparisons": compare.comparisons(study, metric),
             "trend": trend(study, metric),
+            "changes": changes(study, metric),
             "maps": heat_maps(study, metric, swept_parameters),
             "plots": [drawn for each in swept if (drawn := plots.plot(study, each, metric)) is not None],
             "slices": coverage.slice_tables(study, metric),
@@ -70,7 +71,7 @@ def render(results: Results, against: Against | None = None) -> str:
             against=against,
             few_queries=FEW_QUERIES,
             few_lines=plots.FEW_LINES,
-            has_trend=any(panel["trend"] for panel in found),
+            has_trend=any(panel["trend"] or panel["changes"] for panel in found),
             parameters=swept_parameters,
             has_maps=any(panel["maps"] for panel in found),
             curves=curves,

@@ -125,6 +125,11 @@ class Study:
         return self._rows("gates")
 
     @cached_property
+    def monitor(self) -> list[dict[str, Any]]:
+        """The rows of `monitor`; none of a run that was not compared with a baseline run."""
+        return self._rows("monitor")
+
+    @cached_property
     def given(self) -> list[dict[str, Any]]:
         """The parameters of every configuration, by their path."""
         return [flat(json.loads(row["parameters"])) for row in self.results.configurations]

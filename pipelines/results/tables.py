@@ -30,6 +30,7 @@ _ORDERED_BY = {
     "gates": ("position", "config_id", "slice"),
     "usage": ("stage", "pool", "model"),
     "corpora": ("name", "identity"),
+    "monitor": ("config_id", "metric"),
 }
 
 

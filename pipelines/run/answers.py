@@ -105,7 +105,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     judging, services = experiment.judging, experiment.services
     configurations = experiment.evaluation.configurations
     answering = {
-        position: Answering(_model(services[each.generation.service]), each.generation)
+        position: Answering(_model(services[each.generation.service]), each.generation, experiment.day)
         for position, each in enumerate(configurations)
         if each.generation is not None
     }

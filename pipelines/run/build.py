@@ -61,7 +61,7 @@ def build(
        │                              └──────────┴── answers, verdicts ────────────┘
        └──────────────────────────────────────────────────► judgements
     """
-    experiment = experiment.pinned(pin_of(execution))
+    experiment = experiment.pinned(pin_of(execution), day_of(execution))
     evaluation = experiment.evaluation
     pipeline = new_pipeline(options)
     dataset = read_dataset(pipeline, experiment)
@@ -127,6 +127,11 @@ def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, d
 def pin_of(execution: Run) -> str:
     """Names an execution to BigQuery, whose queries are run once in it."""
     return f"{execution.run_id} {execution.started_at.isoformat()}"
+
+
+def day_of(execution: Run) -> str:
+    """The date of an execution, in UTC."""
+    return f"{execution.started_at:%Y-%m-%d}"
 
 
 def _rows(

@@ -20,7 +20,7 @@ import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.run.build import new_pipeline, pin_of, read_dataset, scores_of
+from rankbeam.pipelines.run.build import day_of, new_pipeline, pin_of, read_dataset, scores_of
 from rankbeam.pipelines.run.race_folders import race_folder
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import Bucketed
@@ -43,7 +43,7 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> E
     race = experiment.evaluation.race
     if race is None:
         return experiment
-    pinned = experiment.pinned(pin_of(execution))
+    pinned = experiment.pinned(pin_of(execution), day_of(execution))
     with race_folder(experiment.output, execution) as folder:
         order = _order_of_all(pinned, options, folder)
         for look in race.schedule(len(order)):

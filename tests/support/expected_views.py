@@ -264,6 +264,12 @@ class Expected(ExpectedAnswers):
                 **{f"failed_{kind.value}": None if origin else kinds.count(kind.value) for kind in FailureKind},
             }  # fmt: skip
 
+    def monitoring(self) -> Iterator[Row]:
+        names = {(row["run_id"], row["config_id"]): row["name"] for row in self.tables["configurations"]}
+        for row in self.tables["monitor"]:
+            name = names[row["run_id"], row["config_id"]]
+            yield self.run(row["run_id"]) | drop(row, "run_id", "experiment", "started_at") | {"configuration": name}
+
     def failure_kinds(self) -> Iterator[Row]:
         grouped: dict[tuple[str, ...], list[Row]] = defaultdict(list)
         for row in self.unanswered():

@@ -18,6 +18,7 @@ from rankbeam.pipelines.experiment.file.models import (
     ConfigurationModel,
     DatasetModel,
     ExperimentModel,
+    MonitorModel,
     OutputModel,
     RaceModel,
     ReferencesModel,
@@ -46,6 +47,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "rag_engine_import": ImportQuotaModel,
     "statistics": StatisticsModel,
     "race": RaceModel,
+    "monitor": MonitorModel,
     "gates": GateModel,
     "output": OutputModel,
 }

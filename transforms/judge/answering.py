@@ -7,7 +7,7 @@ from typing import Any
 from rankbeam.transforms.clients.models.base import Said
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.answers import Answer, AnswerStatus, fitting
-from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.call import Call, content_key
 from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
@@ -26,6 +26,7 @@ class Answering:
 
     model: Model
     generation: Generation
+    day: str | None = None  # the date, where each day asks anew
 
     def begun(self, item: Item, system: System) -> Answer:
         """The answer before the model is asked: its contexts, or why the model is not asked at all.
@@ -62,7 +63,10 @@ class Answering:
             thinking=generation.thinking,
             sample=sample,
         )
-        return self.model.call(prompt)
+        call = self.model.call(prompt)
+        if self.day is None or call.key is None:
+            return call
+        return replace(call, key=content_key({"answer": call.key, "day": self.day}))
 
     def is_asked_by(self, call: Call) -> bool:
         """Return whether this is who a call asks for an answer."""

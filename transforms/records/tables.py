@@ -297,6 +297,40 @@ same of calls that retrieve or answer for a configuration; one that several shar
 their sums may exceed the row's. Runs of earlier versions have none of the three.
 """
 
+MONITOR = pa.schema(
+    [
+        *COMMON,
+        required("config_id", pa.string()),
+        required("metric", pa.string()),
+        required("mode", pa.string()),
+        required("state", pa.string()),
+        required("alarm", pa.bool_()),
+        required("baseline_run", pa.string()),
+        pa.field("baseline_mean", pa.float64()),
+        required("tolerance", pa.float64()),
+        pa.field("change", pa.float64()),
+        pa.field("low", pa.float64()),
+        pa.field("high", pa.float64()),
+        pa.field("lowest_high", pa.float64()),
+        pa.field("highest_low", pa.float64()),
+        required("nights", pa.int64()),
+        pa.field("since", pa.timestamp("us", "UTC")),
+        required("queries", pa.int64()),
+        required("skipped", pa.int64()),
+        required("quarter", pa.int64()),
+    ]
+)
+"""One row a configuration and metric of a run that `rankbeam monitor` compared with a baseline run.
+
+`mode` is "fixed" where the queries are those of the baseline, and the interval from `low` to `high` is that of the
+paired difference. In the mode "fresh", it belongs to the most telling confidence sequence, which began at `since` and
+has `nights` nights; `lowest_high` and `highest_low` are the extremes over all sequences that are alive. `state` is
+"fell" where `lowest_high` is below -`tolerance`, "rose" where `highest_low` is above `tolerance`, else "no change", or
+"unknown" where no night counts. `alarm` is true for a fall, or, where the gate limits a rise, for a rise. `skipped`
+nights had few queries, no spread, or queries of an earlier night. Sequences begin again after each `quarter` of 90
+nights.
+"""
+
 TABLES = {
     "runs": RUNS,
     "configurations": CONFIGURATIONS,
@@ -308,10 +342,11 @@ TABLES = {
     "gates": GATES,
     "usage": USAGE,
     "corpora": CORPORA,
+    "monitor": MONITOR,
     **ANSWER_TABLES,
 }
 
-ADDED = frozenset({"gates", "usage", "corpora", *ANSWER_TABLES})
+ADDED = frozenset({"gates", "usage", "corpora", "monitor", *ANSWER_TABLES})
 """Tables that runs of earlier versions do not have."""
 
 

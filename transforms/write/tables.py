@@ -138,7 +138,7 @@ def write_run(
 ) -> str:
     """Write the row of a finished run; returns the path."""
     used = list(usage)
-    parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates")}
+    parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates", "monitor")}
     for name, path in chain.from_iterable(written):
         parts[name].append(path)
     places = {
@@ -146,7 +146,7 @@ def write_run(
         for name, paths in parts.items()
     }
     verdict = judge(estimates, _read("judge_quality", places), unanswered(_statuses(places["answers"])))
-    _write_alone("gates", output, run, verdict.gates)
+    write_alone("gates", output, run, verdict.gates)
     texts = sorted(set(warnings))
     is_missed = verdict.is_missed or any(text.startswith(OVER_BUDGET) for text in texts)
     count(Counter.RUNS_MISSED, int(is_missed))
@@ -164,10 +164,10 @@ def write_run(
         "failures": estimates.failures,
         "warnings": [*summary.warnings(), *texts, *failed, *verdict.warnings],
     }
-    return _write_alone("runs", output, run, pa.Table.from_pylist([row], tables.own_columns(tables.RUNS)))
+    return write_alone("runs", output, run, pa.Table.from_pylist([row], tables.own_columns(tables.RUNS)))
 
 
-def _write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
+def write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
     """Write a small table, given without the common columns, to one file; returns its path."""
     folder, schema = run_folder(output, name, run.run_id), tables.TABLES[name]
     part = Part(folder, schema)

@@ -103,6 +103,12 @@ view: differences {
     sql: ${TABLE}.p_value ;;
   }
 
+  dimension: clusters {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.clusters ;;
+  }
+
   dimension: p_method {
     type: string
     hidden: yes

@@ -169,6 +169,18 @@ class RaceModel(Section):
         return value
 
 
+class MonitorModel(Section):
+    """`monitor:`, the pinned run that later runs are compared with, night after night.
+
+    Attributes:
+        baseline: id of the baseline run, in the same output folder; by default the experiment's first run.
+        alpha: probability of a false alarm within 90 nights of fresh queries.
+    """
+
+    baseline: Word | None = None
+    alpha: Annotated[float, Field(gt=0.0, lt=0.5)] = 0.05
+
+
 class OutputModel(Section):
     """`output:`.
 
@@ -231,6 +243,10 @@ class ExperimentModel(Section):
         dialects: tools whose scoring rules are applied side by side to every configuration.
         race: rules for dropping configurations that can no longer be the best. By
             default none is dropped.
+        fresh: "daily" makes the date (UTC) part of the identity of retrieval calls and answers, so that each day makes
+            them anew and sees changes of the services. Verdicts on equal texts are still bought once. By default
+            answers in the ledger never expire.
+        monitor: baseline run of `rankbeam monitor` and of gates on the value `monitor`.
         baseline: name of the configuration that the others are compared with; by default the first one.
         gates: thresholds that the results must meet; otherwise the run ends with status 3.
         output: location of the results; the option `--output` overrides it.
@@ -252,6 +268,8 @@ class ExperimentModel(Section):
     ties: bool = False
     dialects: list[str] = Field(default_factory=list)
     race: RaceModel | None = None
+    fresh: Literal["daily"] | None = None
+    monitor: MonitorModel | None = None
     baseline: str | None = None
     gates: list[GateModel] = Field(default_factory=list)
     output: OutputModel

@@ -122,7 +122,8 @@ class PlannedSource:
             return self
         return replace(self, retriever=self.retriever.searching(*found[corpus]))
 
-    def pinned(self, run: str) -> "PlannedSource":
-        """The source whose query to BigQuery, if it has one, is run once in an execution."""
+    def pinned(self, run: str, day: str | None = None) -> "PlannedSource":
+        """The source, with a query to BigQuery that is run once in an execution, and with calls of one day if given."""
         path = self.source.path
-        return replace(self, source=replace(self.source, path=None if path is None else pinned(path, run)))
+        source = replace(self.source, path=None if path is None else pinned(path, run))
+        return replace(self, source=source, retriever=self.retriever if day is None else self.retriever.on(day))

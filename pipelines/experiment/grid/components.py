@@ -47,6 +47,13 @@ class Retrieving:
         searched = self.corpus.parameters.searched(identity or content_key(self.corpus.decisive()), resource)
         return self if searched is None else replace(self, parameters=self.parameters.searching(searched))
 
+    def on(self, day: str) -> "Retrieving":
+        """The retriever with calls of one day: it is part of the version of the data that a service searches."""
+        if self.remote is None:
+            return self
+        version = " ".join(filter(None, [self.remote.version, day]))
+        return replace(self, parameters=self.remote.model_copy(update={"version": version}))
+
     @property
     def route(self) -> Route:
         """The route of the rankings: read, in process, called, or fused."""

@@ -75,6 +75,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         run_experiment(folder, {"name": "another", **swept}, "apart")
         run_experiment(folder, {"name": "answered", **answered(folder)}, "judged")
+        assert rankbeam("monitor", folder / "out", "--experiment-name", "nightly").exit_code in (0, 3)
     return folder / "out"
 
 

@@ -83,7 +83,7 @@ def design_effect(sizes: Sequence[int], correlation: float) -> float:
         sizes: numbers of queries per cluster.
         correlation: of two queries of one cluster, the intraclass correlation.
 
-    >>> design_effect([10] * 30, 0.3), design_effect([1, 1], 0.3)
+    >>> round(design_effect([10] * 30, 0.3), 12), design_effect([1, 1], 0.3)
     (3.7, 1.0)
     """
     return 1.0 + (sum(size * size for size in sizes) / sum(sizes) - 1.0) * correlation

@@ -1,0 +1,1 @@
+"""Changes of quality, night after night."""

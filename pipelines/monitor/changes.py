@@ -1,0 +1,222 @@
+"""Changes of every metric since a pinned baseline run.
+
+The same queries every night are no new evidence: tonight is compared with the baseline query by query. Fresh queries
+every night are: confidence sequences add them up, and hold at all nights at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rankbeam.pipelines.compare.compare import Question, compare
+from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels.statistics.monitoring import QUARTER, running_sequences
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.scores.rows import FEW_QUERIES, ConfigurationMetric, evidence_of
+from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+FIXED, FRESH = "fixed", "fresh"
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of one metric of one configuration since the baseline.
+
+    Attributes:
+        configuration: its name.
+        config_id: its id in tonight's run.
+        metric: name of the metric.
+        mode: "fixed" if the queries are those of the baseline, else "fresh".
+        baseline_run: id of the baseline run.
+        baseline_mean: mean of the metric there.
+        change: mean change over the nights of the interval; None if no night counts.
+        low: lower end of the most telling interval.
+        high: upper end of the most telling interval.
+        lowest_high: lowest upper end of all intervals.
+        highest_low: highest lower end of all intervals.
+        nights: number of nights of the interval.
+        since: start of the first night of the interval.
+        queries: number of tonight's queries.
+        skipped: nights that do not count, with few queries, without spread, or with queries of an earlier night.
+        quarter: number of the quarter of 90 nights, from 1.
+    """
+
+    configuration: str
+    config_id: str
+    metric: str
+    mode: str
+    baseline_run: str
+    baseline_mean: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    lowest_high: float | None
+    highest_low: float | None
+    nights: int
+    since: datetime | None
+    queries: int
+    skipped: int
+    quarter: int
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """The changes of a run; none in the baseline run itself."""
+
+    run: Results
+    baseline: Results
+    changes: tuple[Change, ...]
+    warnings: tuple[str, ...]
+
+    def of(self, configuration: str, metric: str) -> Change | None:
+        """The change of one metric of a configuration."""
+        names = (change for change in self.changes if change.configuration == configuration)
+        return next((change for change in names if change.metric == metric), None)
+
+
+def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | None = None) -> Monitored:
+    """Compare a run, and the nights before it, with the baseline.
+
+    Args:
+        run: the run of tonight.
+        baseline_run_id: id of the baseline; by default that of the experiment's `monitor:`, else the first run.
+        alpha: probability of a false alarm within 90 nights of fresh queries; by default that of `monitor:`, else 0.05.
+    """
+    settings = run.given.value.get("monitor") or {}
+    own = [each for each in finished_runs(run.output) if each.experiment == run.experiment]
+    baseline = _baseline(own, baseline_run_id or settings.get("baseline"))
+    nights = [each for each in own if baseline.execution[1] < each.execution[1] <= run.execution[1]]
+    if run.execution == baseline.execution or not nights:
+        return Monitored(run, baseline, (), ())
+    if run.run["dataset_fingerprint"] == baseline.run["dataset_fingerprint"]:
+        return Monitored(run, baseline, tuple(_fixed(run, baseline)), tuple(_unseen(run)))
+    level = alpha or settings.get("alpha", ALPHA)
+    counted, repeated = _new_samples(nights, baseline)
+    changes = tuple(_fresh(run, baseline, counted, repeated, level))
+    return Monitored(run, baseline, changes, tuple(_doubts(run, counted, changes)))
+
+
+def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
+    if run_id is None:
+        return runs[0]
+    found = next((run for run in runs if run.run_id == run_id), None)
+    if found is None:
+        hint = did_you_mean(run_id, [run.run_id for run in runs])
+        raise InputError(
+            f"monitor: there is no finished run {run_id!r} of this experiment; {hint}", path=runs[0].output
+        )
+    return found
+
+
+def _fixed(run: Results, baseline: Results) -> Iterator[Change]:
+    """The paired differences of tonight from the baseline."""
+    means = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
+    for each in compare(run, baseline, Question(metrics=tuple(_shared(run, baseline)))).rows:
+        row = each.row
+        mean = means.get((each.configuration, row.metric))
+        yield Change(
+            each.configuration,
+            each.config_id,
+            row.metric,
+            FIXED,
+            baseline.run_id,
+            None if mean is None else mean.mean,
+            row.difference,
+            row.ci_low,
+            row.ci_high,
+            row.ci_high,
+            row.ci_low,
+            1,
+            run.execution[1],
+            row.queries,
+            0,
+            1,
+        )
+
+
+def _shared(run: Results, baseline: Results) -> list[str]:
+    return [metric for metric in run.metrics if metric in baseline.metrics]
+
+
+def _means(run: Results) -> Iterator[tuple[dict[str, str], str, ConfigurationMetric]]:
+    for row in run.configurations:
+        for metric in run.metrics:
+            yield row, metric, run.means[row["config_id"], ALL, metric]
+
+
+def _new_samples(nights: Sequence[Results], baseline: Results) -> tuple[list[Results], int]:
+    """The nights whose queries are new, and how many others there are."""
+    seen = {baseline.run["dataset_fingerprint"]}
+    counted = []
+    for night in nights:
+        if night.run["dataset_fingerprint"] not in seen:
+            counted.append(night)
+        seen.add(night.run["dataset_fingerprint"])
+    return counted, len(nights) - len(counted)
+
+
+def _fresh(run: Results, baseline: Results, nights: Sequence[Results], repeated: int, alpha: float) -> Iterator[Change]:
+    """The most telling of the confidence sequences of every metric."""
+    pinned = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
+    for row, metric, tonight in _means(run):
+        base = pinned.get((row["name"], metric))
+        if base is None or base.mean is None:
+            continue
+        level = base.mean
+        known = [(night, mean) for night in nights if (mean := _mean_of(night, row["name"], metric)) is not None]
+        usable = [(night, mean) for night, mean in known if evidence_of(mean) >= FEW_QUERIES and mean.std_error]
+        values = [(mean.mean or 0.0) - level for _, mean in usable]
+        errors = [mean.std_error or 0.0 for _, mean in usable]
+        sequences = running_sequences(values, errors, alpha, base.std_error or None)
+        common = (row["name"], row["config_id"], metric, FRESH, baseline.run_id, level)
+        skipped = repeated + len(nights) - len(usable)
+        if not sequences:
+            yield Change(*common, None, None, None, None, None, 0, None, tonight.queries, skipped, 1)
+            continue
+        telling = max(sequences, key=lambda sequence: max(-sequence.high, sequence.low))
+        yield Change(
+            *common,
+            telling.mean,
+            telling.low,
+            telling.high,
+            min(sequence.high for sequence in sequences),
+            max(sequence.low for sequence in sequences),
+            telling.nights,
+            usable[telling.first][0].execution[1],
+            tonight.queries,
+            skipped,
+            (len(usable) - 1) // QUARTER + 1,
+        )
+
+
+def _mean_of(run: Results, name: str, metric: str) -> ConfigurationMetric | None:
+    ids = {row["name"]: row["config_id"] for row in run.configurations}
+    return run.means.get((ids.get(name, ""), ALL, metric))
+
+
+def _unseen(run: Results) -> Iterator[str]:
+    """A warning that the ledger hides changes of services."""
+    if run.run["ledger_hits"] and not run.run["calls"]:
+        yield "every answer came from the ledger, so changes of services are invisible; set fresh: daily"
+
+
+def _doubts(run: Results, nights: Sequence[Results], changes: Sequence[Change]) -> Iterator[str]:
+    """Warnings about nights that are no new evidence, and about a new quarter."""
+    if skipped := max((change.skipped for change in changes), default=0):
+        reason = f"with fewer than {FEW_QUERIES} queries, without spread, or with the queries of an earlier night"
+        yield f"{skipped} {'night does' if skipped == 1 else 'nights do'} not count: {reason}"
+    before = [night for night in nights if night.execution[1] < run.execution[1]][-1:]
+    again = sum(len(_ids(run) & _ids(night)) for night in before)
+    if again:
+        yield f"{again:,} of tonight's queries were in the previous night, too: queries that repeat are no new evidence"
+    if quarter := max((change.quarter for change in changes), default=1) - 1:
+        nights_before = f"after {quarter * QUARTER} nights all sequences began again"
+        yield f"{nights_before}: the probability of a false alarm is that of one quarter of {QUARTER} nights"
+
+
+def _ids(run: Results) -> set[str]:
+    first = run.configurations[0]["config_id"]
+    return {row["query_id"] for row in run.query_metrics(first)}

@@ -1,0 +1,139 @@
+"""Changes for readers and as rows of the table `monitor`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from rankbeam.pipelines.monitor.changes import FIXED, Change, Monitored
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.judge.metrics import parse_all
+from rankbeam.transforms.records import tables
+
+FELL, ROSE, STEADY, UNKNOWN = "fell", "rose", "no change", "unknown"
+
+
+class Tolerance(NamedTuple):
+    """The change of a metric that raises no alarm.
+
+    Attributes:
+        size: tolerated fall or rise.
+        is_of_rise: True if a rise is alarming, as for a metric of errors, and False if a fall is.
+    """
+
+    size: float = 0.0
+    is_of_rise: bool = False
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """The tolerances of all metrics: those of gates on the value `monitor`, else the default."""
+
+    default: Tolerance = field(default_factory=Tolerance)
+    by_metric: Mapping[str, Tolerance] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Results, size: float | None) -> "Tolerances":
+        """The tolerances of a run: one size for all metrics, else those of the experiment's gates."""
+        if size is not None:
+            return cls(Tolerance(size))
+        by_metric = {}
+        for gate in run.given.value.get("gates") or ():
+            if isinstance(gate, dict) and gate.get("value") == "monitor":
+                limit = float(gate["at_least"] if "at_least" in gate else gate["at_most"])
+                for metric in parse_all([gate["metric"]]):
+                    by_metric[str(metric)] = Tolerance(abs(limit), "at_most" in gate)
+        return cls(by_metric=by_metric)
+
+    def state(self, change: Change) -> str:
+        """The verdict on a change."""
+        return state_of(change, self[change.metric].size)
+
+    def is_alarming(self, change: Change) -> bool:
+        """Return whether a change is beyond its tolerance, in the alarming direction."""
+        return self.state(change) == (ROSE if self[change.metric].is_of_rise else FELL)
+
+    def __getitem__(self, metric: str) -> Tolerance:
+        return self.by_metric.get(metric, self.default)
+
+
+def state_of(change: Change, tolerance: float) -> str:
+    """Verdict on a change: it counts if a whole interval is beyond the tolerance."""
+    if change.lowest_high is None or change.highest_low is None:
+        return UNKNOWN
+    if change.lowest_high < -tolerance:
+        return FELL
+    return ROSE if change.highest_low > tolerance else STEADY
+
+
+def as_text(found: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -> str:
+    """The changes as a table, with a sentence about the baseline."""
+    baseline = f"baseline: {found.baseline.named}"
+    if not found.changes:
+        return f"{baseline}; it has no later run to compare"
+    columns = ["configuration", "metric", "state", "baseline", "change", "interval", "nights", "since", "queries"]
+    rows = [
+        [
+            change.configuration,
+            change.metric,
+            tolerances.state(change),
+            "–" if change.baseline_mean is None else f"{change.baseline_mean:.4f}",
+            _signed(change.change),
+            "–" if change.low is None else f"{_signed(change.low)} to {_signed(change.high)}",
+            f"{change.nights:,}",
+            "–" if change.since is None else f"{change.since:%Y-%m-%d}",
+            f"{change.queries:,}",
+        ]
+        for change in found.changes
+    ]
+    table = Table(columns, rows, 3, drop=["baseline", "queries", "since", "nights"])
+    return f"{screen.table(table)}\n\n{screen.prose(f'{_method(found)} {baseline}.')}"
+
+
+def as_json(found: Monitored, tolerances: Tolerances) -> str:
+    """One JSON document."""
+    document = {
+        "run": found.run.identity(),
+        "baseline_run": found.baseline.identity(),
+        "changes": [{**asdict(change), **_verdict(change, tolerances)} for change in found.changes],
+        "warnings": list(found.warnings),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, default=str)
+
+
+def as_rows(changes: Sequence[Change], tolerances: Tolerances) -> pa.Table:
+    """Rows of `tables.MONITOR`, without the common columns."""
+    names = [column.name for column in fields(Change) if column.name != "configuration"]
+    rows: list[dict[str, Any]] = [
+        {name: getattr(change, name) for name in names} | _verdict(change, tolerances) for change in changes
+    ]
+    return pa.Table.from_pylist(rows, tables.own_columns(tables.MONITOR))
+
+
+def _verdict(change: Change, tolerances: Tolerances) -> dict[str, Any]:
+    state, alarm = tolerances.state(change), tolerances.is_alarming(change)
+    return {"tolerance": tolerances[change.metric].size, "state": state, "alarm": alarm}
+
+
+def summary(found: Monitored, tolerances: Tolerances) -> str:
+    """The alarms, in words; "" if there is none."""
+    alarms = [
+        f"{change.metric} of {change.configuration} {tolerances.state(change)}"
+        for change in found.changes
+        if tolerances.is_alarming(change)
+    ]
+    return f"{', '.join(alarms)} since {found.baseline.named}" if alarms else ""
+
+
+def _method(found: Monitored) -> str:
+    if found.changes[0].mode == FIXED:
+        return "Paired differences, over the same queries;"
+    return "Confidence sequences over nights of fresh queries, which hold at every night at once;"
+
+
+def _signed(number: float | None) -> str:
+    return "–" if number is None else f"{number:+.4f}"

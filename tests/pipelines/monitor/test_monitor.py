@@ -1,0 +1,200 @@
+"""`rankbeam monitor`: changes since a pinned run, over the same queries or over fresh ones each night."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+import yaml
+from support import experiments
+from support.finished import finished, install, ranks
+from support.inputs import trec_qrels, trec_run, write
+from support.pages import Page
+from support.runs import rankbeam
+
+from rankbeam.pipelines import report
+from rankbeam.pipelines.compare.compare import Question, compare
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.transforms.kernels.statistics.monitoring import half_width
+
+GATE = {"metric": "RR", "value": "monitor", "at_least": -0.05}
+
+
+@pytest.fixture(autouse=True)
+def ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path / "types", monkeypatch)
+
+
+def night(folder: Path, number: int, *, worst: int, queries: int = 40, **changes: Any) -> str:
+    """The experiment of one night, with queries of its own whose document is at ranks up to `worst`."""
+    rng = np.random.default_rng(number)
+    ids = [f"n{number}q{query:03}" for query in range(queries)]
+    write(folder / "qrels", trec_qrels([(query, "d", 1.0) for query in ids]))
+    rows = [
+        (query, "d" if rank == place else f"x{rank}", 99.0 - rank)
+        for query, place in zip(ids, rng.integers(1, worst + 1, queries).tolist(), strict=True)
+        for rank in range(1, worst + 1)
+    ]
+    write(folder / "system.run", trec_run(rows))
+    value = {
+        "name": "production",
+        "dataset": {"qrels": "qrels"},
+        "configurations": [{"name": "system", "retriever": {"type": "run_file", "path": "system.run"}}],
+        "metrics": ["RR"],
+        "output": {"path": "out"},
+        **changes,
+    }
+    write(folder / "e.yaml", yaml.safe_dump(value))
+    return str(folder / "e.yaml")
+
+
+def monitored(folder: Path, *options: object) -> tuple[int, dict[str, Any], str]:
+    outcome = rankbeam("monitor", folder / "out", *options, "--format", "json")
+    return outcome.exit_code, json.loads(outcome.stdout), " ".join(outcome.stderr.split())
+
+
+def test_fresh_queries_add_up_over_the_nights(tmp_path: Path) -> None:
+    """Six steady nights, then six with worse ranks: the last sequences see it, and the numbers are the formula's."""
+    for number in range(13):
+        experiment = night(tmp_path, number, worst=2 if number < 7 else 9)
+        assert rankbeam("evaluate", experiment, "--run-id", f"n{number:02}").exit_code == 0
+        if number == 6:
+            status, document, _ = monitored(tmp_path)
+            assert (status, document["changes"][0]["state"]) == (0, "no change")
+    status, document, problems = monitored(tmp_path, "--tolerance", "0.02")
+    (change,) = document["changes"]
+    assert status == 3
+    assert "RR of system fell since run n00 of production" in problems
+    assert (change["mode"], change["state"], change["alarm"], change["skipped"]) == ("fresh", "fell", True, 0)
+    runs = [find_run(str(tmp_path / "out"), f"n{number:02}") for number in range(13)]
+    base, *nights = [next(iter(run.means.values())) for run in runs]
+    assert base.mean is not None
+    assert base.std_error is not None
+    first = 12 - change["nights"]
+    own = nights[first:]
+    changes = [(row.mean or 0.0) - base.mean for row in own]
+    variance = sum((row.std_error or 0.0) ** 2 for row in own)
+    alpha = 6 * 0.05 / (math.pi**2 * (first + 1) ** 2)
+    width = half_width(len(own), variance, 10 * base.std_error**2, alpha)
+    assert change["change"] == pytest.approx(sum(changes) / len(own))
+    assert (change["low"], change["high"]) == pytest.approx((change["change"] - width, change["change"] + width))
+    assert change["lowest_high"] == change["high"]
+    assert str(runs[1 + first].execution[1]) == change["since"]
+
+
+def test_nights_that_are_no_evidence_are_counted(tmp_path: Path) -> None:
+    """A night of few queries, and one whose queries were there before."""
+    for number, (sample, queries) in enumerate([(0, 40), (1, 40), (1, 40), (2, 10)]):
+        experiment = night(tmp_path, sample, worst=3, queries=queries)
+        assert rankbeam("evaluate", experiment, "--run-id", f"n{number}").exit_code == 0
+    status, document, problems = monitored(tmp_path)
+    (change,) = document["changes"]
+    assert (status, change["nights"], change["skipped"]) == (0, 1, 2)
+    assert "2 nights do not count: with fewer than 20 queries, without spread, or with the queries" in problems
+    _, document, problems = monitored(tmp_path, "--run-id", "n2")
+    assert "40 of tonight's queries were in the previous night, too" in problems
+
+
+def test_the_same_queries_are_compared_one_by_one(tmp_path: Path) -> None:
+    first = finished(tmp_path, {"base": ranks(1, 2), "other": ranks(1)}, "first")
+    later = finished(tmp_path, {"base": ranks(1, 2), "other": ranks(1, 3)}, "later")
+    status, document, problems = monitored(tmp_path)
+    rows = {(row.configuration, row.row.metric): row.row for row in compare(later, first, Question()).rows}
+    for change in document["changes"]:
+        row = rows[change["configuration"], change["metric"]]
+        assert (change["mode"], change["baseline_run"], change["nights"]) == ("fixed", "first", 1)
+        assert [change[name] for name in ("change", "low", "high")] == [row.difference, row.ci_low, row.ci_high]
+        assert change["state"] == ("fell" if change["configuration"] == "other" else "no change")
+    assert status == 3
+    assert "RR of other fell, nDCG@10 of other fell" in problems
+    assert monitored(tmp_path, "--tolerance", "0.9")[0] == 0
+    assert monitored(tmp_path, "--run-id", "first")[1]["changes"] == []
+
+
+def test_another_baseline_can_be_pinned(tmp_path: Path) -> None:
+    configurations = {"base": ranks(1, 2)}
+    for run_id in ("first", "second", "third"):
+        finished(tmp_path, configurations, run_id, monitor={"baseline": "second"})
+    assert monitored(tmp_path)[1]["baseline_run"]["run_id"] == "second"
+    assert monitored(tmp_path, "--baseline-run-id", "first")[1]["baseline_run"]["run_id"] == "first"
+    outcome = rankbeam("monitor", tmp_path / "out", "--baseline-run-id", "frist")
+    assert outcome.exit_code == 2
+    assert "there is no finished run 'frist' of this experiment; did you mean 'first'?" in outcome.stderr
+
+
+def test_a_gate_ends_the_run_with_status_3_and_fills_the_table(tmp_path: Path) -> None:
+    first = rankbeam("evaluate", night(tmp_path, 0, worst=2, gates=[GATE]), "--run-id", "n0")
+    assert first.exit_code == 0
+    assert "new" in first.stdout
+    status = 0
+    for number in range(1, 9):
+        outcome = rankbeam("evaluate", night(tmp_path, number, worst=12, gates=[GATE]), "--run-id", f"n{number}")
+        status = max(status, outcome.exit_code)
+    assert status == 3
+    assert "MISSED" in outcome.stdout
+    assert rankbeam("gate", tmp_path / "out").exit_code == 3
+    run = find_run(str(tmp_path / "out"))
+    (row,) = run.table("monitor").to_pylist()
+    assert (row["state"], row["alarm"], row["tolerance"], row["mode"]) == ("fell", True, 0.05, "fresh")
+    with duckdb.connect(str(tmp_path / "out" / "results.duckdb"), read_only=True) as connection:
+        seen = connection.execute("SELECT configuration, alarm, nights FROM monitoring WHERE is_latest").fetchall()
+    assert seen == [("system", True, row["nights"])]
+    text = Page.of(report.build(run)).text
+    assert "system: alarm, fell, −0." in text
+    assert "since the baseline run n0" in text
+
+
+def test_a_rise_alarms_where_the_gate_limits_it(tmp_path: Path) -> None:
+    gate = {"metric": "RR", "value": "monitor", "at_most": 0.05}
+    finished(tmp_path, {"base": ranks(1, 3)}, "first", gates=[gate])
+    finished(tmp_path, {"base": ranks(1, 1)}, "later", gates=[gate])
+    status, document, problems = monitored(tmp_path)
+    states = {change["metric"]: (change["state"], change["alarm"]) for change in document["changes"]}
+    assert states["RR"] == ("rose", True)
+    assert states["nDCG@10"] == ("rose", False)
+    assert status == 3
+    assert "RR of base rose" in problems
+
+
+def test_wrong_gates_and_keys_are_refused(tmp_path: Path) -> None:
+    def problem(**changes: Any) -> str:
+        outcome = rankbeam("validate", night(tmp_path, 0, worst=2, **changes))
+        assert outcome.exit_code == 2
+        return " ".join(outcome.stderr.split())
+
+    assert "no difference of RR can be -2" in problem(gates=[{**GATE, "at_least": -2}])
+    assert "needs a metric, as its value is monitor" in problem(gates=[{"value": "monitor", "at_least": 0}])
+    assert "monitor.alpha" in problem(monitor={"alpha": 0.5})
+    assert "monitor.basline" in problem(monitor={"basline": "n0"})
+    assert "fresh" in problem(fresh="hourly")
+
+
+def test_fresh_calls_are_keyed_by_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retrieval of another day has another key, while ids of configurations, and keys without `fresh`, stay."""
+    experiments.install(tmp_path, monkeypatch)
+
+    def loaded(**changes: Any) -> Any:
+        value = {
+            "name": "x",
+            "dataset": {"qrels": "qrels", "queries": "queries.jsonl"},
+            "configurations": [{"name": "a", "retriever": {"type": "near", "version": "v1"}, "top_k": 5}],
+            "output": {"path": "out"},
+            **changes,
+        }
+        write(tmp_path / "e.yaml", yaml.safe_dump(value))
+        return load_experiment(str(tmp_path / "e.yaml"))
+
+    def version(experiment: Any, day: str) -> tuple[str, str]:
+        pinned = experiment.pinned("run", day)
+        return pinned.evaluation.configurations[0].config_id, pinned.sources[0].retriever.parameters.version
+
+    plain, fresh = loaded(), loaded(fresh="daily")
+    config_id = plain.evaluation.configurations[0].config_id
+    assert version(plain, "2026-01-01") == (config_id, "v1")
+    assert version(fresh, "2026-01-01") == (config_id, "v1 2026-01-01")
+    assert fresh.pinned("run", "2026-01-02").day == "2026-01-02"
+    assert plain.pinned("run", "2026-01-02").day is None
