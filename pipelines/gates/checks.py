@@ -129,7 +129,9 @@ def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | No
         return Check(gate, configuration, name, None, "the baseline run has no such configuration or metric")
     found = None if change is None else change.lowest_high if gate.at_least else change.highest_low
     if change is None or found is None:
-        return Check(gate, configuration, name, None, "no night to compare with the baseline run yet", is_new=True)
+        nights_until = 0 if change is None else change.skipped
+        reason = f"none of {nights_until} nights counts" if nights_until else "no night after the baseline run yet"
+        return Check(gate, configuration, name, None, reason, is_new=True)
     return Check(gate, configuration, name, found, f"{change.nights} nights since {change.since:%Y-%m-%d}")
 
 

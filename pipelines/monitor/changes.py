@@ -11,6 +11,7 @@ from datetime import datetime
 from rankbeam.pipelines.compare.compare import Question, compare
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
 from rankbeam.transforms.kernels.statistics.monitoring import QUARTER, running_sequences
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, ConfigurationMetric, evidence_of
@@ -170,7 +171,7 @@ def _fresh(run: Results, baseline: Results, nights: Sequence[Results], repeated:
         usable = [(night, mean) for night, mean in known if evidence_of(mean) >= FEW_QUERIES and mean.std_error]
         values = [(mean.mean or 0.0) - level for _, mean in usable]
         errors = [mean.std_error or 0.0 for _, mean in usable]
-        sequences = running_sequences(values, errors, alpha, base.std_error or None)
+        sequences = running_sequences(values, errors, alpha, base.std_error or None, _reference(base, alpha))
         common = (row["name"], row["config_id"], metric, FRESH, baseline.run_id, level)
         skipped = repeated + len(nights) - len(usable)
         if not sequences:
@@ -190,6 +191,14 @@ def _fresh(run: Results, baseline: Results, nights: Sequence[Results], repeated:
             skipped,
             (len(usable) - 1) // QUARTER + 1,
         )
+
+
+def _reference(base: ConfigurationMetric, alpha: float) -> float:
+    """The half width of Student's interval of the baseline's mean."""
+    units = evidence_of(base)
+    if not base.std_error or units < 2:
+        return 0.0
+    return student_t_quantile(1.0 - alpha / 2.0, units - 1) * base.std_error
 
 
 def _mean_of(run: Results, name: str, metric: str) -> ConfigurationMetric | None:

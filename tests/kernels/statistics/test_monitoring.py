@@ -48,7 +48,7 @@ def nights_until_seen(shift: float, samples: int) -> tuple[float, float, float]:
         seen, alone = QUARTER - NIGHTS, QUARTER - NIGHTS
         for count in range(1, QUARTER + 1):
             sequences = running_sequences(nights[:count].tolist(), [ERROR] * count, scale=ERROR)
-            is_alarm = min(each.high for each in sequences) < 0.0 or max(each.low for each in sequences) > 0.0
+            is_alarm = min(seq.high for seq in sequences) < 0.0 or max(seq.low for seq in sequences) > 0.0
             is_false |= is_alarm and count <= NIGHTS
             width = half_width(count, count * ERROR**2, 10 * ERROR**2, 0.05)
             if count > NIGHTS and nights[:count].mean() < -width:
@@ -69,17 +69,34 @@ def test_new_sequences_see_a_change_sooner(shift: float, new: int, old: int) -> 
     assert false_alarms <= 0.04
 
 
+def test_a_baseline_of_as_many_queries_raises_few_false_alarms() -> None:
+    """Its own error is shared by all nights: an exact level would raise false alarms in a third of the samples."""
+    nights = drawn(150, NIGHTS + 1, seed=3)
+    alarms = {0.0: 0, 1.96 * ERROR: 0}
+    for baseline, *night in nights.tolist():
+        changes = [value - baseline for value in night]
+        for reference in alarms:
+            alarms[reference] += any(
+                seq.high < 0.0 or seq.low > 0.0
+                for count in range(1, NIGHTS + 1)
+                for seq in running_sequences(changes[:count], [ERROR] * count, scale=ERROR, reference=reference)
+            )
+    exact, widened = (count / len(nights) for count in alarms.values())
+    assert exact > 0.2
+    assert widened <= 0.07
+
+
 def test_every_sequence_is_that_of_its_own_nights() -> None:
     means, errors = [0.1, -0.2, 0.3, 0.0], [0.1, 0.2, 0.1, 0.3]
     sequences = running_sequences(means, errors, 0.05)
-    assert [(each.first, each.nights) for each in sequences] == [(0, 4), (1, 3), (2, 2), (3, 1)]
-    for number, each in enumerate(sequences, start=1):
-        own = means[each.first :]
-        variance = sum(error**2 for error in errors[each.first :])
+    assert [(seq.first, seq.nights) for seq in sequences] == [(0, 4), (1, 3), (2, 2), (3, 1)]
+    for number, seq in enumerate(sequences, start=1):
+        own = means[seq.first :]
+        variance = sum(error**2 for error in errors[seq.first :])
         alpha = 6 * 0.05 / (math.pi**2 * number**2)
-        width = half_width(len(own), variance, 10 * errors[each.first] ** 2, alpha)
-        assert (each.mean, each.high - each.mean) == pytest.approx((sum(own) / len(own), width))
-        assert each.low == pytest.approx(2 * each.mean - each.high)
+        width = half_width(len(own), variance, 10 * errors[seq.first] ** 2, alpha)
+        assert (seq.mean, seq.high - seq.mean) == pytest.approx((sum(own) / len(own), width))
+        assert seq.low == pytest.approx(2 * seq.mean - seq.high)
 
 
 def test_a_quarter_begins_again_with_a_fresh_alpha() -> None:

@@ -19,6 +19,7 @@ from rankbeam.pipelines import report
 from rankbeam.pipelines.compare.compare import Question, compare
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import find_run
+from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
 from rankbeam.transforms.kernels.statistics.monitoring import half_width
 
 GATE = {"metric": "RR", "value": "monitor", "at_least": -0.05}
@@ -79,7 +80,8 @@ def test_fresh_queries_add_up_over_the_nights(tmp_path: Path) -> None:
     changes = [(row.mean or 0.0) - base.mean for row in own]
     variance = sum((row.std_error or 0.0) ** 2 for row in own)
     alpha = 6 * 0.05 / (math.pi**2 * (first + 1) ** 2)
-    width = half_width(len(own), variance, 10 * base.std_error**2, alpha)
+    reference = student_t_quantile(0.975, 39) * base.std_error
+    width = math.hypot(half_width(len(own), variance, 10 * base.std_error**2, alpha), reference)
     assert change["change"] == pytest.approx(sum(changes) / len(own))
     assert (change["low"], change["high"]) == pytest.approx((change["change"] - width, change["change"] + width))
     assert change["lowest_high"] == change["high"]

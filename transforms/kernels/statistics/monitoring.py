@@ -59,7 +59,11 @@ def half_width(nights: int, variance: float, narrowest: float, alpha: float) -> 
 
 
 def running_sequences(
-    means: Sequence[float], errors: Sequence[float], alpha: float = 0.05, scale: float | None = None
+    means: Sequence[float],
+    errors: Sequence[float],
+    alpha: float = 0.05,
+    scale: float | None = None,
+    reference: float = 0.0,
 ) -> list[ConfidenceSequence]:
     """The sequences that are alive after the last night, the oldest first.
 
@@ -68,6 +72,9 @@ def running_sequences(
         errors: standard errors of the estimates, above 0.
         alpha: probability of a false alarm within a quarter.
         scale: standard error of a typical night, known beforehand; by default that of each sequence's first night.
+        reference: half width of the interval of the level that `means` are relative to; 0 for a known level. All
+            nights share its error, so it is added to each half width as squares are (Zou and Donner, "Construction of
+            confidence limits about effect measures", Statistics in Medicine 2008).
 
     Returns:
         One sequence per night of the current quarter; none without nights.
@@ -81,6 +88,6 @@ def running_sequences(
         nights, number = count - first, first - start + 1
         narrowest = _NARROWEST * (scale or errors[first]) ** 2
         width = half_width(nights, variance, narrowest, 6.0 * alpha / (math.pi * number) ** 2)
-        mean = total / nights
+        width, mean = math.hypot(width, reference), total / nights
         sequences.append(ConfidenceSequence(first, nights, mean, mean - width, mean + width))
     return sequences[::-1]
