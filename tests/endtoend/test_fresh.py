@@ -1,4 +1,4 @@
-"""`fresh: daily`: another day calls retrievers and answering models anew, and buys no verdict on an equal text again."""
+"""`fresh: daily`: another day retrieves and answers anew, and buys no verdict on an equal text again."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
